@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Real servers: what connections are forwarded to. */
+#ifndef _L4LB_DEST_H
+#define _L4LB_DEST_H
+
+#include <linux/refcount.h>
+
+#include "service.h"
+
+struct l4lb_route;
+
+/* What user space may set on a real server. */
+struct l4lb_dest_config {
+	union nf_inet_addr	addr;
+	__be16			port;
+	u16			af;
+	u32			method;		/* IP_VS_CONN_F_FWD_MASK bits */
+	int			weight;
+	u32			u_thresh;
+	u32			l_thresh;
+	u8			tun_type;
+	__be16			tun_port;
+	u16			tun_flags;
+};
+
+/**
+ * struct l4lb_real - a real server of one service
+ * @dest: the part schedulers see; first, see l4lb_real()
+ * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
+ * @tun_type: IP_VS_CONN_F_TUNNEL_TYPE_*
+ * @tun_port: of GUE, network order
+ * @tun_flags: IP_VS_TUNNEL_ENCAP_FLAG_*
+ * @available: configured in a service, not in the trash
+ * @svc: its service; NULL while in the trash (RCU)
+ * @ln: its namespace
+ * @route: cached output route (RCU), owned by route.c
+ * @route_lock: serialises replacing @route
+ * @stats: counters
+ * @persist: persistence templates
+ * @u_thresh: connections at which it gets no more; 0: no limit
+ * @l_thresh: connections below which it gets some again; 0: 3/4 of @u_thresh
+ * @refs: list membership, pools and connections hold one each
+ * @svc_key: service it belongs or belonged to
+ * @node: in l4lb_service.dests or l4lb_net.trash (configuration mutex)
+ * @trashed: jiffies when it was removed
+ * @rcu: to free it
+ */
+struct l4lb_real {
+	struct l4lb_dest		dest;
+	u8				method;
+	u8				tun_type;
+	__be16				tun_port;
+	u16				tun_flags;
+	bool				available;
+	struct l4lb_service __rcu	*svc;
+	struct l4lb_net			*ln;
+	struct l4lb_route __rcu		*route;
+	spinlock_t			route_lock;
+	struct l4lb_stats		stats;
+	atomic_t			persist;
+	u32				u_thresh;
+	u32				l_thresh;
+	refcount_t			refs;
+
+	struct l4lb_svc_key		svc_key;
+	struct list_head		node;
+	unsigned long			trashed;
+	struct rcu_head			rcu;
+};
+
+static inline struct l4lb_real *l4lb_real(const struct l4lb_dest *d)
+{
+	return container_of(d, struct l4lb_real, dest);
+}
+
+static inline bool l4lb_real_available(const struct l4lb_real *real)
+{
+	return READ_ONCE(real->available);
+}
+
+/* Control path: configuration mutex held, may sleep, errno + extack. */
+struct l4lb_real *l4lb_real_find(struct l4lb_service *svc,
+				 const struct l4lb_dest_config *cfg);
+int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
+		  struct netlink_ext_ack *extack);
+int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
+		   const struct l4lb_dest_config *cfg,
+		   struct netlink_ext_ack *extack);
+int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real);
+/* Service is going: move all its real servers to the trash. */
+void l4lb_real_del_all(struct l4lb_service *svc);
+void l4lb_real_trash_init(struct l4lb_net *ln);
+void l4lb_real_trash_flush(struct l4lb_net *ln);
+
+/* Packet path: RCU, BH off. */
+static inline void l4lb_real_hold(struct l4lb_real *real)
+{
+	refcount_inc(&real->refs);
+}
+
+void l4lb_real_put(struct l4lb_real *real);
+
+/* A connection (or template) is bound to @real, which it holds a reference
+ * on: counts it and applies the thresholds.  unbind drops the reference.
+ */
+void l4lb_real_bind(struct l4lb_real *real, bool template);
+void l4lb_real_unbind(struct l4lb_real *real, bool template, bool active);
+
+static inline void l4lb_real_active(struct l4lb_real *real, bool active)
+{
+	if (active)
+		atomic_inc(&real->dest.active);
+	else
+		atomic_dec(&real->dest.active);
+}
+
+/* Account a forwarded packet to real server, service and namespace. */
+static inline void l4lb_account_in(struct l4lb_real *real, unsigned int len)
+{
+	struct l4lb_service *svc = rcu_dereference(real->svc);
+
+	if (!svc)
+		return;
+	l4lb_stats_in(&real->stats, len);
+	l4lb_stats_in(&svc->stats, len);
+	l4lb_stats_in(&real->ln->stats, len);
+}
+
+static inline void l4lb_account_out(struct l4lb_real *real, unsigned int len)
+{
+	struct l4lb_service *svc = rcu_dereference(real->svc);
+
+	if (!svc)
+		return;
+	l4lb_stats_out(&real->stats, len);
+	l4lb_stats_out(&svc->stats, len);
+	l4lb_stats_out(&real->ln->stats, len);
+}
+
+static inline void l4lb_account_conn(struct l4lb_real *real)
+{
+	struct l4lb_service *svc = rcu_dereference(real->svc);
+
+	if (!svc)
+		return;
+	l4lb_stats_conn(&real->stats);
+	l4lb_stats_conn(&svc->stats);
+	l4lb_stats_conn(&real->ln->stats);
+}
+
+#endif /* _L4LB_DEST_H */

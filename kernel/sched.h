@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Scheduler plug-in interface: the only project header that a file in
+ * schedulers/ may include.
+ *
+ * A scheduler sees three things and nothing else: the flow to place, an
+ * immutable pool of real servers, and its own private memory.  It never sees
+ * an skb, a connection or a netlink attribute, and it takes no lock on the
+ * path that picks.
+ */
+#ifndef _L4LB_SCHED_H
+#define _L4LB_SCHED_H
+
+#include <linux/atomic.h>
+#include <linux/device/driver.h>
+#include <linux/module.h>
+#include <linux/netfilter.h>
+#include <linux/workqueue.h>
+
+#define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
+
+/**
+ * struct l4lb_flow - what identifies a new flow
+ * @saddr: client address; an IPv4 address is in .ip, the other words are 0
+ * @daddr: the address the client asked for (the VIP)
+ * @sport: client port, network order; 0 for protocols without ports
+ * @dport: the port the client asked for, network order
+ * @af: AF_INET or AF_INET6
+ * @proto: IPPROTO_TCP, IPPROTO_UDP
+ *
+ * The core has already undone the inversion of packets quoted by ICMP.
+ */
+struct l4lb_flow {
+	union nf_inet_addr	saddr, daddr;
+	__be16			sport, dport;
+	u8			af, proto;
+};
+
+/**
+ * struct l4lb_dest - the part of a real server that schedulers may read
+ * @addr: its address; an IPv4 address is in .ip, the other words are 0
+ * @port: its port, network order
+ * @af: family of @addr; differs from the flow's in a mixed-family tunnel
+ * @overloaded: past its upper connection threshold
+ * @weight: 0 to 2^31-1; 0 means that it gets no new connection
+ * @active: connections that are being used (TCP: SYN seen to established)
+ * @total: all connections, active and inactive
+ *
+ * Everything but the address changes while it is being read: READ_ONCE().
+ */
+struct l4lb_dest {
+	union nf_inet_addr	addr;
+	__be16			port;
+	u16			af;
+	bool			overloaded;
+	int			weight;
+	atomic_t		active;
+	atomic_t		total;
+};
+
+/**
+ * struct l4lb_pool - one generation of a service's real servers
+ * @ops: the scheduler that picks from it, NULL for scheduler "none"
+ * @state: per service memory, from init() to exit()
+ * @table: per pool memory, from build() to free()
+ * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
+ * @inst: private to the core
+ * @work: private to the core
+ * @n: number of entries in @dest
+ * @dest: real servers in the order of adding, oldest first
+ *
+ * Built under the configuration mutex, published with RCU, never written
+ * again except through @state and @table.
+ */
+struct l4lb_pool {
+	const struct l4lb_sched_ops	*ops;
+	void				*state;
+	void				*table;
+	u32				flags;
+	struct l4lb_sched_inst		*inst;
+	struct rcu_work			work;
+	unsigned int			n;
+	struct l4lb_dest		*dest[] __counted_by(n);
+};
+
+/**
+ * struct l4lb_sched_ops - one scheduling algorithm
+ * @pick: choose a real server for a new flow, or NULL if none may take it
+ *	(required; softirq or process context with BH off, under RCU, must not
+ *	sleep; several CPUs at once)
+ * @build: derive pool->table from pool->dest[].  @old is the generation
+ *	before with the same scheduler instance, or NULL; a rotation may go on
+ *	where it was (optional; may sleep; negative errno)
+ * @free: release pool->table, after a grace period (with @build; may sleep)
+ * @init: allocate state that outlives pools; ERR_PTR() on failure
+ *	(optional; may sleep)
+ * @exit: release it, after the last pool is gone (with @init; may sleep)
+ * @name: what user space calls it; the module is l4lb_<name>
+ * @owner: THIS_MODULE
+ * @list: private to the core
+ */
+struct l4lb_sched_ops {
+	/* fast path */
+	struct l4lb_dest *(*pick)(const struct l4lb_pool *pool,
+				  const struct l4lb_flow *flow);
+
+	/* control path, under the configuration mutex */
+	int (*build)(struct l4lb_pool *pool, const struct l4lb_pool *old);
+	void (*free)(struct l4lb_pool *pool);
+	void *(*init)(void);
+	void (*exit)(void *state);
+
+	char			name[L4LB_SCHED_NAME_MAX];
+	struct module		*owner;
+	struct list_head	list;
+};
+
+int l4lb_sched_register(struct l4lb_sched_ops *ops);
+void l4lb_sched_unregister(struct l4lb_sched_ops *ops);
+
+/* Everything a scheduler module needs besides its algorithm. */
+#define module_l4lb_sched(ops) \
+	module_driver(ops, l4lb_sched_register, l4lb_sched_unregister)
+
+/* May this real server get a new connection? */
+static inline bool l4lb_dest_usable(const struct l4lb_dest *d)
+{
+	return READ_ONCE(d->weight) > 0 && !READ_ONCE(d->overloaded);
+}
+
+/* An active connection counts as much as 257 inactive ones. */
+static inline u32 l4lb_dest_load(const struct l4lb_dest *d)
+{
+	return ((u32)atomic_read(&d->active) << 8) + atomic_read(&d->total);
+}
+
+/* Is a less loaded than b, each in proportion to its weight? */
+static inline bool l4lb_dest_less(const struct l4lb_dest *a,
+				  const struct l4lb_dest *b)
+{
+	return (u64)l4lb_dest_load(a) * READ_ONCE(b->weight) <
+	       (u64)l4lb_dest_load(b) * READ_ONCE(a->weight);
+}
+
+struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool);
+
+#endif /* _L4LB_SCHED_H */

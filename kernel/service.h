@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Virtual services: what a client connects to. */
+#ifndef _L4LB_SERVICE_H
+#define _L4LB_SERVICE_H
+
+#include <linux/ip_vs.h>
+#include <linux/rhashtable-types.h>
+
+#include "net.h"
+#include "sched.h"
+
+struct netlink_ext_ack;
+
+/* Identity of a service.  With @fwmark, protocol, port and addr are 0. */
+struct l4lb_svc_key {
+	union nf_inet_addr	addr;
+	u32			fwmark;
+	u16			af;		/* AF_INET or AF_INET6 */
+	u16			protocol;
+	__be16			port;
+	u16			zero;		/* the key is hashed whole */
+};
+
+/* What user space may set on a service. */
+struct l4lb_svc_config {
+	char	sched[L4LB_SCHED_NAME_MAX];	/* "none": no scheduler */
+	u32	flags;		/* IP_VS_SVC_F_*, already merged by mask */
+	u32	timeout;	/* persistence, seconds */
+	u32	netmask;	/* IPv4: __be32 mask; IPv6: prefix length */
+};
+
+/**
+ * struct l4lb_service - a virtual service
+ * @node: in l4lb_net.svc_table
+ * @key: identity, never changes
+ * @ln: its namespace
+ * @flags: IP_VS_SVC_F_*; READ_ONCE() on the packet path
+ * @timeout: persistence, seconds
+ * @netmask: granularity of persistence, as in struct l4lb_svc_config
+ * @pool: current generation of real servers (RCU; never NULL)
+ * @stats: counters
+ * @inst: scheduler instance (configuration mutex)
+ * @dests: struct l4lb_real by .node, oldest first (configuration mutex)
+ * @n_dests: their number
+ * @list: in l4lb_net.services
+ * @rcu: to free it
+ */
+struct l4lb_service {
+	struct rhash_head		node;
+	struct l4lb_svc_key		key;
+	struct l4lb_net			*ln;
+	u32				flags;
+	u32				timeout;
+	u32				netmask;
+	struct l4lb_pool __rcu		*pool;
+	struct l4lb_stats		stats;
+
+	struct l4lb_sched_inst		*inst;
+	struct list_head		dests;
+	unsigned int			n_dests;
+	struct list_head		list;
+	struct rcu_work			work;
+};
+
+/* Packet path: RCU. */
+struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
+					 const struct l4lb_flow *flow);
+struct l4lb_real *l4lb_service_pick(struct l4lb_service *svc,
+				    const struct l4lb_flow *flow);
+
+/* Control path: configuration mutex held, may sleep, errno + extack. */
+struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,
+				       const struct l4lb_svc_key *key);
+int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
+		     const struct l4lb_svc_config *cfg,
+		     const struct l4lb_sched_ops *ops,
+		     struct netlink_ext_ack *extack);
+int l4lb_service_edit(struct l4lb_service *svc,
+		      const struct l4lb_svc_config *cfg,
+		      const struct l4lb_sched_ops *ops,
+		      struct netlink_ext_ack *extack);
+void l4lb_service_del(struct l4lb_service *svc);
+void l4lb_service_flush(struct l4lb_net *ln);
+void l4lb_service_zero(struct l4lb_service *svc);
+const char *l4lb_service_sched_name(const struct l4lb_service *svc);
+
+/* Rebuild and publish the pool after any change to dests, weights, flags or
+ * scheduler.  On failure the old pool stays.
+ */
+int l4lb_service_rebuild(struct l4lb_service *svc);
+
+/* By namespace. */
+int l4lb_service_net_init(struct l4lb_net *ln);
+void l4lb_service_net_exit(struct l4lb_net *ln);
+
+/* Scheduler registry (sched.c).  get returns a module reference; may sleep
+ * and load a module, so call it without the configuration mutex.
+ */
+const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
+void l4lb_sched_put(const struct l4lb_sched_ops *ops);
+
+#endif /* _L4LB_SERVICE_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Traffic counters per real server, service and namespace; drop reasons. */
+#ifndef _L4LB_STATS_H
+#define _L4LB_STATS_H
+
+#include <linux/percpu.h>
+#include <linux/spinlock.h>
+#include <linux/u64_stats_sync.h>
+
+struct l4lb_net;
+
+/* One CPU's share of the counters; written only by that CPU with BH off. */
+struct l4lb_stats_cpu {
+	u64_stats_t		conns;
+	u64_stats_t		inpkts;
+	u64_stats_t		outpkts;
+	u64_stats_t		inbytes;
+	u64_stats_t		outbytes;
+	struct u64_stats_sync	syncp;
+};
+
+struct l4lb_counters {
+	u64	conns;
+	u64	inpkts;
+	u64	outpkts;
+	u64	inbytes;
+	u64	outbytes;
+};
+
+/**
+ * struct l4lb_stats - counters of one object and their rates
+ * @cpu: live counters
+ * @lock: protects everything below
+ * @zero: counter values at the last ZERO command; readers see the difference
+ * @last: counter values at the last estimate
+ * @rate: moving averages per second, in 1/1024; conns, pkts and bytes
+ */
+struct l4lb_stats {
+	struct l4lb_stats_cpu __percpu	*cpu;
+	spinlock_t			lock;
+	struct l4lb_counters		zero;
+	struct l4lb_counters		last;
+	struct l4lb_counters		rate;
+};
+
+/* What a reader sees: counters since the last ZERO, rates per second. */
+struct l4lb_stats_view {
+	struct l4lb_counters	count;
+	struct l4lb_counters	rate;
+};
+
+int l4lb_stats_init(struct l4lb_stats *stats);
+void l4lb_stats_destroy(struct l4lb_stats *stats);
+void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view);
+void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
+			 struct l4lb_counters *count);
+void l4lb_stats_zero(struct l4lb_stats *stats);
+
+/* Estimator of a namespace: every 2 s while it has services. */
+void l4lb_estimator_init(struct l4lb_net *ln);
+void l4lb_estimator_start(struct l4lb_net *ln);
+void l4lb_estimator_stop(struct l4lb_net *ln);
+
+static inline void l4lb_stats_conn(struct l4lb_stats *stats)
+{
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+
+	u64_stats_update_begin(&s->syncp);
+	u64_stats_inc(&s->conns);
+	u64_stats_update_end(&s->syncp);
+}
+
+static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
+{
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+
+	u64_stats_update_begin(&s->syncp);
+	u64_stats_inc(&s->inpkts);
+	u64_stats_add(&s->inbytes, len);
+	u64_stats_update_end(&s->syncp);
+}
+
+static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
+{
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+
+	u64_stats_update_begin(&s->syncp);
+	u64_stats_inc(&s->outpkts);
+	u64_stats_add(&s->outbytes, len);
+	u64_stats_update_end(&s->syncp);
+}
+
+/* Why a packet was not forwarded; names are in stats.c, order is the ABI of
+ * /proc/net/l4lb: only ever append.
+ */
+enum l4lb_drop {
+	L4LB_DROP_HEADER,	/* malformed or truncated L3/L4 header */
+	L4LB_DROP_CHECKSUM,	/* bad L4 or ICMP checksum */
+	L4LB_DROP_NO_DEST,	/* the scheduler found no real server */
+	L4LB_DROP_DEST_GONE,	/* connection's real server was removed */
+	L4LB_DROP_NO_ROUTE,	/* no route to the real server */
+	L4LB_DROP_TTL,		/* TTL or hop limit used up */
+	L4LB_DROP_TOO_BIG,	/* larger than the path's MTU, sender told */
+	L4LB_DROP_MEMORY,	/* out of memory */
+	L4LB_DROP_FRAGMENT,	/* reassembly failed or in progress */
+	L4LB_DROP_MARTIAN,	/* loopback real server, packet from outside */
+	L4LB_DROP_MAX
+};
+
+const char *l4lb_drop_name(enum l4lb_drop reason);
+u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason);
+
+#endif /* _L4LB_STATS_H */
