@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fixtures shared by all tests: the module, the topologies, the kernel's log.
+
+Run inside a lab vehicle as root:  $PYTHON -m pytest tests
+`--backend ip_vs` runs the same tests against in-tree ip_vs, the control: what
+fails there is a mistake in the test, or a documented difference that the test
+names (`backend.is_l4lb`).
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab import genl, packet  # noqa: E402
+from lab.netns import SLOW, run, wait_until  # noqa: E402
+from lab.topology import SHAPES, Topology  # noqa: E402
+
+SPLAT = re.compile(
+    r"BUG:|WARNING:|KASAN|KFENCE|UBSAN|possible recursive|circular locking"
+    r"|suspicious RCU|inconsistent lock|unreferenced object|ref_tracker"
+    r"|unregister_netdevice: waiting|hung task|blocked for more than|rcu.*stall"
+    r"|Oops|general protection|Call Trace")
+KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--backend", default="l4lb", choices=("l4lb", "ip_vs"),
+                     help="the module under test (default: l4lb)")
+
+
+def pytest_configure(config):
+    for line in ("smoke: a quick representative subset, also for slow kernels",
+                 "slow: takes minutes; left out unless asked for"):
+        config.addinivalue_line("markers", line)
+
+
+class KernelLog:
+    """What the kernel printed since the last look."""
+
+    def __init__(self):
+        self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self.fd, 0, os.SEEK_END)
+
+    def records(self):
+        """[(level, text)], each at most once."""
+        out = []
+        while True:
+            try:
+                record = os.read(self.fd, 16384).decode(errors="replace")
+            except BlockingIOError:
+                return out
+            except BrokenPipeError:
+                continue  # the ring overtook us; go on with what is left
+            prefix, _, rest = record.partition(";")
+            out.append((int(prefix.split(",")[0]) & 7, rest.split("\n")[0]))
+
+
+@pytest.fixture(scope="session")
+def kernel_log():
+    return KernelLog()
+
+
+class Log:
+    """A test's view of the kernel log; splats fail the test that caused them."""
+
+    def __init__(self, source):
+        self.source, self.seen = source, []
+        self.refresh()
+        self.seen.clear()
+
+    def refresh(self):
+        self.seen += self.source.records()
+        return self.seen
+
+    def lines(self, pattern=""):
+        return [text for _, text in self.refresh() if re.search(pattern, text)]
+
+
+@pytest.fixture(autouse=True)
+def log(kernel_log):
+    view = Log(kernel_log)
+    yield view
+    splats = [i for i, (_, text) in enumerate(view.refresh()) if SPLAT.search(text)]
+    if splats:
+        around = view.seen[max(0, splats[0] - 3):splats[0] + 40]
+        pytest.fail("kernel log:\n" + "\n".join(text for _, text in around),
+                    pytrace=False)
+
+
+class Backend:
+    """The module under test."""
+
+    def __init__(self, name):
+        self.name = name
+        self.is_l4lb = name == "l4lb"
+        self.prefix = "l4lb_" if self.is_l4lb else "ip_vs_"
+        self.modules = Path(os.environ.get("L4LB_MODULES", ""))
+
+    def loaded(self, name=None):
+        return Path("/sys/module", name or self.name).exists()
+
+    def refcount(self):
+        return int(Path("/sys/module", self.name, "refcnt").read_text(encoding="ascii"))
+
+    def family(self):
+        """Every module of this backend that is loaded, the core last."""
+        names = [p.name for p in Path("/sys/module").iterdir()
+                 if p.name.startswith(self.prefix) and (p / "refcnt").exists()]
+        return sorted(names) + ([self.name] if self.loaded() else [])
+
+    def load(self, check=True):
+        if not self.is_l4lb:
+            return run(["modprobe", "ip_vs"], check=check)
+        ko = self.modules / "l4lb.ko"
+        if not ko.exists():
+            pytest.exit(f"{ko}: not there, build it with 'make modules'", 4)
+        self.load_dependencies(ko)
+        return run(["insmod", str(ko)], check=check)
+
+    @staticmethod
+    def load_dependencies(ko):
+        for need in run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(","):
+            if need:
+                run(["modprobe", need])
+
+    def unload(self):
+        """Remove schedulers and core; a reference that stays is a failure."""
+        for name in self.family():
+            def removed(name=name):
+                done = subprocess.run(["rmmod", name], capture_output=True, text=True,
+                                      check=False)
+                return done.returncode == 0 or not self.loaded(name) or \
+                    self._remember(done.stderr)
+            wait_until(removed, 10, what=f"rmmod {name}", step=0.2)
+
+    def _remember(self, message):
+        self.last_error = message
+        return False
+
+    def need_scheduler(self, name):
+        """Load a scheduler; skip when this backend has none of that name."""
+        done = run(["modprobe", self.prefix + name], check=False)
+        if done.returncode:
+            pytest.skip(f"no module {self.prefix}{name}")
+
+
+@pytest.fixture(scope="session")
+def backend(request):
+    which = Backend(request.config.getoption("--backend"))
+    other = Backend("ip_vs" if which.is_l4lb else "l4lb")
+    for module in (other, which):
+        if module.loaded():
+            module.unload()
+    return which
+
+
+@pytest.fixture(autouse=True, scope="module")
+def module_life(request, backend, topologies, kernel_log):
+    """Load before a test file, and after it prove that nothing holds or leaks."""
+    if getattr(request.module, "NO_MODULE", False):
+        yield
+        return
+    backend.load()
+    yield
+    topologies.flush()
+    backend.unload()
+    if KMEMLEAK.exists():
+        leaks = scan_for_leaks()
+        assert not leaks, leaks
+    bad = [text for _, text in kernel_log.records() if SPLAT.search(text)]
+    assert not bad, bad
+
+
+def scan_for_leaks():
+    """Two scans: a pointer may be in a register during one of them."""
+    for _ in range(2):
+        KMEMLEAK.write_text("scan", encoding="ascii")
+    found = KMEMLEAK.read_text(encoding="ascii", errors="replace")
+    if found:
+        KMEMLEAK.write_text("clear", encoding="ascii")
+    return found
+
+
+class Topologies:
+    """Each shape is built when a test first asks for it, and kept."""
+
+    def __init__(self):
+        self.built = {}
+
+    def __getitem__(self, shape):
+        if shape not in self.built:
+            self.built[shape] = Lab(shape)
+        return self.built[shape]
+
+    def flush(self):
+        for lab in self.built.values():
+            lab.flush()
+
+    def destroy(self):
+        for lab in self.built.values():
+            lab.topo.destroy()
+        self.built = {}
+
+
+@pytest.fixture(scope="session")
+def topologies():
+    for name in ("ipip", "sit", "ip6_tunnel", "veth", "bridge"):
+        run(["modprobe", "-q", name], check=False)
+    shapes = Topologies()
+    yield shapes
+    shapes.destroy()
+
+
+class Lab:
+    """A topology with its director's control plane, as tests use it."""
+
+    _port = [1000]
+
+    def __init__(self, shape):
+        self.topo = Topology(shape).create()
+        self.shape = shape
+        self.method = genl.METHOD[shape]
+        self._ipvs = None
+        self._http = []
+
+    def __getattr__(self, name):
+        return getattr(self.topo, name)
+
+    @property
+    def ipvs(self):
+        """A control socket; opened anew when the module was reloaded."""
+        if self._ipvs is None:
+            self._ipvs = genl.Ipvs(self.topo.director.ns)
+        return self._ipvs
+
+    def flush(self):
+        if self._ipvs is not None:
+            self._ipvs.close()
+            self._ipvs = None
+        # Not loaded: nothing to flush.
+        with contextlib.suppress(genl.NetlinkError), \
+                genl.Ipvs(self.topo.director.ns) as ipvs:
+            ipvs.flush()
+            ipvs.timeouts(900, 120, 300)
+
+    def fresh_port(self):
+        """A service port that no other test uses: old connections of the same
+        address and port would count for a server that is added again."""
+        self._port[0] += 1
+        return self._port[0]
+
+    def http_port(self):
+        """The same among the ports the real servers listen on."""
+        self.topo.start_http()
+        if not self._http:
+            from lab.topology import HTTP_PORTS
+            self._http = list(HTTP_PORTS[2:])
+        return self._http.pop()
+
+    def conns(self, **want):
+        return [c for c in genl.conns(self.topo.director.ns)
+                if all(c[k] == v for k, v in want.items())]
+
+    def client_address(self, family=4):
+        """A phantom client address that no test has used."""
+        Lab._client = getattr(Lab, "_client", 0) + 1
+        n = Lab._client
+        return f"10.{n >> 8 & 255}.{n & 255}.7" if family == 4 else \
+            f"2001:db8:c:{n:x}::7"
+
+
+def _lab(topologies, shape):
+    lab = topologies[shape]
+    lab.flush()
+    return lab
+
+
+@pytest.fixture
+def nat(topologies, module_life):
+    return _lab(topologies, "nat")
+
+
+@pytest.fixture
+def dr(topologies, module_life):
+    return _lab(topologies, "dr")
+
+
+@pytest.fixture
+def tun(topologies, module_life):
+    return _lab(topologies, "tun")
+
+
+@pytest.fixture(params=SHAPES)
+def lab(request, topologies, module_life):
+    """One test for each forwarding method."""
+    return _lab(topologies, request.param)
+
+
+@pytest.fixture(params=(4, 6), ids=("v4", "v6"))
+def family(request):
+    return request.param
+
+
+@pytest.fixture(params=(packet.TCP, packet.UDP), ids=("tcp", "udp"))
+def proto(request):
+    return request.param
+
+
+def pytest_collection_modifyitems(config, items):
+    """Tests of one topology side by side would need ordering by hand; what is
+    cheap is to leave `slow` out unless -m names it or a test is named."""
+    if config.getoption("-m") or any("::" in a for a in config.args):
+        return
+    kept = [i for i in items if not i.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=[i for i in items if i not in kept])
+    items[:] = kept
+
+
+_started = time.monotonic()
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(
+        f"{os.environ.get('L4LB_VEHICLE', 'native')} {os.uname().release}, "
+        f"deadlines x{SLOW}, {time.monotonic() - _started:.0f} s")

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0
+"""An independent client of the generic-netlink family IPVS.
+
+Messages are packed by hand from the layout in <linux/ip_vs.h>, so a mistake in
+the library that other clients share cannot hide here. `Genl` is the transport,
+`Ipvs` adds the commands; both can send anything, wrong things included.
+"""
+
+import errno
+import os
+import socket
+import struct
+
+from . import packet
+
+NETLINK_GENERIC = 16
+SOL_NETLINK = 270
+NETLINK_CAP_ACK, NETLINK_EXT_ACK = 10, 11
+F_REQUEST, F_ACK, F_DUMP = 1, 4, 0x300
+F_CAPPED, F_ACK_TLVS = 0x100, 0x200
+NESTED = 0x8000
+
+NEW_SERVICE, SET_SERVICE, DEL_SERVICE, GET_SERVICE, NEW_DEST, SET_DEST, DEL_DEST, \
+    GET_DEST, NEW_DAEMON, DEL_DAEMON, GET_DAEMON, SET_CONFIG, GET_CONFIG, SET_INFO, \
+    GET_INFO, ZERO, FLUSH = range(1, 18)
+
+# Top level
+SERVICE, DEST, DAEMON, TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP = range(1, 7)
+# SERVICE
+S_AF, S_PROTOCOL, S_ADDR, S_PORT, S_FWMARK, S_SCHED, S_FLAGS, S_TIMEOUT, S_NETMASK, \
+    S_STATS, S_PE, S_STATS64 = range(1, 13)
+# DEST
+D_ADDR, D_PORT, D_FWD, D_WEIGHT, D_U, D_L, D_ACTIVE, D_INACT, D_PERSIST, D_STATS, \
+    D_AF, D_STATS64, D_TUN_TYPE, D_TUN_PORT, D_TUN_FLAGS = range(1, 16)
+# DAEMON
+DM_STATE, DM_IFN, DM_SYNC_ID, DM_MAXLEN, DM_GROUP, DM_GROUP6, DM_PORT, DM_TTL = range(1, 9)
+
+STATS = ("conns", "inpkts", "outpkts", "inbytes", "outbytes",
+         "cps", "inpps", "outpps", "inbps", "outbps")
+
+MASQ, LOCAL, TUNNEL, ROUTE = range(4)
+METHOD = {"nat": MASQ, "tun": TUNNEL, "dr": ROUTE}
+PERSISTENT, HASHED, ONEPACKET = 1, 2, 4
+
+
+class NetlinkError(OSError):
+    """An error answer; .extack is its sentence, or ''."""
+
+    def __init__(self, code, extack):
+        super().__init__(code, f"{os.strerror(code)}: {extack}" if extack
+                         else os.strerror(code))
+        self.extack = extack
+
+
+def attr(kind, data):
+    """One attribute; DATA is bytes, or a list of packed attributes."""
+    if isinstance(data, (list, tuple)):
+        data, kind = b"".join(data), kind | NESTED
+    length = 4 + len(data)
+    return struct.pack("=HH", length, kind) + data + b"\0" * (-length % 4)
+
+
+def u8(v):
+    return struct.pack("=B", v)
+
+
+def u16(v):
+    return struct.pack("=H", v)
+
+
+def be16(v):
+    return struct.pack("!H", v)
+
+
+def u32(v):
+    return struct.pack("=I", v & 0xffffffff)
+
+
+def text(v):
+    return v.encode() + b"\0"
+
+
+def attributes(data):
+    """[(type, payload)] in wire order."""
+    out = []
+    while len(data) >= 4:
+        length, kind = struct.unpack("=HH", data[:4])
+        if length < 4 or length > len(data):
+            raise ValueError(f"attribute length {length} of {len(data)}")
+        out.append((kind & 0x3fff, data[4:length]))
+        data = data[(length + 3) & ~3:]
+    return out
+
+
+class Genl:
+    """A generic-netlink socket in a namespace, bound to one family."""
+
+    def __init__(self, ns, family="IPVS"):
+        self.ns = ns
+        self.sock = ns.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+        self.sock.bind((0, 0))
+        self.sock.settimeout(15)
+        self.sock.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        self.seq = 0
+        self.family_id = 16  # the controller's
+        if family:
+            self.resolve(family)
+
+    def resolve(self, family):
+        self.family_id = 16
+        reply = self.request(3, attr(2, text(family)), version=2)[0]
+        self.description = dict(attributes(reply[1]))
+        self.family_id = struct.unpack("=H", self.description[1])[0]
+
+    def close(self):
+        self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def message(self, command, payload=b"", flags=F_ACK, version=1, length=None):
+        if isinstance(payload, (list, tuple)):
+            payload = b"".join(payload)
+        self.seq += 1
+        body = struct.pack("=BBH", command, version, 0) + payload
+        return struct.pack("=IHHII", 16 + len(body) if length is None else length,
+                           self.family_id, F_REQUEST | flags, self.seq, 0) + body
+
+    def request(self, command, payload=b"", flags=F_ACK, version=1):
+        """Send; return [(command, payload)] of the answers, or raise."""
+        self.sock.send(self.message(command, payload, flags, version))
+        return self.answers(dump=flags & F_DUMP == F_DUMP)
+
+    def dump(self, command, payload=b""):
+        return self.request(command, payload, flags=F_DUMP)
+
+    def answers(self, dump=False):
+        out = []
+        while True:
+            data = self.sock.recv(1 << 20)
+            while data:
+                length, kind, flags, seq, _ = struct.unpack("=IHHII", data[:16])
+                body, data = data[16:length], data[(length + 3) & ~3:]
+                if seq != self.seq:
+                    continue
+                if kind == 2:  # NLMSG_ERROR
+                    self._raise(body, flags)
+                    return out
+                if kind == 3:  # NLMSG_DONE
+                    code = struct.unpack("=i", body[:4])[0] if len(body) >= 4 else 0
+                    if code:
+                        raise NetlinkError(-code, "")
+                    return out
+                out.append((body[0], body[4:]))
+        return out
+
+    @staticmethod
+    def _raise(body, flags):
+        code = -struct.unpack("=i", body[:4])[0]
+        sentence = ""
+        if flags & F_ACK_TLVS:
+            quoted = struct.unpack("=I", body[4:8])[0]
+            skip = 20 if flags & F_CAPPED else 4 + ((quoted + 3) & ~3)
+            found = dict(attributes(body[skip:]))
+            sentence = found.get(1, b"").rstrip(b"\0").decode(errors="replace")
+        if code:
+            raise NetlinkError(code, sentence)
+
+
+def address(a, size=16):
+    raw = packet.packed(a)
+    return raw + b"\0" * (size - len(raw))
+
+
+def family_of(a):
+    return socket.AF_INET6 if packet.is6(a) else socket.AF_INET
+
+
+def ident(proto=packet.TCP, addr=None, port=0, fwmark=0, af=None):
+    """The attributes that name a service."""
+    if fwmark:
+        return [attr(S_AF, u16(af or socket.AF_INET)), attr(S_FWMARK, u32(fwmark))]
+    return [attr(S_AF, u16(af or family_of(addr))), attr(S_PROTOCOL, u16(proto)),
+            attr(S_ADDR, address(addr)), attr(S_PORT, be16(port))]
+
+
+def default_netmask(af):
+    return u32(128) if af == socket.AF_INET6 else b"\xff\xff\xff\xff"
+
+
+def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, netmask=None):
+    if netmask is None:
+        netmask = default_netmask(af)
+    elif isinstance(netmask, str):
+        netmask = packet.packed(netmask)
+    elif isinstance(netmask, int):
+        netmask = u32(netmask)
+    return [attr(S_SCHED, text(sched)), attr(S_FLAGS, u32(flags) + u32(mask)),
+            attr(S_TIMEOUT, u32(timeout)), attr(S_NETMASK, netmask)]
+
+
+def dest_ident(addr, port, af=True):
+    out = [attr(D_ADDR, address(addr)), attr(D_PORT, be16(port))]
+    if af:
+        out.append(attr(D_AF, u16(family_of(addr))))
+    return out
+
+
+def dest_options(method=MASQ, weight=1, upper=0, lower=0):
+    return [attr(D_FWD, u32(method)), attr(D_WEIGHT, u32(weight)),
+            attr(D_U, u32(upper)), attr(D_L, u32(lower))]
+
+
+def decode_stats(payload):
+    return {STATS[kind - 1]: int.from_bytes(value, "little")
+            for kind, value in attributes(payload) if kind <= len(STATS)}
+
+
+def decode_dest(payload):
+    a = dict(attributes(payload))
+
+    def number(kind):
+        return int.from_bytes(a[kind], "little")
+
+    af = number(D_AF) if D_AF in a else socket.AF_INET
+    size = 16 if af == socket.AF_INET6 else 4
+    return {"addr": socket.inet_ntop(af, a[D_ADDR][:size]),
+            "port": int.from_bytes(a[D_PORT], "big"),
+            "method": number(D_FWD), "weight": number(D_WEIGHT),
+            "upper": number(D_U), "lower": number(D_L),
+            "active": number(D_ACTIVE), "inactive": number(D_INACT),
+            "persistent": number(D_PERSIST), "stats": decode_stats(a[D_STATS64])}
+
+
+def decode_service(payload):
+    a = dict(attributes(payload))
+    out = {"af": int.from_bytes(a[S_AF], "little"),
+           "sched": a[S_SCHED].rstrip(b"\0").decode(),
+           "flags": int.from_bytes(a[S_FLAGS][:4], "little"),
+           "timeout": int.from_bytes(a[S_TIMEOUT], "little"),
+           "netmask": a[S_NETMASK], "stats": decode_stats(a[S_STATS64])}
+    if S_FWMARK in a:
+        out["fwmark"] = int.from_bytes(a[S_FWMARK], "little")
+    else:
+        size = 16 if out["af"] == socket.AF_INET6 else 4
+        out.update(proto=int.from_bytes(a[S_PROTOCOL], "little"),
+                   addr=socket.inet_ntop(out["af"], a[S_ADDR][:size]),
+                   port=int.from_bytes(a[S_PORT], "big"))
+    return out
+
+
+class Service:
+    """A virtual service, by name; made by Ipvs.service()."""
+
+    def __init__(self, ipvs, id_, af, options):
+        self.ipvs, self.ident, self.af, self.options = ipvs, id_, af, options
+
+    def _nest(self):
+        return attr(SERVICE, self.ident)
+
+    def add(self):
+        self.ipvs.request(NEW_SERVICE, attr(
+            SERVICE, self.ident + service_options(self.af, **self.options)))
+        return self
+
+    def edit(self, **options):
+        self.options = {**self.options, **options}
+        self.ipvs.request(SET_SERVICE, attr(
+            SERVICE, self.ident + service_options(self.af, **self.options)))
+
+    def delete(self):
+        self.ipvs.request(DEL_SERVICE, self._nest())
+
+    def zero(self):
+        self.ipvs.request(ZERO, self._nest())
+
+    def get(self):
+        reply = self.ipvs.request(GET_SERVICE, self._nest())
+        return decode_service(dict(attributes(reply[0][1]))[SERVICE])
+
+    @property
+    def stats(self):
+        return self.get()["stats"]
+
+    def server(self, addr, port=0, command=NEW_DEST, **options):
+        self.ipvs.request(command, self._nest() + attr(
+            DEST, dest_ident(addr, port) + dest_options(**options)))
+
+    def edit_server(self, addr, port=0, **options):
+        self.server(addr, port, command=SET_DEST, **options)
+
+    def delete_server(self, addr, port=0):
+        self.ipvs.request(DEL_DEST, self._nest() + attr(DEST, dest_ident(addr, port)))
+
+    def servers(self):
+        """The real servers in the kernel's order (newest first)."""
+        return [decode_dest(dict(attributes(p))[DEST])
+                for _, p in self.ipvs.dump(GET_DEST, self._nest())]
+
+    def find(self, addr, port=None):
+        found = [d for d in self.servers()
+                 if d["addr"] == addr and port in (None, d["port"])]
+        return found[0] if found else None
+
+
+class Ipvs(Genl):
+    """Family IPVS, command by command."""
+
+    def service(self, addr=None, port=0, proto=packet.TCP, fwmark=0, af=None,
+                add=True, **options):
+        af = af or (family_of(addr) if addr else socket.AF_INET)
+        service = Service(self, ident(proto, addr, port, fwmark, af), af, options)
+        return service.add() if add else service
+
+    def services(self):
+        return [decode_service(dict(attributes(p))[SERVICE])
+                for _, p in self.dump(GET_SERVICE)]
+
+    def flush(self):
+        self.request(FLUSH)
+
+    def zero(self):
+        self.request(ZERO)
+
+    def timeouts(self, tcp=None, fin=None, udp=None):
+        """Set what is given, return the three timeouts in seconds."""
+        new = [attr(kind, u32(value)) for kind, value in
+               ((TIMEOUT_TCP, tcp), (TIMEOUT_TCP_FIN, fin), (TIMEOUT_UDP, udp))
+               if value is not None]
+        if new:
+            self.request(SET_CONFIG, new)
+        got = dict(attributes(self.request(GET_CONFIG)[0][1]))
+        return tuple(int.from_bytes(got[k], "little")
+                     for k in (TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP))
+
+
+def conns(ns):
+    """The rows of /proc/net/ip_vs_conn as dictionaries."""
+    rows = []
+    for line in ns.read("/proc/net/ip_vs_conn").splitlines()[1:]:
+        f = line.split()
+        rows.append({"proto": f[0], "client": _unhex(f[1]), "cport": int(f[2], 16),
+                     "vip": _unhex(f[3]), "vport": int(f[4], 16),
+                     "server": _unhex(f[5]), "dport": int(f[6], 16),
+                     "state": f[7], "expires": int(f[8])})
+    return rows
+
+
+def _unhex(text_address):
+    if ":" in text_address:
+        return socket.inet_ntop(socket.AF_INET6, socket.inet_pton(
+            socket.AF_INET6, text_address))
+    return socket.inet_ntoa(bytes.fromhex(text_address))
+
+
+def is_refused(call, code):
+    """Run CALL, check that it fails with errno CODE, return the sentence."""
+    try:
+        call()
+    except NetlinkError as e:
+        assert e.errno == code, \
+            f"{errno.errorcode.get(e.errno, e.errno)} instead of {errno.errorcode[code]}"
+        return e.extack
+    raise AssertionError(f"accepted, expected {errno.errorcode[code]}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A network namespace as an object, and polling with a deadline.
+
+Everything that needs a namespace (a socket, a sysctl, a file below /proc/net,
+a child process) is created while the calling thread is inside it and stays
+there afterwards, so one test process can stand in all of them at once.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import subprocess
+import time
+
+CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+# Emulated and debug kernels are slow; deadlines say "surely broken", so they
+# may be generous without making a passing run any longer.
+SLOW = 3 if os.environ.get("L4LB_VEHICLE") == "uml" else 1
+
+
+class DeadlineError(AssertionError):
+    """A condition did not come true in time."""
+
+
+def wait_until(condition, deadline=10.0, what=None, step=0.02):
+    """Poll CONDITION until it returns something true; return that."""
+    end = time.monotonic() + deadline * SLOW
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            name = what or getattr(condition, "__name__", "condition")
+            raise DeadlineError(f"{name}: not within {deadline * SLOW:g} s, "
+                                f"last value {value!r}")
+        time.sleep(step)
+
+
+def setns(fd):
+    if _libc.setns(fd, CLONE_NEWNET):
+        err = ctypes.get_errno()
+        raise OSError(err, f"setns: {os.strerror(err)}")
+
+
+def run(argv, check=True, timeout=60, text_input=None):
+    """Run ARGV (a list, or a string split at blanks) and capture its output."""
+    if isinstance(argv, str):
+        argv = argv.split()
+    done = subprocess.run(argv, capture_output=True, text=True, check=False,
+                          timeout=timeout * SLOW, input=text_input)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(argv)}: exit {done.returncode}\n"
+                           f"{done.stdout}{done.stderr}")
+    return done
+
+
+class Namespace:
+    """A named network namespace, below /run/netns as `ip netns` keeps them."""
+
+    def __init__(self, name, create=True):
+        self.name = name
+        if create:
+            run(["ip", "netns", "add", name])
+        self.fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __repr__(self):
+        return f"<ns {self.name}>"
+
+    def close(self):
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def destroy(self):
+        self.close()
+        run(["ip", "netns", "del", self.name], check=False)
+
+    @contextlib.contextmanager
+    def enter(self):
+        """The calling thread is inside this namespace within the block."""
+        back = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            setns(self.fd)
+            try:
+                yield self
+            finally:
+                setns(back)
+        finally:
+            os.close(back)
+
+    def run(self, argv, **kwargs):
+        with self.enter():
+            return run(argv, **kwargs)
+
+    def popen(self, argv, **kwargs):
+        if isinstance(argv, str):
+            argv = argv.split()
+        with self.enter():
+            return subprocess.Popen(argv, **kwargs)
+
+    def ip(self, *lines):
+        """Run several `ip` commands in one process."""
+        return self.run(["ip", "-batch", "-"], text_input="\n".join(lines) + "\n")
+
+    def socket(self, family, kind, proto=0):
+        with self.enter():
+            return socket.socket(family, kind, proto)
+
+    def read(self, path):
+        """A file below /proc/net or /proc/sys/net as this namespace sees it."""
+        path = path.replace("/proc/net/", "/proc/thread-self/net/")
+        with self.enter(), open(path, encoding="ascii") as f:
+            return f.read()
+
+    def write(self, path, text):
+        with self.enter(), open(path, "w", encoding="ascii") as f:
+            f.write(text)
+
+    def sysctl(self, name, value=None):
+        """Read, or with VALUE set, the sysctl NAME (dots or slashes)."""
+        path = "/proc/sys/" + (name if "/" in name else name.replace(".", "/"))
+        if value is None:
+            return self.read(path).strip()
+        self.write(path, str(value))
+        return None
