@@ -15,7 +15,9 @@
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
+#include <net/ip.h>
 #include <net/ipv6.h>
+#include <net/tcp.h>
 
 #include "sched.h"
 

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Real servers: their life, their configuration, their thresholds.
+ *
+ *	          add                     del
+ *	(nothing) ----> in a service  <--------->  in the trash ----> freed
+ *	                 available       add        no one refers to it,
+ *	                                            for two minutes
+ *
+ * A removed server keeps its connections, and they keep it: if it is added
+ * again to a service with the same identity before it is freed, the same
+ * object is revived with its counters, and the connections go on.
+ *
+ * References are held by the list it is in (service or trash), by each pool
+ * and by each connection.
+ */
+#include "dest.h"
+#include "conn.h"
+#include "route.h"
+
+#include <linux/inetdevice.h>
+#include <linux/netlink.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/ipv6.h>
+#include <net/route.h>
+
+#define TRASH_SWEEP	(60 * HZ)
+#define TRASH_IDLE	(120 * HZ)
+
+/* ---- checks, in the order user space relies on ---- */
+
+/* @cfg on its own. */
+static int dest_check_config(const struct l4lb_service *svc,
+			     const struct l4lb_dest_config *cfg,
+			     struct netlink_ext_ack *extack)
+{
+	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
+
+	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
+		NL_SET_ERR_MSG_MOD(extack, "a real server of the other address family needs method tunnel");
+		return -EINVAL;
+	}
+	if (cfg->weight < 0) {
+		NL_SET_ERR_MSG_MOD(extack, "the weight must be 0 to 2147483647");
+		return -ERANGE;
+	}
+	if (cfg->l_thresh > cfg->u_thresh) {
+		NL_SET_ERR_MSG_MOD(extack, "the lower threshold must not be above the upper one");
+		return -ERANGE;
+	}
+	if (cfg->u_thresh > INT_MAX) {
+		NL_SET_ERR_MSG_MOD(extack, "the upper threshold must be 0 to 2147483647");
+		return -EINVAL;
+	}
+	if (cfg->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_GUE && !cfg->tun_port) {
+		NL_SET_ERR_MSG_MOD(extack, "tunnel type gue needs a tunnel port");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int dest_check_ipv4(struct net *net, __be32 addr,
+			   struct netlink_ext_ack *extack)
+{
+	unsigned int type = inet_addr_type(net, addr);
+
+	if (type == RTN_LOCAL || type == RTN_UNICAST)
+		return 0;
+	/* Without a local table every address looks like a broadcast. */
+	if (type == RTN_BROADCAST && !(net->loopback_dev->flags & IFF_UP))
+		NL_SET_ERR_MSG_MOD(extack, "the real server's address cannot be checked while lo is down: bring lo up");
+	else
+		NL_SET_ERR_MSG_MOD(extack, "the real server's address must be unicast");
+	return -EINVAL;
+}
+
+/* A kernel booted with ipv6.disable=1 has no table of addresses to look in. */
+static int dest_check_ipv6(struct net *net, const struct in6_addr *addr,
+			   struct netlink_ext_ack *extack)
+{
+	int type = ipv6_addr_type(addr);
+
+	if ((type & IPV6_ADDR_UNICAST) && !(type & IPV6_ADDR_LINKLOCAL))
+		return 0;
+	if (ipv6_mod_enabled() && ipv6_chk_addr(net, addr, NULL, 0))
+		return 0;
+	NL_SET_ERR_MSG_MOD(extack, "the real server's address must be unicast and not link-local");
+	return -EINVAL;
+}
+
+static int dest_check_tunnel(const struct l4lb_dest_config *cfg,
+			     struct netlink_ext_ack *extack)
+{
+	if ((cfg->method & IP_VS_CONN_F_FWD_MASK) != IP_VS_CONN_F_TUNNEL)
+		return 0;
+	switch (cfg->tun_type) {
+	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
+		NL_SET_ERR_MSG_MOD(extack, "tunnel type gue is not implemented: use ipip");
+		return -EOPNOTSUPP;
+	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
+		NL_SET_ERR_MSG_MOD(extack, "tunnel type gre is not implemented: use ipip");
+		return -EOPNOTSUPP;
+	default:
+		return 0;
+	}
+}
+
+/* @real: what l4lb_real_find() says about @cfg; @add: it is to be new. */
+static int dest_check(const struct l4lb_service *svc,
+		      const struct l4lb_real *real,
+		      const struct l4lb_dest_config *cfg, bool add,
+		      struct netlink_ext_ack *extack)
+{
+	struct net *net = svc->ln->net;
+	int err;
+
+	err = dest_check_config(svc, cfg, extack);
+	if (err)
+		return err;
+	if (add && real) {
+		NL_SET_ERR_MSG_MOD(extack, "the service has this real server already: edit it");
+		return -EEXIST;
+	}
+	if (!add && !real) {
+		NL_SET_ERR_MSG_MOD(extack, "the service has no such real server: add it");
+		return -ENOENT;
+	}
+	if (add) {
+		if (cfg->af == AF_INET)
+			err = dest_check_ipv4(net, cfg->addr.ip, extack);
+		else
+			err = dest_check_ipv6(net, &cfg->addr.in6, extack);
+		if (err)
+			return err;
+	}
+	return dest_check_tunnel(cfg, extack);
+}
+
+/* ---- life ---- */
+
+static void real_free_rcu(struct rcu_head *rcu)
+{
+	struct l4lb_real *real = container_of(rcu, struct l4lb_real, rcu);
+
+	l4lb_stats_destroy(&real->stats);
+	kfree(real);
+}
+
+/* The counters stay until readers of a connection to it are done.  The route
+ * need not: @real has been out of service for long, so nobody sends to it and
+ * the cache is not filled again.
+ */
+void l4lb_real_put(struct l4lb_real *real)
+{
+	if (!refcount_dec_and_test(&real->refs))
+		return;
+	l4lb_route_flush(real);
+	call_rcu(&real->rcu, real_free_rcu);
+}
+
+/* A real server without a service; the caller owns the reference. */
+static struct l4lb_real *real_create(struct l4lb_service *svc,
+				     const struct l4lb_dest_config *cfg)
+{
+	struct l4lb_real *real;
+
+	real = kzalloc(sizeof(*real), GFP_KERNEL);
+	if (!real)
+		return NULL;
+	if (l4lb_stats_init(&real->stats)) {
+		kfree(real);
+		return NULL;
+	}
+	real->dest.addr = cfg->addr;
+	real->dest.port = cfg->port;
+	real->dest.af = cfg->af;
+	real->svc_key = svc->key;
+	real->ln = svc->ln;
+	spin_lock_init(&real->route_lock);
+	refcount_set(&real->refs, 1);
+	INIT_LIST_HEAD(&real->node);
+	return real;
+}
+
+static bool real_matches(const struct l4lb_real *real,
+			 const struct l4lb_dest_config *cfg)
+{
+	return real->dest.port == cfg->port && real->dest.af == cfg->af &&
+	       nf_inet_addr_cmp(&real->dest.addr, &cfg->addr);
+}
+
+struct l4lb_real *l4lb_real_find(struct l4lb_service *svc,
+				 const struct l4lb_dest_config *cfg)
+{
+	struct l4lb_real *real;
+
+	lockdep_assert_held(&svc->ln->lock);
+	list_for_each_entry(real, &svc->dests, node)
+		if (real_matches(real, cfg))
+			return real;
+	return NULL;
+}
+
+static struct l4lb_real *trash_find(const struct l4lb_service *svc,
+				    const struct l4lb_dest_config *cfg)
+{
+	struct l4lb_real *real;
+
+	list_for_each_entry(real, &svc->ln->trash, node)
+		if (real_matches(real, cfg) &&
+		    !memcmp(&real->svc_key, &svc->key, sizeof(svc->key)))
+			return real;
+	return NULL;
+}
+
+/* ---- thresholds ---- */
+
+/* Past @u_thresh connections it is overloaded, until there are less than
+ * @l_thresh.  Levels, not edges: CPUs that bind and unbind at once may write
+ * in any order, so whoever changes the flag looks again.  The caller's change
+ * is ordered before.
+ */
+static void real_check_thresholds(struct l4lb_real *real)
+{
+	u32 upper, lower, total;
+	bool over;
+
+	for (;;) {
+		total = atomic_read(&real->dest.total);
+		upper = READ_ONCE(real->u_thresh);
+		lower = READ_ONCE(real->l_thresh) ?: upper - upper / 4;
+		if (!upper || total < lower)
+			over = false;
+		else if (total >= upper)
+			over = true;
+		else
+			return;
+		if (READ_ONCE(real->dest.overloaded) == over)
+			return;
+		WRITE_ONCE(real->dest.overloaded, over);
+		smp_mb();	/* the flag before reading the levels again */
+	}
+}
+
+void l4lb_real_bind(struct l4lb_real *real, bool template)
+{
+	if (template) {
+		atomic_inc(&real->persist);
+		return;
+	}
+	atomic_inc(&real->dest.total);
+	smp_mb__after_atomic();
+	real_check_thresholds(real);
+}
+
+void l4lb_real_unbind(struct l4lb_real *real, bool template, bool active)
+{
+	if (template) {
+		atomic_dec(&real->persist);
+	} else {
+		if (active)
+			l4lb_real_active(real, false);
+		atomic_dec(&real->dest.total);
+		smp_mb__after_atomic();
+		real_check_thresholds(real);
+	}
+	l4lb_real_put(real);
+}
+
+/* ---- configuration ---- */
+
+static void real_save(const struct l4lb_real *real,
+		      struct l4lb_dest_config *cfg)
+{
+	*cfg = (struct l4lb_dest_config) {
+		.addr		= real->dest.addr,
+		.port		= real->dest.port,
+		.af		= real->dest.af,
+		.method		= real->method,
+		.weight		= real->dest.weight,
+		.u_thresh	= real->u_thresh,
+		.l_thresh	= real->l_thresh,
+		.tun_type	= real->tun_type,
+		.tun_port	= real->tun_port,
+		.tun_flags	= real->tun_flags,
+	};
+}
+
+static void real_apply(struct l4lb_real *real,
+		       const struct l4lb_dest_config *cfg)
+{
+	u8 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
+
+	WRITE_ONCE(real->tun_type, cfg->tun_type);
+	WRITE_ONCE(real->tun_port, cfg->tun_port);
+	WRITE_ONCE(real->tun_flags, cfg->tun_flags);
+	if (real->method != method) {
+		WRITE_ONCE(real->method, method);
+		l4lb_route_flush(real);
+	}
+	WRITE_ONCE(real->dest.weight, cfg->weight);
+	WRITE_ONCE(real->u_thresh, cfg->u_thresh);
+	WRITE_ONCE(real->l_thresh, cfg->l_thresh);
+	smp_mb();	/* levels before looking at them */
+	real_check_thresholds(real);
+}
+
+static bool real_is_mixed(const struct l4lb_real *real)
+{
+	return real->dest.af != real->svc_key.af;
+}
+
+/* Into @svc, after @prev: its connections live, pools may have it. */
+static void real_enlist(struct l4lb_real *real, struct l4lb_service *svc,
+			struct list_head *prev,
+			const struct l4lb_dest_config *cfg)
+{
+	list_move(&real->node, prev);
+	svc->n_dests++;
+	svc->ln->n_mixed += real_is_mixed(real);
+	real_apply(real, cfg);
+	rcu_assign_pointer(real->svc, svc);
+	WRITE_ONCE(real->available, true);
+}
+
+/* Out of @svc and into the trash.  Pools that still have it skip it. */
+static void real_retire(struct l4lb_real *real, struct l4lb_service *svc)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	WRITE_ONCE(real->available, false);
+	WRITE_ONCE(real->dest.weight, 0);
+	RCU_INIT_POINTER(real->svc, NULL);
+	svc->n_dests--;
+	ln->n_mixed -= real_is_mixed(real);
+	real->trashed = jiffies;
+	list_move_tail(&real->node, &ln->trash);
+	if (!ln->exiting)
+		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
+				   TRASH_SWEEP);
+}
+
+/**
+ * l4lb_real_add() - add a real server to a service, or revive a removed one
+ * @svc: the service
+ * @cfg: the real server
+ * @extack: gets a sentence on failure
+ *
+ * Return: 0 or a negative errno with nothing changed.
+ */
+int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
+		  struct netlink_ext_ack *extack)
+{
+	struct l4lb_real *real = l4lb_real_find(svc, cfg);
+	int err;
+
+	err = dest_check(svc, real, cfg, true, extack);
+	if (err)
+		return err;
+	real = trash_find(svc, cfg);
+	if (!real)
+		real = real_create(svc, cfg);
+	if (!real) {
+		NL_SET_ERR_MSG_MOD(extack, "no memory for the real server");
+		return -ENOMEM;
+	}
+	real_enlist(real, svc, svc->dests.prev, cfg);
+	err = l4lb_service_rebuild(svc);
+	if (err) {
+		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not take the real server");
+		real_retire(real, svc);
+		return err;
+	}
+	l4lb_net_changed(svc->ln);
+	return 0;
+}
+
+/**
+ * l4lb_real_edit() - change a real server
+ * @svc: its service
+ * @real: what l4lb_real_find() found; NULL is refused in its turn, after the
+ *	checks of @cfg that come first
+ * @cfg: all its settings, new and kept; address, port and family are its own
+ * @extack: gets a sentence on failure
+ *
+ * Return: 0, -ENOENT without @real, or a negative errno with nothing changed.
+ */
+int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
+		   const struct l4lb_dest_config *cfg,
+		   struct netlink_ext_ack *extack)
+{
+	struct l4lb_dest_config old;
+	int err;
+
+	lockdep_assert_held(&svc->ln->lock);
+	err = dest_check(svc, real, cfg, false, extack);
+	if (err)
+		return err;
+	real_save(real, &old);
+	real_apply(real, cfg);
+	err = l4lb_service_rebuild(svc);
+	if (err) {
+		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not take the change");
+		real_apply(real, &old);
+		return err;
+	}
+	l4lb_net_changed(svc->ln);
+	return 0;
+}
+
+/**
+ * l4lb_real_del() - remove a real server from its service
+ * @svc: the service
+ * @real: what l4lb_real_find() found, or NULL
+ *
+ * Its connections stay; see the head of this file.
+ *
+ * Return: 0, -ENOENT without @real, or a negative errno with nothing changed.
+ */
+int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real)
+{
+	struct l4lb_net *ln = svc->ln;
+	struct l4lb_dest_config old;
+	struct list_head *prev;
+	int err;
+
+	lockdep_assert_held(&ln->lock);
+	if (!real)
+		return -ENOENT;
+	prev = real->node.prev;
+	real_save(real, &old);
+	real_retire(real, svc);
+	err = l4lb_service_rebuild(svc);
+	if (err) {
+		real_enlist(real, svc, prev, &old);
+		return err;
+	}
+	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
+		l4lb_conn_expire_nodest(ln);
+	l4lb_net_changed(ln);
+	return 0;
+}
+
+void l4lb_real_del_all(struct l4lb_service *svc)
+{
+	struct l4lb_real *real, *next;
+
+	lockdep_assert_held(&svc->ln->lock);
+	list_for_each_entry_safe(real, next, &svc->dests, node)
+		real_retire(real, svc);
+}
+
+/* ---- trash ---- */
+
+/* Who refers to @real only from here is found by nobody else, because pools
+ * and connections would count.
+ */
+static bool trash_expired(struct l4lb_real *real)
+{
+	if (refcount_read(&real->refs) > 1) {
+		real->trashed = jiffies;
+		return false;
+	}
+	return time_after_eq(jiffies, real->trashed + TRASH_IDLE);
+}
+
+static void trash_sweep(struct work_struct *work)
+{
+	struct l4lb_net *ln = container_of(to_delayed_work(work),
+					   struct l4lb_net, trash_work);
+	struct l4lb_real *real, *next;
+
+	mutex_lock(&ln->lock);
+	list_for_each_entry_safe(real, next, &ln->trash, node) {
+		if (!trash_expired(real))
+			continue;
+		list_del(&real->node);
+		l4lb_real_put(real);
+	}
+	if (!list_empty(&ln->trash) && !ln->exiting)
+		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
+				   TRASH_SWEEP);
+	mutex_unlock(&ln->lock);
+}
+
+void l4lb_real_trash_init(struct l4lb_net *ln)
+{
+	INIT_LIST_HEAD(&ln->trash);
+	INIT_DELAYED_WORK(&ln->trash_work, trash_sweep);
+}
+
+/* The namespace is going and has no services any more: forget them all.
+ * Takes the configuration mutex.
+ */
+void l4lb_real_trash_flush(struct l4lb_net *ln)
+{
+	struct l4lb_real *real, *next;
+
+	cancel_delayed_work_sync(&ln->trash_work);
+	mutex_lock(&ln->lock);
+	list_for_each_entry_safe(real, next, &ln->trash, node) {
+		list_del(&real->node);
+		l4lb_real_put(real);
+	}
+	mutex_unlock(&ln->lock);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Registry of schedulers, and the choice that several of them share.
+ *
+ * A service holds a module reference on its scheduler only while it is bound
+ * to it.  What it leaves behind when it lets go (old pools, the instance) is
+ * torn down later, from RCU callbacks and l4lb_wq; unregistering waits for
+ * that, so a scheduler module can be removed as soon as no service names it.
+ */
+#include "sched.h"
+#include "service.h"
+
+#include <linux/kmod.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+static DEFINE_MUTEX(sched_lock);	/* protects sched_list */
+static LIST_HEAD(sched_list);
+
+static bool sched_name_valid(const char *name)
+{
+	size_t len = strnlen(name, L4LB_SCHED_NAME_MAX);
+
+	return len && len < L4LB_SCHED_NAME_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == len;
+}
+
+static struct l4lb_sched_ops *sched_find(const char *name)
+{
+	struct l4lb_sched_ops *ops;
+
+	lockdep_assert_held(&sched_lock);
+	list_for_each_entry(ops, &sched_list, list)
+		if (!strcmp(ops->name, name))
+			return ops;
+	return NULL;
+}
+
+/* What is wrong with @ops, or NULL. */
+static const char *sched_fault(const struct l4lb_sched_ops *ops)
+{
+	if (!sched_name_valid(ops->name) || !strcmp(ops->name, "none"))
+		return "has a bad name: 1 to 15 of a-z 0-9 _ -, not \"none\"";
+	if (!ops->pick)
+		return "has no pick()";
+	if (!ops->build != !ops->free)
+		return "has only one of build() and free()";
+	if (!ops->init != !ops->exit)
+		return "has only one of init() and exit()";
+	return NULL;
+}
+
+/**
+ * l4lb_sched_register() - make a scheduler known by its name
+ * @ops: the scheduler; must stay until l4lb_sched_unregister()
+ *
+ * Return: 0, -EINVAL for incomplete @ops, -EEXIST if the name is taken.
+ */
+int l4lb_sched_register(struct l4lb_sched_ops *ops)
+{
+	const char *fault = sched_fault(ops);
+	int err = 0;
+
+	if (fault) {
+		pr_err("scheduler \"%.*s\" %s\n", L4LB_SCHED_NAME_MAX,
+		       ops->name, fault);
+		return -EINVAL;
+	}
+
+	mutex_lock(&sched_lock);
+	if (sched_find(ops->name))
+		err = -EEXIST;
+	else
+		list_add_tail(&ops->list, &sched_list);
+	mutex_unlock(&sched_lock);
+	if (err)
+		pr_err("scheduler \"%s\" is registered already\n", ops->name);
+	return err;
+}
+EXPORT_SYMBOL_GPL(l4lb_sched_register);
+
+/**
+ * l4lb_sched_unregister() - forget a scheduler
+ * @ops: was registered; no service is bound to it
+ *
+ * Returns when nothing of @ops can run any more.
+ */
+void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
+{
+	mutex_lock(&sched_lock);
+	list_del(&ops->list);
+	mutex_unlock(&sched_lock);
+
+	synchronize_rcu();		/* pick() on an old pool */
+	rcu_barrier();			/* its rcu_work is queued by now ... */
+	flush_workqueue(l4lb_wq);	/* ... and free() and exit() were run */
+}
+EXPORT_SYMBOL_GPL(l4lb_sched_unregister);
+
+static const struct l4lb_sched_ops *sched_try_get(const char *name)
+{
+	struct l4lb_sched_ops *ops;
+
+	mutex_lock(&sched_lock);
+	ops = sched_find(name);
+	if (ops && !try_module_get(ops->owner))
+		ops = NULL;
+	mutex_unlock(&sched_lock);
+	return ops;
+}
+
+/**
+ * l4lb_sched_get() - find a scheduler, loading its module if need be
+ * @name: as user space gave it
+ *
+ * Loading may take long and takes sched_lock in the module's init: call it
+ * without the configuration mutex.
+ *
+ * Return: the scheduler with a reference on its module, or NULL.
+ */
+const struct l4lb_sched_ops *l4lb_sched_get(const char *name)
+{
+	const struct l4lb_sched_ops *ops;
+
+	if (!sched_name_valid(name))
+		return NULL;
+	ops = sched_try_get(name);
+	if (ops)
+		return ops;
+	request_module("l4lb_%s", name);
+	return sched_try_get(name);
+}
+
+/* Drops the reference of l4lb_sched_get(); NULL is scheduler "none". */
+void l4lb_sched_put(const struct l4lb_sched_ops *ops)
+{
+	if (ops)
+		module_put(ops->owner);
+}
+
+/**
+ * l4lb_pool_least() - the usable real server least loaded for its weight
+ * @pool: to choose from
+ *
+ * Goes from the newest server to the oldest and moves on only to one that is
+ * strictly less loaded, so a tie goes to the server added last.
+ *
+ * Return: the server, or NULL if none is usable.
+ */
+struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool)
+{
+	struct l4lb_dest *best = NULL;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (l4lb_dest_usable(d) && (!best || l4lb_dest_less(d, best)))
+			best = d;
+	}
+	return best;
+}
+EXPORT_SYMBOL_GPL(l4lb_pool_least);
