@@ -18,4 +18,19 @@
 #define __counted_by(member)
 #endif
 
+/* 6.3: extack sentences may hold values.  Before, @msg alone has to do. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define l4lb_err_attr_str(extack, attr, msg, str)			\
+	NL_SET_ERR_MSG_ATTR(extack, attr, msg)
+#else
+#define l4lb_err_attr_str(extack, attr, msg, str)			\
+	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg " \"%s\"", str)
+#endif
+
+/* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define register_net_sysctl_sz(net, path, table, size)			\
+	register_net_sysctl(net, path, table)
+#endif
+
 #endif /* _L4LB_COMPAT_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Messages of the IPVS family to and from the objects they describe. */
+#ifndef _L4LB_NETLINK_H
+#define _L4LB_NETLINK_H
+
+#include <net/genetlink.h>
+
+#include "service.h"
+
+struct l4lb_dest_config;
+struct l4lb_real;
+
+/**
+ * struct l4lb_nl_service - the SERVICE attribute of a request
+ * @key: which service it means
+ * @cfg: what it asks for; flags are not merged with the present ones yet
+ * @mask: which of the flags it wants to set or clear
+ * @sched: the scheduler's name, for error reports
+ * @engine: name of a persistence engine, NULL if none or empty
+ * @netmask: for error reports
+ *
+ * Only @key is valid if the request was parsed without its configuration.
+ * The attributes live as long as the request.
+ */
+struct l4lb_nl_service {
+	struct l4lb_svc_key	key;
+	struct l4lb_svc_config	cfg;
+	u32			mask;
+	const struct nlattr	*sched;
+	const struct nlattr	*engine;
+	const struct nlattr	*netmask;
+};
+
+extern const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1];
+
+/* @full: the request must hold a whole configuration, not just an identity.
+ * Negative errno, with a sentence in @extack (which may be NULL).
+ */
+int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
+			  const struct nlattr *nest, bool full,
+			  struct netlink_ext_ack *extack);
+int l4lb_nl_parse_dest(struct l4lb_dest_config *cfg, u16 svc_af,
+		       const struct nlattr *nest, bool full,
+		       struct netlink_ext_ack *extack);
+
+/* Configuration mutex held.  -EMSGSIZE if there is no room, nothing added. */
+int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc);
+int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_real *real);
+int l4lb_nl_fill_config(struct sk_buff *skb, const struct l4lb_net *ln);
+int l4lb_nl_fill_info(struct sk_buff *skb, struct l4lb_net *ln);
+
+#endif /* _L4LB_NETLINK_H */
