@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+# l4lb: a layer-4 load balancer for Linux. "make help" lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The kernel to build against: the running one when its headers are here, else
+# the newest Debian 6.12 headers, which is what the lab runs.
+running := /lib/modules/$(shell uname -r)/build
+headers := $(lastword $(shell ls -d /usr/src/linux-headers-6.12*-amd64 2>/dev/null | \
+	grep -v -e -cloud- -e -rt- | sort -V))
+KDIR ?= $(if $(wildcard $(running)/Makefile),$(running),$(headers))
+
+kdir     = $(abspath $(KDIR))
+# Not include/config/kernel.release: Debian's differs from uname -r there.
+KREL     = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+	$(kdir)/include/generated/utsrelease.h 2>/dev/null)
+out      = $(CURDIR)/build
+obj      = $(out)/obj/$(KREL)
+kbuild   = $(MAKE) --no-print-directory -C $(kdir) M=$(obj) \
+	$(foreach v,ARCH W C CF V CC LLVM CROSS_COMPILE,$(if $($(v)),$(v)=$($(v))))
+
+PREFIX  ?= /usr
+DESTDIR ?=
+CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/l4lb
+PYTHON  ?= $(CACHE)/venv/bin/python3
+
+.PHONY: help
+help:
+	@echo 'l4lb targets:'
+	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
+	@echo '  test        the test suite on Debian 6.12 in QEMU (about 15 minutes)'
+	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
+	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
+	@echo '  ipvsctl     the command-line tool into build/ipvsctl'
+	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo '  uninstall   removes what install put there'
+	@echo '  deps        the Debian packages that demo and test need; they call it themselves'
+	@echo '  style       checkpatch, shellcheck, ruff on what is here'
+	@echo '  clean       removes build/'
+	@echo 'KDIR=$(KDIR)'
+
+# Kbuild writes beside the sources, so it gets a mirror of them. Copying by
+# content keeps the time stamps of what did not change: builds are incremental.
+.PHONY: modules
+modules:
+	@test -n '$(KDIR)' || { echo "no kernel headers here: run 'make deps', or name a kernel build directory with KDIR=" >&2; exit 1; }
+	@test -n '$(KREL)' || { echo '$(KDIR) is not a configured kernel build directory (no include/generated/utsrelease.h)' >&2; exit 1; }
+	@mkdir -p $(obj)
+	+@exec 9>$(obj).lock; flock 9; \
+	rsync -rc --delete --prune-empty-dirs --include='*/' --include='*.[chS]' --include=Kbuild \
+		--exclude='*' Kbuild kernel schedulers $(obj)/; \
+	$(kbuild) modules; \
+	mkdir -p $(out)/$(KREL); rm -f $(out)/$(KREL)/.new-*; \
+	sed 's/\.o$$/.ko/' $(obj)/modules.order | while read -r ko; do \
+		[[ $$ko == /* ]] || ko=$(obj)/$$ko; \
+		cmp -s $$ko $(out)/$(KREL)/$${ko##*/} || \
+		{ cp $$ko $(out)/$(KREL)/.new-$${ko##*/}; \
+		  mv $(out)/$(KREL)/.new-$${ko##*/} $(out)/$(KREL)/$${ko##*/}; }; \
+	done; \
+	for ko in $(out)/$(KREL)/*.ko; do \
+		grep -q "/$$(basename $$ko .ko)\.k\?o$$" $(obj)/modules.order || rm $$ko; \
+	done
+
+.PHONY: ipvsctl
+ipvsctl:
+	@$(MAKE) --no-print-directory -C tools/ipvsctl O=$(out)
+
+.PHONY: deps
+deps:
+	@tests/lab/deps
+
+.PHONY: demo
+demo:
+	@tests/lab/deps
+	@tests/lab/suite build 6.12
+	@tests/lab/run --vehicle auto --timeout 600 -- $(PYTHON) tests/demo.py
+
+.PHONY: test test-all
+test:
+	@tests/lab/deps
+	@tests/lab/suite host 6.12
+test-all:
+	@tests/lab/deps
+	@tests/lab/suite host 6.12 6.1 uml
+
+.PHONY: style
+style:
+	@tests/lab/style
+
+moddir  = $(DESTDIR)/lib/modules/$(KREL)/updates/l4lb
+confdir = $(DESTDIR)/usr/lib/modprobe.d
+mandir  = $(DESTDIR)$(PREFIX)/share/man/man8
+
+.PHONY: install uninstall
+install: modules ipvsctl
+	install -d $(moddir) $(confdir) $(DESTDIR)$(PREFIX)/sbin $(mandir)
+	install -m 644 $(out)/$(KREL)/*.ko $(moddir)/
+	install -m 644 tools/modprobe.d/l4lb.conf $(confdir)/
+	install -m 755 $(out)/ipvsctl $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 tools/ipvsctl/ipvsctl.8 $(mandir)/
+	$(if $(DESTDIR),@echo 'DESTDIR is set: run depmod $(KREL) on the target',depmod $(KREL))
+
+uninstall:
+	@test -n '$(KREL)' || { echo 'no kernel release: name the kernel build directory with KDIR=' >&2; exit 1; }
+	rm -rf $(moddir)
+	rm -f $(confdir)/l4lb.conf $(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/ipvsctl.8
+	$(if $(DESTDIR),,depmod $(KREL))
+
+.PHONY: clean
+clean:
+	rm -rf build
