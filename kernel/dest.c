@@ -250,7 +250,7 @@ void l4lb_real_bind(struct l4lb_real *real, bool template)
 		return;
 	}
 	atomic_inc(&real->dest.total);
-	smp_mb__after_atomic();
+	smp_mb__after_atomic();	/* total before the flag */
 	real_check_thresholds(real);
 }
 
@@ -262,7 +262,7 @@ void l4lb_real_unbind(struct l4lb_real *real, bool template, bool active)
 		if (active)
 			l4lb_real_active(real, false);
 		atomic_dec(&real->dest.total);
-		smp_mb__after_atomic();
+		smp_mb__after_atomic();	/* total before the flag */
 		real_check_thresholds(real);
 	}
 	l4lb_real_put(real);

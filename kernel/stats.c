@@ -184,6 +184,7 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_FRAGMENT]	= "fragment",
 	[L4LB_DROP_MARTIAN]	= "martian",
 };
+
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);
 
 const char *l4lb_drop_name(enum l4lb_drop reason)

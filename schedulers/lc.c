@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Least connection: the usable real server with the fewest connections,
+ * whatever its weight.
+ *
+ * Source: "Scheduling techniques in a Linux cluster web server", with its
+ * known flaw by design: capacity A 4, B 16, active A 4, B 5 chooses the full
+ * A.  As in IPVS, an active connection counts as much as 257 inactive ones
+ * and a tie goes to the server that was added last.
+ *
+ * Wrong tool for servers of unequal power (wlc), and where a server that
+ * fails fast looks idle and attracts everything.
+ */
+#include "sched.h"
+
+static struct l4lb_dest *lc_pick(const struct l4lb_pool *pool,
+				 const struct l4lb_flow *flow)
+{
+	struct l4lb_dest *best = NULL;
+	u32 load, lowest = 0;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (!l4lb_dest_usable(d))
+			continue;
+		load = l4lb_dest_load(d);
+		if (!best || load < lowest) {
+			best = d;
+			lowest = load;
+		}
+	}
+	return best;
+}
+
+static struct l4lb_sched_ops lc_sched = {
+	.name	= "lc",
+	.owner	= THIS_MODULE,
+	.pick	= lc_pick,
+};
+module_l4lb_sched(lc_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb least connection scheduler");
+MODULE_VERSION("0.1.0");
