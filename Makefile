@@ -74,7 +74,7 @@ deps:
 .PHONY: demo
 demo:
 	@tests/lab/deps
-	@tests/lab/suite build 6.12
+	@tests/lab/suite --build-only 6.12
 	@tests/lab/run --vehicle auto --timeout 600 -- $(PYTHON) tests/demo.py
 
 .PHONY: test test-all
@@ -83,7 +83,7 @@ test:
 	@tests/lab/suite host 6.12
 test-all:
 	@tests/lab/deps
-	@tests/lab/suite host 6.12 6.1 uml
+	@tests/lab/suite --slow host 6.12 6.1 uml
 
 .PHONY: style
 style:
