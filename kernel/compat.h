@@ -33,4 +33,9 @@
 	register_net_sysctl(net, path, table)
 #endif
 
+/* 6.6: the GSO helpers have a header of their own. */
+#if !defined(__ASSEMBLY__) && __has_include(<net/gso.h>)
+#include <net/gso.h>
+#endif
+
 #endif /* _L4LB_COMPAT_H */

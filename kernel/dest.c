@@ -38,7 +38,7 @@ static int dest_check_config(const struct l4lb_service *svc,
 	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
 	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
-		NL_SET_ERR_MSG_MOD(extack, "a real server of the other address family needs method tunnel");
+		NL_SET_ERR_MSG_MOD(extack, "a server of the other family needs method tunnel");
 		return -EINVAL;
 	}
 	if (cfg->weight < 0) {
@@ -69,7 +69,7 @@ static int dest_check_ipv4(struct net *net, __be32 addr,
 		return 0;
 	/* Without a local table every address looks like a broadcast. */
 	if (type == RTN_BROADCAST && !(net->loopback_dev->flags & IFF_UP))
-		NL_SET_ERR_MSG_MOD(extack, "the real server's address cannot be checked while lo is down: bring lo up");
+		NL_SET_ERR_MSG_MOD(extack, "cannot check the address while lo is down: bring lo up");
 	else
 		NL_SET_ERR_MSG_MOD(extack, "the real server's address must be unicast");
 	return -EINVAL;

@@ -50,7 +50,7 @@ enum {
 };
 
 static __always_inline enum l4lb_parse
-l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off,
+l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off, bool quoted,
 		struct l4lb_pkt *pkt)
 {
 	const struct iphdr *iph;
@@ -63,7 +63,8 @@ l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off,
 	pkt->flow.proto = iph->protocol;
 	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
 	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
-	if (iph->frag_off & htons(IP_MF | IP_OFFSET))
+	/* A first fragment has its ports: enough to tell what is quoted. */
+	if (iph->frag_off & htons(quoted ? IP_OFFSET : IP_MF | IP_OFFSET))
 		return L4LB_PARSE_FRAGMENT;
 	return L4LB_PARSE_OK;
 }
@@ -148,12 +149,31 @@ l4lb_parse(const struct sk_buff *skb, u8 af, unsigned int off, bool quoted,
 	pkt->flow.sport = 0;
 	pkt->flow.dport = 0;
 	if (af == AF_INET)
-		res = l4lb_parse_ipv4(skb, off, pkt);
+		res = l4lb_parse_ipv4(skb, off, quoted, pkt);
 	else
 		res = l4lb_parse_ipv6(skb, off, pkt);
 	if (res != L4LB_PARSE_OK)
 		return res;
 	return l4lb_parse_l4(skb, pkt, quoted);
+}
+
+static inline bool l4lb_is_icmp(const struct l4lb_flow *flow)
+{
+	return flow->proto ==
+	       (flow->af == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+}
+
+/* The flow of the packets that go the other way. */
+static inline struct l4lb_flow l4lb_flow_inverse(const struct l4lb_flow *flow)
+{
+	return (struct l4lb_flow) {
+		.saddr	= flow->daddr,
+		.daddr	= flow->saddr,
+		.sport	= flow->dport,
+		.dport	= flow->sport,
+		.af	= flow->af,
+		.proto	= flow->proto,
+	};
 }
 
 #endif /* _L4LB_FLOW_H */

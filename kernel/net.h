@@ -49,6 +49,7 @@ struct l4lb_sysctl {
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
  * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0
+ * @hooked: by family: hooks are registered
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
@@ -71,6 +72,7 @@ struct l4lb_net {
 	struct mutex			lock;
 	struct list_head		services;
 	unsigned int			n_services[2];
+	bool				hooked[2];
 	unsigned int			n_mixed;
 	struct list_head		trash;
 	struct delayed_work		trash_work;

@@ -385,7 +385,7 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 	}
 	err = service_publish(svc);
 	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "the service could not be attached to the network stack");
+		NL_SET_ERR_MSG_MOD(extack, "the netfilter hooks could not be registered");
 		pool_free(pool_current(svc));
 		inst_put(svc->inst);
 		service_free(svc);
@@ -420,12 +420,12 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	if (ops != old_ops)
 		inst = inst_create(ops);
 	if (IS_ERR(inst)) {
-		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not start: no memory");
+		NL_SET_ERR_MSG_MOD(extack, "no memory for the scheduler");
 		return PTR_ERR(inst);
 	}
 	pool = pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
 	if (IS_ERR(pool)) {
-		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not take over the real servers: no memory");
+		NL_SET_ERR_MSG_MOD(extack, "no memory for the scheduler's table");
 		if (inst != svc->inst)
 			inst_put(inst);
 		return PTR_ERR(pool);

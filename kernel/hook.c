@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The packet story.
+ *
+ *   client ---> PRE_ROUTING ---> LOCAL_IN ------> connection -> real server
+ *                   |               (VIP is ours)  (or a new one: service,
+ *                   |                               scheduler)
+ *                   +----------> FORWARD -------> connection -> client
+ *                                   (a real server's reply, NAT)
+ *
+ *   LOCAL_OUT does both for clients and real servers on this host.
+ *
+ * Priorities are those of ip_vs: after filtering, so a firewall sees every
+ * first packet.  "out" handlers run before "in" handlers: what a connection
+ * knows as a reply is never scheduled.
+ *
+ * Handlers run under RCU with BH off; nothing here takes a reference.
+ */
+#include "hook.h"
+
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <net/ip.h>
+#include <net/netfilter/ipv6/nf_defrag_ipv6.h>
+
+#include "forward.h"
+#include "state.h"
+
+#define PORT_FTP_DATA	20
+
+/* Forward one packet of @conn. */
+static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    struct l4lb_conn *conn)
+{
+	l4lb_account_in(conn->real, skb->len);
+	l4lb_state_packet(conn, pkt, false);
+	return l4lb_forward(skb, pkt, conn, 0);
+}
+
+/* May this packet be the first of a flow?  Otherwise the local stack answers
+ * it: a stray segment gets its RST.
+ */
+static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
+{
+	/* The data connection of active FTP is its server's to open. */
+	if (pkt->flow.sport == htons(PORT_FTP_DATA))
+		return false;
+	if (pkt->flow.proto != IPPROTO_TCP)
+		return true;
+	if (pkt->tcp & L4LB_TCP_FLAG_RST)
+		return false;
+	return pkt->tcp & L4LB_TCP_FLAG_SYN || READ_ONCE(ln->sysctl.sloppy_tcp);
+}
+
+/* Broken packets shall not make connections; the local stack drops them. */
+static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			const struct l4lb_net *ln)
+{
+	struct udphdr *udp, _udp;
+
+	if (pkt->hook == NF_INET_LOCAL_OUT)
+		return true;
+	if (pkt->flow.proto == IPPROTO_UDP && pkt->flow.af == AF_INET) {
+		udp = skb_header_pointer(skb, pkt->l4, sizeof(_udp), &_udp);
+		if (udp && !udp->check)
+			return true;
+	}
+	if (!nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
+			 pkt->flow.af))
+		return true;
+	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
+	return false;
+}
+
+static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_net *ln, enum l4lb_drop reason)
+{
+	l4lb_drop(ln, reason);
+	if (reason == L4LB_DROP_NO_DEST)
+		l4lb_icmp_no_port(skb, pkt);
+	return NF_DROP;
+}
+
+/* One-packet scheduling: the connection does not outlive its packet. */
+static unsigned int deliver_one(struct sk_buff *skb,
+				const struct l4lb_pkt *pkt,
+				struct l4lb_net *ln, struct l4lb_real *real,
+				__be16 dport)
+{
+	struct l4lb_conn conn;
+
+	l4lb_conn_init_once(&conn, ln, &pkt->flow, real, dport);
+	__set_bit(L4LB_CONN_ONE_PACKET, &conn.flags);
+	l4lb_account_conn(real);
+	l4lb_account_in(real, skb->len);
+	return l4lb_forward(skb, pkt, &conn, 0);
+}
+
+static unsigned int schedule_new(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln, struct l4lb_service *svc)
+{
+	u32 flags = READ_ONCE(svc->flags);
+	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
+	struct l4lb_conn *conn;
+	struct l4lb_real *real;
+	__be16 dport;
+
+	if (flags & IP_VS_SVC_F_PERSISTENT) {
+		conn = l4lb_persist_schedule(svc, &pkt->flow, &reason);
+		return conn ? deliver(skb, pkt, conn) :
+			      refuse(skb, pkt, ln, reason);
+	}
+	/* "Any port" makes sense only if the client's ports stay together. */
+	if (!svc->key.port && !svc->key.fwmark)
+		return refuse(skb, pkt, ln, reason);
+	real = l4lb_service_pick(svc, &pkt->flow);
+	if (!real)
+		return refuse(skb, pkt, ln, reason);
+	dport = real->dest.port ?: pkt->flow.dport;
+	if (flags & IP_VS_SVC_F_ONEPACKET && pkt->flow.proto == IPPROTO_UDP)
+		return deliver_one(skb, pkt, ln, real, dport);
+	conn = l4lb_conn_create(ln, &pkt->flow, real, dport, svc->key.fwmark,
+				NULL);
+	return conn ? deliver(skb, pkt, conn) :
+		      refuse(skb, pkt, ln, L4LB_DROP_MEMORY);
+}
+
+static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			       struct l4lb_net *ln)
+{
+	struct l4lb_service *svc;
+
+	if (!may_start(pkt, ln))
+		return NF_ACCEPT;
+	svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
+	if (!svc || !checksum_ok(skb, pkt, ln))
+		return NF_ACCEPT;
+	return schedule_new(skb, pkt, ln, svc);
+}
+
+/* A client reuses a port: does its SYN start anew, on any real server? */
+static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
+{
+	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
+
+	if (READ_ONCE(ln->sysctl.expire_nodest_conn) &&
+	    !READ_ONCE(conn->real->dest.weight))
+		return true;
+	if (!mode || conn->control)
+		return false;
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_TIME_WAIT:
+	case L4LB_TCP_CLOSE:
+		return true;
+	case L4LB_TCP_FIN_WAIT:
+		/* Half of the closing was not seen; it may not be over. */
+		return mode & 2 && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
+	default:
+		return false;
+	}
+}
+
+static unsigned int handle_known(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	if (!l4lb_real_available(conn->real)) {
+		if (!READ_ONCE(ln->sysctl.expire_nodest_conn)) {
+			/* It may be added again: keep both sides waiting. */
+			l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+			return NF_DROP;
+		}
+	} else if (!(pkt->tcp & L4LB_TCP_FLAG_SYN) || !port_reused(conn, ln)) {
+		return deliver(skb, pkt, conn);
+	}
+	l4lb_conn_kill(conn);
+	return handle_new(skb, pkt, ln);
+}
+
+static __always_inline unsigned int
+handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_conn *conn;
+
+	if (skb->ipvs_property || !skb_dst(skb) ||
+	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST))
+		return NF_ACCEPT;
+	switch (l4lb_parse(skb, af, 0, false, &pkt)) {
+	case L4LB_PARSE_OK:
+		break;
+	case L4LB_PARSE_OTHER:
+		if (l4lb_is_icmp(&pkt.flow))
+			return l4lb_icmp_in(skb, &pkt, ln);
+		return NF_ACCEPT;
+	case L4LB_PARSE_BAD:
+		l4lb_drop(ln, L4LB_DROP_HEADER);
+		return NF_ACCEPT;
+	case L4LB_PARSE_FRAGMENT:
+		return NF_ACCEPT;
+	}
+	conn = l4lb_conn_find_in(ln, &pkt.flow);
+	return conn ? handle_known(skb, &pkt, ln, conn) :
+		      handle_new(skb, &pkt, ln);
+}
+
+/* Errors for a VIP that is not an address of ours (firewall marks). */
+static __always_inline unsigned int
+handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
+		    u8 af)
+{
+	struct l4lb_pkt pkt = { .hook = state->hook };
+
+	if (skb->ipvs_property || !skb_dst(skb) ||
+	    l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
+	    !l4lb_is_icmp(&pkt.flow))
+		return NF_ACCEPT;
+	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
+}
+
+/* nat_icmp_send: is this from a NATed real server, with no connection? */
+static bool stray_reply(const struct l4lb_pkt *pkt, struct l4lb_net *ln)
+{
+	const struct l4lb_flow *flow = &pkt->flow;
+	struct l4lb_service *svc;
+	struct l4lb_pool *pool;
+	unsigned int i;
+
+	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
+	    pkt->tcp & L4LB_TCP_FLAG_RST)
+		return false;
+	list_for_each_entry_rcu(svc, &ln->services, list) {
+		pool = rcu_dereference(svc->pool);
+		for (i = 0; i < pool->n; i++) {
+			const struct l4lb_dest *d = pool->dest[i];
+
+			if (svc->key.protocol == flow->proto &&
+			    d->af == flow->af && d->port == flow->sport &&
+			    nf_inet_addr_cmp(&d->addr, &flow->saddr) &&
+			    l4lb_real(d)->method == IP_VS_CONN_F_MASQ)
+				return true;
+		}
+	}
+	return false;
+}
+
+static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow);
+
+	if (!conn) {
+		if (!stray_reply(pkt, ln))
+			return NF_ACCEPT;
+		l4lb_icmp_no_port(skb, pkt);
+		return NF_DROP;
+	}
+	l4lb_account_out(conn->real, skb->len);
+	l4lb_state_packet(conn, pkt, true);
+	if (conn->method == IP_VS_CONN_F_MASQ)
+		return l4lb_nat_reply(skb, pkt, conn, 0);
+	l4lb_forward_mark(skb);
+	return NF_ACCEPT;
+}
+
+/* Reassemble a fragment of what may be a reply.  0: @skb is whole now; else
+ * it is gone, kept until the rest comes.
+ */
+static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	return ip_defrag(state->net, skb, state->hook == NF_INET_LOCAL_OUT ?
+			 IP_DEFRAG_VS_OUT : IP_DEFRAG_VS_FWD);
+}
+
+static __always_inline unsigned int
+handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	enum l4lb_parse parse;
+
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	parse = l4lb_parse(skb, af, 0, false, &pkt);
+	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
+	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
+	    pkt.hook == NF_INET_FORWARD) {
+		if (reassemble(skb, state))
+			return NF_STOLEN;
+		parse = l4lb_parse(skb, af, 0, false, &pkt);
+	}
+	if (parse == L4LB_PARSE_OK)
+		return handle_reply(skb, &pkt, ln);
+	if (parse == L4LB_PARSE_OTHER && l4lb_is_icmp(&pkt.flow))
+		return l4lb_icmp_out(skb, &pkt, ln);
+	return NF_ACCEPT;
+}
+
+/* One copy of a handler per family; BH off also for a process that sends. */
+#define HANDLER(name, handler, af)					\
+static unsigned int name(void *priv, struct sk_buff *skb,		\
+			 const struct nf_hook_state *state)		\
+{									\
+	unsigned int verdict;						\
+									\
+	local_bh_disable();						\
+	verdict = handler(skb, state, af);				\
+	local_bh_enable();						\
+	return verdict;							\
+}
+
+HANDLER(in_ipv4, handle_in, AF_INET)
+HANDLER(out_ipv4, handle_out, AF_INET)
+HANDLER(icmp_ipv4, handle_forward_icmp, AF_INET)
+HANDLER(in_ipv6, handle_in, AF_INET6)
+HANDLER(out_ipv6, handle_out, AF_INET6)
+HANDLER(icmp_ipv6, handle_forward_icmp, AF_INET6)
+#undef HANDLER
+
+#define OPS(fn, family, num, prio) \
+	{ .hook = fn, .pf = family, .hooknum = num, .priority = prio }
+
+static const struct nf_hook_ops ipv4_ops[] = {
+	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 2),
+	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 1),
+	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 1),
+	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 2),
+	OPS(icmp_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC - 1),
+	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC),
+};
+
+static const struct nf_hook_ops ipv6_ops[] = {
+	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 2),
+	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 1),
+	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 1),
+	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 2),
+	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
+	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
+};
+#undef OPS
+
+int l4lb_hook_register(struct l4lb_net *ln, u8 af)
+{
+	bool v6 = af == AF_INET6;
+	int err;
+
+	lockdep_assert_held(&ln->lock);
+	if (ln->hooked[v6])
+		return 0;
+	if (!v6) {
+		err = nf_register_net_hooks(ln->net, ipv4_ops,
+					    ARRAY_SIZE(ipv4_ops));
+	} else {
+		/* LOCAL_IN sees IPv6 fragments unless somebody asks. */
+		err = nf_defrag_ipv6_enable(ln->net);
+		if (err)
+			return err;
+		err = nf_register_net_hooks(ln->net, ipv6_ops,
+					    ARRAY_SIZE(ipv6_ops));
+		if (err)
+			nf_defrag_ipv6_disable(ln->net);
+	}
+	ln->hooked[v6] = !err;
+	return err;
+}
+
+/* Packets may be in a handler for a grace period after it. */
+void l4lb_hook_unregister(struct l4lb_net *ln, u8 af)
+{
+	bool v6 = af == AF_INET6;
+
+	lockdep_assert_held(&ln->lock);
+	if (!ln->hooked[v6])
+		return;
+	ln->hooked[v6] = false;
+	if (!v6) {
+		nf_unregister_net_hooks(ln->net, ipv4_ops,
+					ARRAY_SIZE(ipv4_ops));
+	} else {
+		nf_unregister_net_hooks(ln->net, ipv6_ops,
+					ARRAY_SIZE(ipv6_ops));
+		nf_defrag_ipv6_disable(ln->net);
+	}
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Module and namespace set-up, in order; tear-down is its mirror image.
+ *
+ * The netlink family comes before what user space sees in /proc: its name is
+ * what tells that ip_vs is there, and two owners of /proc/net/ip_vs would not
+ * fail as quietly.
+ */
+#include <linux/module.h>
+#include <net/net_namespace.h>
+
+#include "conn.h"
+#include "control.h"
+#include "hook.h"
+#include "route.h"
+#include "state.h"
+
+unsigned int l4lb_net_id __read_mostly;
+struct workqueue_struct *l4lb_wq;
+
+static int __net_init net_init(struct net *net)
+{
+	struct l4lb_net *ln = l4lb_net(net);
+	int err;
+
+	ln->net = net;
+	mutex_init(&ln->lock);
+	l4lb_timeouts_init(&ln->timeouts);
+	l4lb_real_trash_init(ln);
+	l4lb_estimator_init(ln);
+
+	ln->drops = __alloc_percpu(sizeof(u64) * L4LB_DROP_MAX,
+				   __alignof__(u64));
+	if (!ln->drops)
+		return -ENOMEM;
+	err = l4lb_stats_init(&ln->stats);
+	if (err)
+		goto err_free_drops;
+	err = l4lb_service_net_init(ln);
+	if (err)
+		goto err_destroy_stats;
+	return 0;
+
+err_destroy_stats:
+	l4lb_stats_destroy(&ln->stats);
+err_free_drops:
+	free_percpu(ln->drops);
+	return err;
+}
+
+/* Devices are still there: let go of them, and of every packet. */
+static void __net_exit net_pre_exit(struct net *net)
+{
+	struct l4lb_net *ln = l4lb_net(net);
+
+	mutex_lock(&ln->lock);
+	ln->exiting = true;
+	l4lb_hook_unregister(ln, AF_INET);
+	l4lb_hook_unregister(ln, AF_INET6);
+	l4lb_route_flush_all(ln);
+	mutex_unlock(&ln->lock);
+}
+
+static void __net_exit net_exit(struct net *net)
+{
+	struct l4lb_net *ln = l4lb_net(net);
+
+	mutex_lock(&ln->lock);
+	l4lb_service_flush(ln);
+	l4lb_conn_table_destroy(ln);
+	mutex_unlock(&ln->lock);
+	l4lb_real_trash_flush(ln);
+	l4lb_service_net_exit(ln);
+	/* What is freed after a grace period still counts into these. */
+	rcu_barrier();
+	flush_workqueue(l4lb_wq);
+	l4lb_stats_destroy(&ln->stats);
+	free_percpu(ln->drops);
+}
+
+static struct pernet_operations net_ops = {
+	.init		= net_init,
+	.pre_exit	= net_pre_exit,
+	.exit		= net_exit,
+	.id		= &l4lb_net_id,
+	.size		= sizeof(struct l4lb_net),
+};
+
+static int __net_init face_init(struct net *net)
+{
+	struct l4lb_net *ln = l4lb_net(net);
+	int err;
+
+	err = l4lb_sysctl_net_init(ln);
+	if (err)
+		return err;
+	err = l4lb_procfs_net_init(ln);
+	if (err)
+		l4lb_sysctl_net_exit(ln);
+	return err;
+}
+
+static void __net_exit face_exit(struct net *net)
+{
+	struct l4lb_net *ln = l4lb_net(net);
+
+	l4lb_procfs_net_exit(ln);
+	l4lb_sysctl_net_exit(ln);
+}
+
+/* What user space sees of a namespace besides netlink. */
+static struct pernet_operations face_ops = {
+	.init	= face_init,
+	.exit	= face_exit,
+};
+
+static int __init l4lb_init(void)
+{
+	int err;
+
+	l4lb_wq = alloc_workqueue("l4lb", WQ_UNBOUND, 0);
+	if (!l4lb_wq)
+		return -ENOMEM;
+	err = l4lb_conn_init();
+	if (err)
+		goto err_destroy_wq;
+	err = register_pernet_subsys(&net_ops);
+	if (err)
+		goto err_conn_exit;
+	err = l4lb_route_init();
+	if (err)
+		goto err_unregister_net;
+	err = l4lb_netlink_init();
+	if (err) {
+		if (err == -EEXIST)
+			pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
+		goto err_route_exit;
+	}
+	err = register_pernet_subsys(&face_ops);
+	if (err)
+		goto err_netlink_exit;
+	return 0;
+
+err_netlink_exit:
+	l4lb_netlink_exit();
+err_route_exit:
+	l4lb_route_exit();
+err_unregister_net:
+	unregister_pernet_subsys(&net_ops);
+err_conn_exit:
+	l4lb_conn_exit();
+err_destroy_wq:
+	destroy_workqueue(l4lb_wq);
+	return err;
+}
+
+static void __exit l4lb_exit(void)
+{
+	unregister_pernet_subsys(&face_ops);
+	l4lb_netlink_exit();
+	l4lb_route_exit();
+	unregister_pernet_subsys(&net_ops);
+	rcu_barrier();
+	l4lb_conn_exit();
+	destroy_workqueue(l4lb_wq);
+}
+
+module_init(l4lb_init);
+module_exit(l4lb_exit);
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0");
+MODULE_DESCRIPTION("Layer-4 load balancer (Linux Virtual Server director)");

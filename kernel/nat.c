@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * NAT: the client's packets get the real server's address and port, its
+ * replies the VIP's.  Both directions pass the director.
+ *
+ * One rewrite serves both directions, both families and every protocol with
+ * ports: a descriptor says where the protocol keeps its checksum.  Sums are
+ * updated from the difference (RFC 1624), so the payload is never read and an
+ * error in it stays an error.
+ */
+#include "forward.h"
+
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <net/checksum.h>
+
+struct l4_desc {
+	u8	len;		/* bytes of the header that must be there */
+	u8	check;		/* offset of the checksum */
+	bool	zero_is_none;	/* a sum of 0 means "not computed" */
+};
+
+static const struct l4_desc tcp_desc = {
+	.len		= sizeof(struct tcphdr),
+	.check		= offsetof(struct tcphdr, check),
+};
+
+static const struct l4_desc udp_desc = {
+	.len		= sizeof(struct udphdr),
+	.check		= offsetof(struct udphdr, check),
+	.zero_is_none	= true,
+};
+
+static const struct l4_desc *l4_desc(u8 proto)
+{
+	return proto == IPPROTO_TCP ? &tcp_desc : &udp_desc;
+}
+
+/* One end of a flow: what is written into the packet. */
+struct endpoint {
+	const union nf_inet_addr	*addr;
+	__be16				port;
+	bool				source;	/* which end of the packet */
+};
+
+static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4, u8 proto,
+		       const union nf_inet_addr *old, const struct endpoint *to)
+{
+	const struct l4_desc *desc = l4_desc(proto);
+	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
+	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
+	__be16 old_port = *port;
+
+	*port = to->port;
+	/* A sum that is still to be computed is never "none". */
+	if (desc->zero_is_none && !*check && skb->ip_summed != CHECKSUM_PARTIAL)
+		return;
+	if (af == AF_INET)
+		inet_proto_csum_replace4(check, skb, old->ip, to->addr->ip,
+					 true);
+	else
+		inet_proto_csum_replace16(check, skb, old->ip6, to->addr->ip6,
+					  true);
+	inet_proto_csum_replace2(check, skb, old_port, to->port, false);
+	if (desc->zero_is_none && !*check)
+		*check = CSUM_MANGLED_0;
+}
+
+/* Write @addr into the IP header at @off; *@old is what was there. */
+static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
+		       const union nf_inet_addr *addr, bool source,
+		       union nf_inet_addr *old)
+{
+	if (af == AF_INET) {
+		struct iphdr *iph = (struct iphdr *)(skb->data + off);
+		__be32 *field = source ? &iph->saddr : &iph->daddr;
+
+		old->ip = *field;
+		csum_replace4(&iph->check, *field, addr->ip);
+		*field = addr->ip;
+	} else {
+		struct ipv6hdr *iph = (struct ipv6hdr *)(skb->data + off);
+		struct in6_addr *field = source ? &iph->saddr : &iph->daddr;
+
+		old->in6 = *field;
+		*field = addr->in6;
+	}
+}
+
+static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		   const struct endpoint *to)
+{
+	u8 proto = pkt->flow.proto;
+	union nf_inet_addr old;
+
+	if (skb_ensure_writable(skb, pkt->l4 + l4_desc(proto)->len))
+		return -ENOMEM;
+	l3_rewrite(skb, pkt->flow.af, 0, to->addr, to->source, &old);
+	l4_rewrite(skb, pkt->flow.af, pkt->l4, proto, &old, to);
+	return 0;
+}
+
+/* The packet that an ICMP error quotes: eight bytes of L4, maybe more.  Its
+ * own sums are kept right where they are there, for who compares them.
+ */
+static void quoted_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
+			   const struct l4lb_pkt *inner,
+			   const struct endpoint *to)
+{
+	const struct l4_desc *desc = l4_desc(inner->flow.proto);
+	__be16 *port = (__be16 *)(skb->data + inner->l4) + !to->source;
+	__sum16 *check = (__sum16 *)(skb->data + inner->l4 + desc->check);
+	__be16 old_port = *port;
+	union nf_inet_addr old;
+	unsigned int i;
+
+	l3_rewrite(skb, af, off, to->addr, to->source, &old);
+	*port = to->port;
+	if (inner->l4 + desc->check + sizeof(*check) > skb_headlen(skb) ||
+	    (desc->zero_is_none && !*check))
+		return;
+	csum_replace2(check, old_port, to->port);
+	for (i = 0; i < (af == AF_INET ? 1 : 4); i++)
+		csum_replace4(check, old.ip6[i], to->addr->ip6[i]);
+	if (desc->zero_is_none && !*check)
+		*check = CSUM_MANGLED_0;
+}
+
+static void icmp_checksum(struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	struct icmphdr *icmp = (struct icmphdr *)(skb->data + pkt->l4);
+	unsigned int len = skb->len - pkt->l4;
+	__wsum sum;
+
+	icmp->checksum = 0;
+	sum = skb_checksum(skb, pkt->l4, len, 0);
+	if (pkt->flow.af == AF_INET)
+		icmp->checksum = csum_fold(sum);
+	else
+		icmp->checksum = csum_ipv6_magic(&ipv6_hdr(skb)->saddr,
+						 &ipv6_hdr(skb)->daddr, len,
+						 IPPROTO_ICMPV6, sum);
+	skb->ip_summed = CHECKSUM_NONE;
+}
+
+/*
+ * Rewrite an ICMP error at @outer's end, and the packet it quotes, at the
+ * other end: the quoted packet went the other way.
+ */
+static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			unsigned int quoted, const struct endpoint *outer)
+{
+	struct endpoint inner_to = *outer;
+	struct l4lb_pkt inner;
+	union nf_inet_addr old;
+
+	inner_to.source = !outer->source;
+	if (l4lb_parse(skb, pkt->flow.af, quoted, true, &inner) !=
+	    L4LB_PARSE_OK)
+		return -EINVAL;
+	/* The ports are there; the checksum may be. */
+	if (skb_ensure_writable(skb, min_t(unsigned int, skb->len,
+					   inner.l4 + sizeof(struct tcphdr))))
+		return -ENOMEM;
+	l3_rewrite(skb, pkt->flow.af, 0, outer->addr, outer->source, &old);
+	quoted_rewrite(skb, pkt->flow.af, quoted, &inner, &inner_to);
+	icmp_checksum(skb, pkt);
+	return 0;
+}
+
+static int rewrite_any(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		       unsigned int quoted, const struct endpoint *to)
+{
+	return quoted ? icmp_rewrite(skb, pkt, quoted, to) :
+			rewrite(skb, pkt, to);
+}
+
+/* The real server is this host: it gets the packet by the local stack. */
+static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			      const struct l4lb_conn *conn,
+			      const struct l4lb_route *rt, unsigned int quoted)
+{
+	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	bool loopback = pkt->flow.af == AF_INET ?
+			ipv4_is_loopback(conn->daddr.ip) :
+			ipv6_addr_loopback(&conn->daddr.in6);
+
+	if (loopback && pkt->hook != NF_INET_LOCAL_OUT &&
+	    !(skb->dev->flags & IFF_LOOPBACK)) {
+		l4lb_drop(conn->ln, L4LB_DROP_MARTIAN);
+		return NF_DROP;
+	}
+	if (rewrite_any(skb, pkt, quoted, &to)) {
+		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		return NF_DROP;
+	}
+	if (pkt->hook == NF_INET_LOCAL_OUT) {
+		skb_dst_drop(skb);
+		skb_dst_set_noref(skb, rt->dst);
+	} else {
+		skb_orphan(skb);
+	}
+	l4lb_forward_mark(skb);
+	return NF_ACCEPT;
+}
+
+unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_conn *conn, unsigned int quoted)
+{
+	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	const struct l4lb_route *rt;
+	unsigned int verdict;
+
+	rt = l4lb_forward_route(skb, pkt, conn, &verdict);
+	if (!rt)
+		return verdict;
+	if (rt->local)
+		return nat_local(skb, pkt, conn, rt, quoted);
+	if (!l4lb_forward_fits(skb, pkt, conn->ln, dst_mtu(rt->dst)))
+		return NF_DROP;
+	if (rewrite_any(skb, pkt, quoted, &to)) {
+		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		return NF_DROP;
+	}
+	l4lb_forward_prepare(skb, pkt, rt);
+	l4lb_forward_send(skb, pkt, conn->ln->net);
+	return NF_STOLEN;
+}
+
+/* The source changed: routing rules that look at it would choose again.
+ * Without such rules the route depends on the destination, which did not.
+ */
+static bool reroute(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		    struct l4lb_net *ln)
+{
+	struct net *net = ln->net;
+
+	if (pkt->hook == NF_INET_LOCAL_IN ||
+	    !READ_ONCE(ln->sysctl.snat_reroute) ||
+	    !l4lb_net_has_rules(net, pkt->flow.af))
+		return true;
+	if (pkt->flow.af == AF_INET)
+		return !ip_route_me_harder(net, skb->sk, skb, RTN_LOCAL);
+	return !ip6_route_me_harder(net, skb->sk, skb);
+}
+
+unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    const struct l4lb_conn *conn, unsigned int quoted)
+{
+	const struct endpoint to = { &conn->in.daddr, conn->in.dport, true };
+
+	skb_forward_csum(skb);
+	if (rewrite_any(skb, pkt, quoted, &to)) {
+		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		return NF_DROP;
+	}
+	if (!reroute(skb, pkt, conn->ln)) {
+		l4lb_drop(conn->ln, L4LB_DROP_NO_ROUTE);
+		return NF_DROP;
+	}
+	l4lb_forward_mark(skb);
+	return NF_ACCEPT;
+}
