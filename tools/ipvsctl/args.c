@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Words, numbers and spelling. Numbers are read strictly: what strtoul()
+ * would forgive ("0x50", "080", " 80", "-1", "80x") is an error here, since
+ * each of them means something else to some other program.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "err.h"
+
+const char *arg_peek(const struct args *a)
+{
+	return a->pos < a->count ? a->word[a->pos] : NULL;
+}
+
+const char *arg_next(struct args *a)
+{
+	return a->pos < a->count ? a->word[a->pos++] : NULL;
+}
+
+bool arg_accept(struct args *a, const char *word)
+{
+	const char *next = arg_peek(a);
+
+	if (!next || strcmp(next, word))
+		return false;
+	a->pos++;
+	return true;
+}
+
+int arg_value(struct args *a, const char *object, const char *keyword,
+	      const char **out)
+{
+	*out = arg_next(a);
+	if (*out)
+		return RC_OK;
+	return fail(RC_USAGE, object, "\"%s\" needs a value after it", keyword);
+}
+
+int arg_u32(struct args *a, const char *object, const char *keyword,
+	    uint32_t min, uint32_t max, uint32_t *out)
+{
+	const char *s;
+	int rc = arg_value(a, object, keyword, &s);
+
+	if (rc)
+		return rc;
+	if (parse_u32(s, min, max, out))
+		return RC_OK;
+	return fail(RC_USAGE, object,
+		    "bad %s \"%s\": write a whole number from %u to %u",
+		    keyword, s, min, max);
+}
+
+int arg_duration(struct args *a, const char *object, const char *keyword,
+		 uint32_t *secs)
+{
+	const char *s;
+	int rc = arg_value(a, object, keyword, &s);
+
+	if (rc)
+		return rc;
+	if (parse_duration(s, secs))
+		return RC_OK;
+	return fail(RC_USAGE, object,
+		    "bad %s \"%s\": write a time from 1 second to 31 days, such as 90, 90s, 15m or 2h",
+		    keyword, s);
+}
+
+int arg_end(const struct args *a, const char *object)
+{
+	const char *extra = arg_peek(a);
+
+	if (!extra)
+		return RC_OK;
+	return fail(RC_USAGE, object, "unexpected word \"%s\"", extra);
+}
+
+int arg_unknown(const char *object, const char *what, const char *word,
+		const char *const *known)
+{
+	const char *close = suggest(word, known);
+	char list[512] = "";
+	int rc, i;
+
+	for (i = 0; known[i]; i++) {
+		size_t used = strlen(list);
+
+		snprintf(list + used, sizeof(list) - used, "%s%s",
+			 i ? " " : "", known[i]);
+	}
+	rc = fail(RC_USAGE, object, "unknown %s \"%s\"; known: %s", what, word,
+		  list);
+	if (close)
+		hint("did you mean: %s", close);
+	return rc;
+}
+
+bool parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out)
+{
+	uint64_t n = 0;
+	const char *p;
+
+	if (!*s || (s[0] == '0' && s[1]))
+		return false;
+	for (p = s; *p; p++) {
+		if (*p < '0' || *p > '9')
+			return false;
+		n = n * 10 + (uint64_t)(*p - '0');
+		if (n > UINT32_MAX)
+			return false;
+	}
+	if (n < min || n > max)
+		return false;
+	*out = (uint32_t)n;
+	return true;
+}
+
+bool parse_duration(const char *s, uint32_t *secs)
+{
+	size_t len = strlen(s);
+	uint32_t unit = 1, n;
+	char digits[16];
+
+	if (!len || len >= sizeof(digits))
+		return false;
+	memcpy(digits, s, len + 1);
+	switch (digits[len - 1]) {
+	case 'h':
+		unit *= 60;
+		/* fall through */
+	case 'm':
+		unit *= 60;
+		/* fall through */
+	case 's':
+		digits[len - 1] = '\0';
+	}
+	if (!parse_u32(digits, 1, DURATION_MAX, &n))
+		return false;
+	if (n > DURATION_MAX / unit)
+		return false;
+	*secs = n * unit;
+	return true;
+}
+
+/* Edit distance, a swap of neighbours counting as one slip. */
+static unsigned int distance(const char *a, const char *b)
+{
+	enum { LEN = 32 };
+	unsigned int d[LEN + 1][LEN + 1];
+	size_t la = strlen(a), lb = strlen(b), i, j;
+
+	if (la > LEN || lb > LEN)
+		return LEN;
+	for (i = 0; i <= la; i++)
+		d[i][0] = i;
+	for (j = 0; j <= lb; j++)
+		d[0][j] = j;
+	for (i = 1; i <= la; i++) {
+		for (j = 1; j <= lb; j++) {
+			unsigned int best = d[i - 1][j - 1] +
+					    (a[i - 1] != b[j - 1]);
+
+			if (d[i - 1][j] + 1 < best)
+				best = d[i - 1][j] + 1;
+			if (d[i][j - 1] + 1 < best)
+				best = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
+		}
+	}
+	return d[la][lb];
+}
+
+const char *suggest(const char *word, const char *const *known)
+{
+	size_t len = strlen(word);
+	unsigned int limit = len <= 2 ? 1 : len <= 7 ? 2 : 3;
+	const char *found = NULL;
+
+	for (; *known; known++) {
+		unsigned int d = distance(word, *known);
+
+		/* Replacing every letter is not a slip. */
+		if (d > limit || d >= strlen(*known))
+			continue;
+		if (!found || d < limit) {
+			limit = d;
+			found = *known;
+		}
+	}
+	return found;
+}

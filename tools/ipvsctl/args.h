@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The words of a command, read from left to right. */
+#ifndef IPVSCTL_ARGS_H
+#define IPVSCTL_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct args {
+	char **word;
+	int count;
+	int pos;
+};
+
+/* The next word without taking it, or NULL at the end. */
+const char *arg_peek(const struct args *a);
+const char *arg_next(struct args *a);
+
+/* Takes the next word if it is @word. */
+bool arg_accept(struct args *a, const char *word);
+
+/* Takes the word after @keyword, or fails. */
+int arg_value(struct args *a, const char *object, const char *keyword,
+	      const char **out);
+
+/* The same, as a number from @min to @max. */
+int arg_u32(struct args *a, const char *object, const char *keyword,
+	    uint32_t min, uint32_t max, uint32_t *out);
+
+/* The same, as a time span (see parse_duration()). */
+int arg_duration(struct args *a, const char *object, const char *keyword,
+		 uint32_t *secs);
+
+/* Fails if a word is left over. */
+int arg_end(const struct args *a, const char *object);
+
+/* Fails about @word, offering the closest of the NULL-terminated @known. */
+int arg_unknown(const char *object, const char *what, const char *word,
+		const char *const *known);
+
+/* Plain decimal: no sign, blank, leading zero, base prefix or trailing text. */
+bool parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out);
+
+/* N, Ns, Nm or Nh, from 1 second to 31 days. */
+bool parse_duration(const char *s, uint32_t *secs);
+
+/* The member of NULL-terminated @known closest to @word, or NULL if none is
+ * close enough to be what was meant.
+ */
+const char *suggest(const char *word, const char *const *known);
+
+enum { DURATION_MAX = 31 * 24 * 3600 };
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The shape of the command line: nouns have verbs, verbs have a function. */
+#ifndef IPVSCTL_CMD_H
+#define IPVSCTL_CMD_H
+
+#include <stddef.h>
+
+struct args;
+
+struct verb {
+	const char *name;
+	int (*run)(struct args *a);
+	const char *usage;	/* the words after the verb */
+	const char *help;	/* one line */
+	unsigned int options;	/* OPT_* it takes */
+};
+
+struct noun {
+	const char *name;
+	const char *alias;
+	const struct verb *verbs;	/* ends with a nameless one */
+	const char *help;
+	/* The noun alone is a command: its one verb has no name of its own. */
+	int single;
+};
+
+/* One per file of the same name. */
+extern const struct noun noun_show, noun_service, noun_server, noun_conn,
+			 noun_stats, noun_timeout, noun_scheduler, noun_info,
+			 noun_save, noun_restore;
+
+/* Help text fragments that several nouns use. */
+#define USAGE_ID	"ID"
+#define USAGE_SVCOPT	"[scheduler NAME] [flags FLAG,...] [persistent [DUR]|no-persistent] [mask LEN] [pe NAME|none] [ops|no-ops]"
+#define USAGE_SRVOPT	"[nat|dr|tun [type ipip|gue|gre] [port N] [csum|no-csum|remcsum]] [weight N] [max-conns N] [min-conns N]"
+#define USAGE_FILTER	"[ID|proto P|vip ADDR[/LEN]|port N|scheduler NAME|down|overloaded]... [sort name|active|rate]"
+
+#endif

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl conn`: connections, as the kernel lists them in /proc. They are
+ * printed as they are read: a director may have a million of them.
+ */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "err.h"
+#include "ident.h"
+#include "options.h"
+#include "out.h"
+#include "proc.h"
+
+struct conn_filter {
+	bool by_service, by_server, by_client, by_proto, template;
+	struct svc_id service;
+	struct srv_id server;
+	struct ip client;
+	uint16_t client_af, proto;
+	uint32_t client_len;
+	const char *state;
+	uint32_t limit;		/* 0: none */
+};
+
+struct walk {
+	const struct conn_filter *filter;
+	uint32_t seen;
+	json_t *counts;		/* conn count: name -> number */
+	int by;
+	uint32_t prefix;
+};
+
+static const char *const states[] = {
+	"ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT", "TIME_WAIT",
+	"CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "SYNACK", "UDP", "NONE",
+	"ASSURED", "INIT1", "INIT", "COOKIE_SENT", "COOKIE_REPLIED",
+	"COOKIE_WAIT", "COOKIE", "COOKIE_ECHOED", "SHUTDOWN_SENT",
+	"SHUTDOWN_RECEIVED", "SHUTDOWN_ACK_SENT", "REJECTED", "CLOSED", NULL
+};
+
+static int parse_state(struct args *a, struct conn_filter *f)
+{
+	const char *word;
+	int i, rc = arg_value(a, NULL, "state", &word);
+
+	for (i = 0; !rc && states[i]; i++) {
+		if (strcasecmp(word, states[i]))
+			continue;
+		f->state = states[i];
+		return RC_OK;
+	}
+	return rc ? rc : arg_unknown(NULL, "state", word, states);
+}
+
+static int parse_service(struct args *a, struct conn_filter *f)
+{
+	int rc = parse_svc_id(a, &f->service);
+
+	f->by_service = true;
+	if (rc || !f->service.fwmark)
+		return rc;
+	rc = fail(RC_USAGE, svc_text(&f->service),
+		  "the kernel's list does not say which mark a connection came by");
+	hint("try: conn show server SRV");
+	return rc;
+}
+
+static int filter_word(struct args *a, struct conn_filter *f)
+{
+	static const char *const known[] = {
+		"service", "server", "client", "state", "proto", "template",
+		"limit", NULL
+	};
+	static const char *const protos[] = { "tcp", "udp", "sctp", NULL };
+	const char *word = arg_next(a), *value;
+	int rc;
+
+	if (!strcmp(word, "service"))
+		return parse_service(a, f);
+	if (!strcmp(word, "server")) {
+		f->by_server = true;
+		return parse_srv_id(a, NULL, &f->server);
+	}
+	if (!strcmp(word, "state"))
+		return parse_state(a, f);
+	if (!strcmp(word, "limit"))
+		return arg_u32(a, NULL, word, 1, UINT32_MAX, &f->limit);
+	if (!strcmp(word, "template")) {
+		f->template = true;
+		return RC_OK;
+	}
+	if (strcmp(word, "client") && strcmp(word, "proto"))
+		return arg_unknown(NULL, "filter", word, known);
+	rc = arg_value(a, NULL, word, &value);
+	if (rc)
+		return rc;
+	if (!strcmp(word, "client")) {
+		f->by_client = true;
+		return parse_prefix(value, NULL, &f->client_af, &f->client,
+				    &f->client_len);
+	}
+	f->by_proto = true;
+	return proto_parse(value, &f->proto) ? RC_OK :
+	       arg_unknown(NULL, "protocol", value, protos);
+}
+
+static bool passes(const struct conn_filter *f, const struct conn *c)
+{
+	if (opt.family && c->af != opt.family)
+		return false;
+	if (f->template && !c->template)
+		return false;
+	if (f->by_proto && c->proto != f->proto)
+		return false;
+	if (f->state && strcmp(c->state, f->state))
+		return false;
+	if (f->by_client && !ip_in_prefix(c->af, &c->client, f->client_af,
+					  &f->client, f->client_len))
+		return false;
+	if (f->by_server &&
+	    (c->server_af != f->server.af ||
+	     !ip_equal(&c->server, &f->server.addr) ||
+	     (f->server.has_port && c->server_port != f->server.port)))
+		return false;
+	return !f->by_service ||
+	       (c->af == f->service.af && c->proto == f->service.proto &&
+		ip_equal(&c->vip, &f->service.addr) &&
+		(!f->service.port || c->vport == f->service.port));
+}
+
+static const char *service_name(const struct conn *c)
+{
+	struct svc_id id = {
+		.af = c->af, .proto = c->proto, .fwmark = c->fwmark,
+		.addr = c->vip, .port = c->vport,
+	};
+
+	return svc_text(&id);
+}
+
+static json_t *conn_json(const struct conn *c)
+{
+	json_t *o = json_object();
+
+	if (c->fwmark) {
+		json_object_set_new(o, "fwmark", json_integer(c->fwmark));
+	} else {
+		json_object_set_new(o, "protocol",
+				    json_string(proto_name(c->proto)));
+		json_object_set_new(o, "vip",
+				    json_string(ip_text(c->af, &c->vip)));
+		json_object_set_new(o, "vport", json_integer(c->vport));
+	}
+	json_object_set_new(o, "client",
+			    json_string(ip_text(c->af, &c->client)));
+	json_object_set_new(o, "client_port", json_integer(c->client_port));
+	json_object_set_new(o, "server",
+			    json_string(ip_text(c->server_af, &c->server)));
+	json_object_set_new(o, "server_port", json_integer(c->server_port));
+	json_object_set_new(o, "state", json_string(c->state));
+	json_object_set_new(o, "expires", json_integer(c->expires));
+	json_object_set_new(o, "template", json_boolean(c->template));
+	if (c->pe[0])
+		json_object_set_new(o, "pe",
+			json_pack("{s:s, s:s}", "name", c->pe, "data",
+				  c->pe_data));
+	return o;
+}
+
+/* What comes before the first connection, once it is known that the list can
+ * be read.
+ */
+static void show_head(void)
+{
+	int wide = opt.family == AF_INET6 ? 47 : 23;
+
+	if (opt.json) {
+		fputs("{\"ipvsctl\":", stdout);
+		print_value(envelope());
+		fputs(",\"connections\":[", stdout);
+	} else if (!opt.no_header) {
+		printf("%-*s %-*s %-*s %-11s %7s\n", wide, "CLIENT", wide + 4,
+		       "SERVICE", wide, "SERVER", "STATE", "EXPIRES");
+	}
+}
+
+static bool show_one(const struct conn *c, void *arg)
+{
+	struct walk *w = arg;
+
+	if (!passes(w->filter, c))
+		return true;
+	if (!w->seen)
+		show_head();
+	if (opt.json) {
+		if (w->seen)
+			fputs(opt.pretty ? ",\n" : ",", stdout);
+		print_value(conn_json(c));
+	} else {
+		int wide = opt.family == AF_INET6 ? 47 : 23;
+
+		printf("%-*s %-*s %-*s %-11s %7u%s%s %s\n", wide,
+		       ip_port_text(c->af, &c->client, c->client_port),
+		       wide + 4, service_name(c), wide,
+		       ip_port_text(c->server_af, &c->server, c->server_port),
+		       c->state, c->expires, c->template ? "  template" : "",
+		       c->pe[0] ? " " : "", c->pe);
+	}
+	w->seen++;
+	return !w->filter->limit || w->seen < w->filter->limit;
+}
+
+static int conn_show(struct args *a)
+{
+	struct conn_filter f = { 0 };
+	struct walk w = { .filter = &f };
+	int rc = RC_OK;
+
+	while (!rc && arg_peek(a))
+		rc = filter_word(a, &f);
+	if (!rc && opt.columns)
+		rc = fail(RC_USAGE, NULL, "conn show has fixed columns: its list is not held in memory");
+	if (rc)
+		return rc;
+	rc = proc_conns(show_one, &w);
+	if (rc)
+		return rc;
+	if (!w.seen)
+		show_head();
+	if (opt.json)
+		puts("]}");
+	return RC_OK;
+}
+
+enum { BY_SERVICE, BY_SERVER, BY_STATE, BY_CLIENT };
+
+static int parse_by(struct args *a, struct walk *w)
+{
+	static const char *const known[] = {
+		"service", "server", "state", "client", "client/LEN", NULL
+	};
+	const char *word;
+	int rc = arg_value(a, NULL, "by", &word);
+
+	if (rc)
+		return rc;
+	for (w->by = BY_SERVICE; w->by <= BY_CLIENT; w->by++)
+		if (!strcmp(word, known[w->by]))
+			return RC_OK;
+	w->by = BY_CLIENT;
+	if (!strncmp(word, "client/", 7) &&
+	    parse_u32(word + 7, 0, 128, &w->prefix))
+		return RC_OK;
+	return arg_unknown(NULL, "grouping", word, known);
+}
+
+static const char *client_net(const struct conn *c, uint32_t len)
+{
+	uint32_t max = c->af == AF_INET ? 32 : 128, i;
+	struct ip net = c->client;
+	static char text[64];
+
+	if (len > max)
+		len = max;
+	for (i = len; i < max; i++)
+		net.b[i / 8] &= (uint8_t)~(0x80 >> (i % 8));
+	if (len == max)
+		return ip_text(c->af, &net);
+	snprintf(text, sizeof(text), "%s/%u", ip_text(c->af, &net), len);
+	return text;
+}
+
+static bool count_one(const struct conn *c, void *arg)
+{
+	const char *name = NULL;
+	struct walk *w = arg;
+	json_t *old;
+
+	if (!passes(w->filter, c))
+		return true;
+	w->seen++;
+	switch (w->by) {
+	case BY_SERVICE:
+		name = service_name(c);
+		break;
+	case BY_SERVER:
+		name = ip_port_text(c->server_af, &c->server, c->server_port);
+		break;
+	case BY_STATE:
+		name = c->state;
+		break;
+	case BY_CLIENT:
+		name = client_net(c, w->prefix);
+		break;
+	}
+	old = name ? json_object_get(w->counts, name) : NULL;
+	if (old)
+		json_integer_set(old, json_integer_value(old) + 1);
+	else if (name)
+		json_object_set_new(w->counts, name, json_integer(1));
+	return true;
+}
+
+static int print_counts(const struct walk *w, uint32_t limit)
+{
+	static const struct column cols[] = {
+		[0] = { "name", "NAME" },
+		[1] = { "conns", "CONNS", .right = true },
+	};
+	const char *key;
+	struct table *t;
+	json_t *value;
+	int rc = table_new(&t, cols, 2, NULL);
+
+	if (rc)
+		return rc;
+	json_object_foreach(w->counts, key, value) {
+		struct row *row;
+
+		if (limit && !limit--)
+			break;
+		row = table_row(t, NULL);
+		table_cell(t, row, 0, "%s", key);
+		table_cell(t, row, 1, "%lld",
+			   (long long)json_integer_value(value));
+	}
+	return table_print(t);
+}
+
+static int print_count(struct walk *w)
+{
+	json_t *doc;
+
+	if (opt.json) {
+		doc = doc_new();
+		json_object_set_new(doc, "connections", json_integer(w->seen));
+		if (w->by >= 0)
+			json_object_set(doc, "by", w->counts);
+		return print_doc(doc);
+	}
+	if (w->by >= 0)
+		return print_counts(w, w->filter->limit);
+	printf("%u\n", w->seen);
+	return RC_OK;
+}
+
+static int conn_count(struct args *a)
+{
+	struct conn_filter f = { 0 };
+	struct walk w = { .filter = &f, .by = -1, .prefix = 128 };
+	int rc = RC_OK;
+
+	w.counts = json_object();
+	while (!rc && arg_peek(a))
+		rc = arg_accept(a, "by") ? parse_by(a, &w) : filter_word(a, &f);
+	if (!rc)
+		rc = proc_conns(count_one, &w);
+	if (!rc)
+		rc = print_count(&w);
+	json_decref(w.counts);
+	return rc;
+}
+
+#define USAGE_CFILT "[service ID] [server SRV] [client ADDR[/LEN]] [state NAME] [proto P] [template] [limit N]"
+
+static const struct verb verbs[] = {
+	{ "show", conn_show, USAGE_CFILT, "list connections", 0 },
+	{ "count", conn_count,
+	  "[by service|server|state|client[/LEN]] " USAGE_CFILT,
+	  "count connections, all or in groups", 0 },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_conn = { "conn", "c", verbs, "connections", 0 };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Taking a server out of service without hurting its clients. */
+#ifndef IPVSCTL_DRAIN_H
+#define IPVSCTL_DRAIN_H
+
+struct args;
+struct server;
+struct svc_id;
+
+int server_drain(struct args *a);
+int server_undrain(struct args *a);
+
+/* The server is gone: drop the note of its weight. */
+void drain_forget(const struct svc_id *id, const struct server *srv);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One failure per run, kept until the end so that its hints, and anything
+ * learnt while undoing, come out together and in the form asked for.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "err.h"
+#include "options.h"
+
+enum { HINTS_MAX = 8 };
+
+static struct {
+	enum exit_code code;
+	int err;
+	char *object;
+	char *text;
+	char *hints[HINTS_MAX];
+	int nhints;
+} failure;
+
+int fail(enum exit_code code, const char *object, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (failure.text)
+		return failure.code;
+	failure.code = code;
+	failure.object = object ? strdup(object) : NULL;
+	va_start(ap, fmt);
+	if (vasprintf(&failure.text, fmt, ap) < 0)
+		failure.text = strdup("out of memory");
+	va_end(ap);
+	return code;
+}
+
+void hint(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	if (failure.nhints == HINTS_MAX)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&s, fmt, ap) >= 0)
+		failure.hints[failure.nhints++] = s;
+	va_end(ap);
+}
+
+void fail_errno(int err)
+{
+	failure.err = err < 0 ? -err : err;
+}
+
+void fail_where(const char *file, unsigned int line)
+{
+	const char *object = failure.object ? failure.object : "";
+	const char *colon = failure.object ? ": " : "";
+	char *where;
+	int n;
+
+	if (line)
+		n = asprintf(&where, "%s:%u%s%s", file, line, colon, object);
+	else
+		n = asprintf(&where, "%s%s%s", file, colon, object);
+	if (n < 0)
+		return;
+	free(failure.object);
+	failure.object = where;
+}
+
+int fail_code(enum exit_code code)
+{
+	failure.code = code;
+	return code;
+}
+
+void note(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (opt.quiet)
+		return;
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+/* "tcp 192.0.2.10:80" is one word, tcp:192.0.2.10:80, for programs. */
+static char *object_word(const char *object)
+{
+	static const char *const protos[] = { "tcp ", "udp ", "sctp " };
+	char *word;
+	size_t i;
+
+	if (!strncmp(object, "fwmark ", 7)) {
+		int six = strstr(object, " inet6") != NULL;
+		long mark = strtol(object + 7, NULL, 10);
+
+		if (asprintf(&word, "fwm%s:%ld", six ? "6" : "", mark) < 0)
+			return NULL;
+		return word;
+	}
+	word = strdup(object);
+	for (i = 0; word && i < sizeof(protos) / sizeof(protos[0]); i++)
+		if (!strncmp(word, protos[i], strlen(protos[i])))
+			*strchr(word, ' ') = ':';
+	return word;
+}
+
+static void err_json(void)
+{
+	json_t *body = json_object(), *doc = json_pack("{s:o}", "error", body);
+	char *word = failure.object ? object_word(failure.object) : NULL;
+	char hints[1024] = "";
+	int i;
+
+	for (i = 0; i < failure.nhints; i++) {
+		size_t used = strlen(hints);
+
+		snprintf(hints + used, sizeof(hints) - used, "%s%s",
+			 i ? "; " : "", failure.hints[i]);
+	}
+	json_object_set_new(body, "code", json_integer(failure.code));
+	if (failure.err)
+		json_object_set_new(body, "errno",
+				    json_string(strerrorname_np(failure.err)));
+	if (word)
+		json_object_set_new(body, "object", json_string(word));
+	json_object_set_new(body, "message", json_string(failure.text));
+	if (failure.nhints)
+		json_object_set_new(body, "hint", json_string(hints));
+	json_dumpf(doc, stderr, opt.pretty ? JSON_INDENT(2) : JSON_COMPACT);
+	fputc('\n', stderr);
+	json_decref(doc);
+	free(word);
+}
+
+static void err_text(void)
+{
+	int i;
+
+	fprintf(stderr, "ipvsctl: %s%s%s\n",
+		failure.object ? failure.object : "",
+		failure.object ? ": " : "", failure.text);
+	for (i = 0; i < failure.nhints; i++)
+		fprintf(stderr, "  %s\n", failure.hints[i]);
+}
+
+void err_flush(void)
+{
+	if (failure.text) {
+		if (opt.json)
+			err_json();
+		else
+			err_text();
+	}
+	free(failure.text);
+	free(failure.object);
+	while (failure.nhints)
+		free(failure.hints[--failure.nhints]);
+	failure.text = NULL;
+	failure.object = NULL;
+}

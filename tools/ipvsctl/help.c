@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Help is printed from the tables that run the commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "help.h"
+#include "options.h"
+
+static const char words[] =
+"Words:\n"
+"  ID     tcp|udp|sctp ADDR:PORT   [ADDR6]:PORT for IPv6; or fwmark N [inet|inet6]\n"
+"         in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7\n"
+"  SRV    ADDR[:PORT]; without a port, the service's\n"
+"  DUR    90, 90s, 15m or 2h\n"
+"  FILTER proto P, vip ADDR[/LEN], port N, scheduler NAME, down, overloaded\n";
+
+static const char codes[] =
+"Exit status:\n"
+"  0 done  2 wrong words or file, nothing sent  3 refused by the kernel\n"
+"  4 no such service, server or scheduler  5 already exists  6 not permitted\n"
+"  7 no IPVS module, or it lacks the feature  8 partly applied  9 out of time\n";
+
+static const char examples[] =
+"Examples:\n"
+"  ipvsctl service add tcp 192.0.2.10:80 scheduler wrr server 10.0.0.11:8080 nat weight 3 server 10.0.0.12:8080 nat\n"
+"  ipvsctl server change tcp 192.0.2.10:80 10.0.0.11:8080 weight 5\n"
+"  ipvsctl server drain tcp 192.0.2.10:80 10.0.0.11:8080 --wait 2m\n"
+"  ipvsctl show\n";
+
+static void print_verb(const struct noun *noun, const struct verb *v)
+{
+	printf("  ipvsctl %s%s%s%s%s\n      %s\n", noun->name,
+	       noun->single ? "" : " ", noun->single ? "" : v->name,
+	       v->usage[0] ? " " : "", v->usage, v->help);
+}
+
+void help_noun(const struct noun *noun, const char *verb)
+{
+	const struct verb *v;
+
+	printf("%s: %s", noun->name, noun->help);
+	if (noun->alias)
+		printf(" (alias: %s)", noun->alias);
+	puts("\n");
+	for (v = noun->verbs; v->name; v++)
+		if (!verb || !strcmp(verb, v->name))
+			print_verb(noun, v);
+	puts("");
+	fputs(words, stdout);
+}
+
+void help_all(const struct noun *const *nouns)
+{
+	const struct verb *v;
+
+	puts("ipvsctl: set up and watch a Layer-4 load balancer (l4lb, or in-tree ip_vs)\n");
+	puts("Usage: ipvsctl [OPTION]... [OBJECT] [VERB] [WORDS]...\n");
+	puts("Objects and verbs (no object: show everything):");
+	for (; *nouns; nouns++) {
+		char line[128] = "";
+
+		for (v = (*nouns)->verbs; v->name && !(*nouns)->single; v++) {
+			strcat(line, v == (*nouns)->verbs ? "" : "|");
+			strcat(line, v->name);
+		}
+		printf("  %-10s %-52s %s\n", (*nouns)->name, line,
+		       (*nouns)->help);
+	}
+	puts("  help       [OBJECT [VERB]]\n");
+	puts("Aliases: svc = service, rs = server, sched = scheduler, c = conn;\n"
+	     "  ls, list = show; del, rm = delete; set = replace\n");
+	fputs(words, stdout);
+	puts("");
+	options_help();
+	puts("");
+	fputs(codes, stdout);
+	puts("");
+	fputs(examples, stdout);
+}

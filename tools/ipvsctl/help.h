@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IPVSCTL_HELP_H
+#define IPVSCTL_HELP_H
+
+struct noun;
+struct args;
+
+/* The whole text, or that of @noun and perhaps one verb of it. */
+void help_all(const struct noun *const *nouns);
+void help_noun(const struct noun *noun, const char *verb);
+
+#endif

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The IPVS netlink ABI of <linux/ip_vs.h>. Two habits of its older users are
+ * kept because kernels rely on them: addresses are always sent as 16 bytes,
+ * and a real server always names its address family and tunnel type.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <linux/ip_vs.h>
+#include <netlink/attr.h>
+#include <netlink/genl/genl.h>
+#include <netlink/msg.h>
+
+#include "describe.h"
+#include "kern.h"
+#include "model.h"
+#include "wire.h"
+#include "options.h"
+
+enum { DUMP_TRIES = 5 };
+
+/* Says what is about to be done; true if it must not be done. */
+static bool announce(const char *verb, const char *what)
+{
+	if (opt.dry_run)
+		printf("would %s %s\n", verb, what);
+	else if (opt.verbose)
+		fprintf(stderr, "%s %s\n", verb, what);
+	return opt.dry_run;
+}
+
+static uint64_t get_count(struct nlattr *attr)
+{
+	if (!attr)
+		return 0;
+	return nla_len(attr) >= 8 ? nla_get_u64(attr) : nla_get_u32(attr);
+}
+
+static void get_counters(struct nlattr *nest64, struct nlattr *nest32,
+			 struct counters *c)
+{
+	struct nlattr *tb[IPVS_STATS_ATTR_MAX + 1];
+	struct nlattr *nest = nest64 ? nest64 : nest32;
+
+	if (!nest || nla_parse_nested(tb, IPVS_STATS_ATTR_MAX, nest, NULL) < 0)
+		return;
+	c->conns = get_count(tb[IPVS_STATS_ATTR_CONNS]);
+	c->inpkts = get_count(tb[IPVS_STATS_ATTR_INPKTS]);
+	c->outpkts = get_count(tb[IPVS_STATS_ATTR_OUTPKTS]);
+	c->inbytes = get_count(tb[IPVS_STATS_ATTR_INBYTES]);
+	c->outbytes = get_count(tb[IPVS_STATS_ATTR_OUTBYTES]);
+	c->cps = get_count(tb[IPVS_STATS_ATTR_CPS]);
+	c->inpps = get_count(tb[IPVS_STATS_ATTR_INPPS]);
+	c->outpps = get_count(tb[IPVS_STATS_ATTR_OUTPPS]);
+	c->inbps = get_count(tb[IPVS_STATS_ATTR_INBPS]);
+	c->outbps = get_count(tb[IPVS_STATS_ATTR_OUTBPS]);
+}
+
+static void get_ip(struct nlattr *attr, uint16_t af, struct ip *ip)
+{
+	int want = af == AF_INET6 ? 16 : 4;
+
+	memset(ip, 0, sizeof(*ip));
+	if (attr)
+		memcpy(ip->b, nla_data(attr),
+		       nla_len(attr) < want ? nla_len(attr) : want);
+}
+
+static uint32_t get_u32(struct nlattr *attr)
+{
+	return attr && nla_len(attr) >= 4 ? nla_get_u32(attr) : 0;
+}
+
+static uint16_t get_u16(struct nlattr *attr)
+{
+	return attr && nla_len(attr) >= 2 ? nla_get_u16(attr) : 0;
+}
+
+static void get_string(struct nlattr *attr, char *out, size_t size)
+{
+	out[0] = '\0';
+	if (attr)
+		snprintf(out, size, "%.*s", nla_len(attr),
+			 (const char *)nla_data(attr));
+}
+
+/* The nested attribute @type of a reply, cut into @tb. */
+static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
+		       int max)
+{
+	struct nlattr *top[IPVS_CMD_ATTR_MAX + 1];
+
+	return genlmsg_parse(nlh, 0, top, IPVS_CMD_ATTR_MAX, NULL) >= 0 &&
+	       top[type] && nla_parse_nested(tb, max, top[type], NULL) >= 0;
+}
+
+static void take_service(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+	struct service_list *list = arg;
+	struct service *svc;
+
+	if (!reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, IPVS_SVC_ATTR_MAX))
+		return;
+	svc = service_append(list);
+	svc->id.af = get_u16(tb[IPVS_SVC_ATTR_AF]);
+	svc->id.fwmark = get_u32(tb[IPVS_SVC_ATTR_FWMARK]);
+	if (!svc->id.fwmark) {
+		svc->id.proto = get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
+		get_ip(tb[IPVS_SVC_ATTR_ADDR], svc->id.af, &svc->id.addr);
+		svc->id.port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
+	}
+	get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
+		   sizeof(svc->scheduler));
+	get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
+	if (tb[IPVS_SVC_ATTR_FLAGS] && nla_len(tb[IPVS_SVC_ATTR_FLAGS]) >= 8)
+		memcpy(&svc->flags, nla_data(tb[IPVS_SVC_ATTR_FLAGS]), 4);
+	svc->timeout = get_u32(tb[IPVS_SVC_ATTR_TIMEOUT]);
+	svc->netmask = get_u32(tb[IPVS_SVC_ATTR_NETMASK]);
+	get_counters(tb[IPVS_SVC_ATTR_STATS64], tb[IPVS_SVC_ATTR_STATS],
+		     &svc->stats);
+}
+
+static void take_server(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_DEST_ATTR_MAX + 1];
+	struct service *svc = arg;
+	struct server *srv;
+
+	if (!reply_nest(nlh, IPVS_CMD_ATTR_DEST, tb, IPVS_DEST_ATTR_MAX))
+		return;
+	srv = server_append(svc);
+	srv->af = get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
+	if (!srv->af)
+		srv->af = svc->id.af;
+	get_ip(tb[IPVS_DEST_ATTR_ADDR], srv->af, &srv->addr);
+	srv->port = ntohs(get_u16(tb[IPVS_DEST_ATTR_PORT]));
+	srv->forward = get_u32(tb[IPVS_DEST_ATTR_FWD_METHOD]);
+	srv->weight = get_u32(tb[IPVS_DEST_ATTR_WEIGHT]);
+	srv->max_conns = get_u32(tb[IPVS_DEST_ATTR_U_THRESH]);
+	srv->min_conns = get_u32(tb[IPVS_DEST_ATTR_L_THRESH]);
+	srv->active = get_u32(tb[IPVS_DEST_ATTR_ACTIVE_CONNS]);
+	srv->inactive = get_u32(tb[IPVS_DEST_ATTR_INACT_CONNS]);
+	srv->persistent = get_u32(tb[IPVS_DEST_ATTR_PERSIST_CONNS]);
+	if (tb[IPVS_DEST_ATTR_TUN_TYPE])
+		srv->tun_type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
+	srv->tun_port = ntohs(get_u16(tb[IPVS_DEST_ATTR_TUN_PORT]));
+	srv->tun_flags = get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
+	get_counters(tb[IPVS_DEST_ATTR_STATS64], tb[IPVS_DEST_ATTR_STATS],
+		     &srv->stats);
+}
+
+static void put_ident(struct nl_msg *msg, const struct svc_id *id)
+{
+	nla_put_u16(msg, IPVS_SVC_ATTR_AF, id->af);
+	if (id->fwmark) {
+		nla_put_u32(msg, IPVS_SVC_ATTR_FWMARK, id->fwmark);
+		return;
+	}
+	nla_put_u16(msg, IPVS_SVC_ATTR_PROTOCOL, id->proto);
+	nla_put(msg, IPVS_SVC_ATTR_ADDR, sizeof(id->addr), &id->addr);
+	nla_put_u16(msg, IPVS_SVC_ATTR_PORT, htons(id->port));
+}
+
+static struct nl_msg *ident_request(int cmd, int flags, const struct svc_id *id)
+{
+	struct nl_msg *msg = wire_request(cmd, flags);
+	struct nlattr *nest;
+
+	if (!msg)
+		return NULL;
+	nest = nla_nest_start(msg, IPVS_CMD_ATTR_SERVICE);
+	put_ident(msg, id);
+	nla_nest_end(msg, nest);
+	return msg;
+}
+
+static int kern_servers(struct service *svc)
+{
+	int err = -EINTR, i;
+
+	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
+		struct nl_msg *msg = ident_request(IPVS_CMD_GET_DEST,
+						   NLM_F_DUMP, &svc->id);
+
+		if (!msg)
+			return -ENOMEM;
+		service_free(svc);
+		err = wire_call(msg, take_server, svc);
+	}
+	return err;
+}
+
+int kern_services(struct service_list *list, bool servers)
+{
+	int err = -EINTR, i;
+	size_t n;
+
+	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
+		struct nl_msg *msg = wire_request(IPVS_CMD_GET_SERVICE,
+						NLM_F_DUMP);
+
+		if (!msg)
+			return -ENOMEM;
+		service_list_free(list);
+		err = wire_call(msg, take_service, list);
+	}
+	for (n = 0; servers && !err && n < list->n; n++)
+		err = kern_servers(&list->v[n]);
+	service_list_sort(list);
+	return err;
+}
+
+int kern_service(const struct svc_id *id, struct service *svc, bool servers)
+{
+	struct service_list list = { 0 };
+	struct nl_msg *msg = ident_request(IPVS_CMD_GET_SERVICE, 0, id);
+	int err = msg ? wire_call(msg, take_service, &list) : -ENOMEM;
+
+	if (!err && list.n != 1)
+		err = -ESRCH;
+	if (!err && servers)
+		err = kern_servers(&list.v[0]);
+	if (!err) {
+		service_list_sort(&list);
+		*svc = list.v[0];
+		list.n = 0;
+	}
+	service_list_free(&list);
+	return err;
+}
+
+static int service_write(int cmd, const struct service *svc)
+{
+	const uint32_t flags[2] = { svc->flags & ~IP_VS_SVC_F_HASHED, ~0u };
+	struct nl_msg *msg = wire_request(cmd, 0);
+	struct nlattr *nest;
+
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, IPVS_CMD_ATTR_SERVICE);
+	put_ident(msg, &svc->id);
+	nla_put_string(msg, IPVS_SVC_ATTR_SCHED_NAME, svc->scheduler);
+	if (svc->pe[0])
+		nla_put_string(msg, IPVS_SVC_ATTR_PE_NAME, svc->pe);
+	nla_put(msg, IPVS_SVC_ATTR_FLAGS, sizeof(flags), flags);
+	nla_put_u32(msg, IPVS_SVC_ATTR_TIMEOUT, svc->timeout);
+	nla_put_u32(msg, IPVS_SVC_ATTR_NETMASK, svc->netmask);
+	nla_nest_end(msg, nest);
+	return wire_call(msg, NULL, NULL);
+}
+
+int kern_service_add(const struct service *svc)
+{
+	if (announce("add", describe_service(svc)))
+		return 0;
+	return service_write(IPVS_CMD_NEW_SERVICE, svc);
+}
+
+int kern_service_set(const struct service *svc)
+{
+	if (announce("change to", describe_service(svc)))
+		return 0;
+	return service_write(IPVS_CMD_SET_SERVICE, svc);
+}
+
+int kern_service_delete(const struct svc_id *id)
+{
+	struct nl_msg *msg;
+
+	if (announce("delete service", svc_text(id)))
+		return 0;
+	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, id);
+	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
+}
+
+static int server_write(int cmd, const struct svc_id *id,
+			const struct server *srv)
+{
+	struct nl_msg *msg = ident_request(cmd, 0, id);
+	struct nlattr *nest;
+
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, IPVS_CMD_ATTR_DEST);
+	nla_put(msg, IPVS_DEST_ATTR_ADDR, sizeof(srv->addr), &srv->addr);
+	nla_put_u16(msg, IPVS_DEST_ATTR_PORT, htons(srv->port));
+	nla_put_u16(msg, IPVS_DEST_ATTR_ADDR_FAMILY, srv->af);
+	if (cmd != IPVS_CMD_DEL_DEST) {
+		nla_put_u32(msg, IPVS_DEST_ATTR_FWD_METHOD,
+			    srv->forward & IP_VS_CONN_F_FWD_MASK);
+		nla_put_u32(msg, IPVS_DEST_ATTR_WEIGHT, srv->weight);
+		nla_put_u32(msg, IPVS_DEST_ATTR_U_THRESH, srv->max_conns);
+		nla_put_u32(msg, IPVS_DEST_ATTR_L_THRESH, srv->min_conns);
+		nla_put_u8(msg, IPVS_DEST_ATTR_TUN_TYPE, srv->tun_type);
+		nla_put_u16(msg, IPVS_DEST_ATTR_TUN_PORT, htons(srv->tun_port));
+		nla_put_u16(msg, IPVS_DEST_ATTR_TUN_FLAGS, srv->tun_flags);
+	}
+	nla_nest_end(msg, nest);
+	return wire_call(msg, NULL, NULL);
+}
+
+int kern_server_add(const struct svc_id *id, const struct server *srv)
+{
+	if (announce("add", describe_server(id, srv)))
+		return 0;
+	return server_write(IPVS_CMD_NEW_DEST, id, srv);
+}
+
+int kern_server_set(const struct svc_id *id, const struct server *srv)
+{
+	if (announce("change to", describe_server(id, srv)))
+		return 0;
+	return server_write(IPVS_CMD_SET_DEST, id, srv);
+}
+
+int kern_server_delete(const struct svc_id *id, const struct server *srv)
+{
+	if (announce("delete", describe_server(id, srv)))
+		return 0;
+	return server_write(IPVS_CMD_DEL_DEST, id, srv);
+}
+
+int kern_flush(void)
+{
+	struct nl_msg *msg;
+
+	if (announce("delete", "every service"))
+		return 0;
+	msg = wire_request(IPVS_CMD_FLUSH, 0);
+	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
+}
+
+int kern_zero(const struct svc_id *id)
+{
+	struct nl_msg *msg;
+
+	if (announce("zero the counters of",
+		     id ? svc_text(id) : "everything"))
+		return 0;
+	msg = id ? ident_request(IPVS_CMD_ZERO, 0, id)
+		 : wire_request(IPVS_CMD_ZERO, 0);
+	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
+}
+
+static void take_timeouts(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_CMD_ATTR_MAX + 1];
+	struct kern_timeouts *t = arg;
+
+	if (genlmsg_parse(nlh, 0, tb, IPVS_CMD_ATTR_MAX, NULL) < 0)
+		return;
+	t->tcp = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP]);
+	t->tcp_fin = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN]);
+	t->udp = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_UDP]);
+}
+
+int kern_timeouts(struct kern_timeouts *t)
+{
+	struct nl_msg *msg = wire_request(IPVS_CMD_GET_CONFIG, 0);
+
+	memset(t, 0, sizeof(*t));
+	return msg ? wire_call(msg, take_timeouts, t) : -ENOMEM;
+}
+
+int kern_timeouts_set(const struct kern_timeouts *t)
+{
+	struct nl_msg *msg;
+
+	if (announce("set", describe_timeouts(t)))
+		return 0;
+	msg = wire_request(IPVS_CMD_SET_CONFIG, 0);
+	if (!msg)
+		return -ENOMEM;
+	nla_put_u32(msg, IPVS_CMD_ATTR_TIMEOUT_TCP, t->tcp);
+	nla_put_u32(msg, IPVS_CMD_ATTR_TIMEOUT_TCP_FIN, t->tcp_fin);
+	nla_put_u32(msg, IPVS_CMD_ATTR_TIMEOUT_UDP, t->udp);
+	return wire_call(msg, NULL, NULL);
+}
+
+static void take_info(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_INFO_ATTR_MAX + 1];
+	struct kern_info *info = arg;
+
+	/* The two numbers are top-level attributes with their own numbers. */
+	if (genlmsg_parse(nlh, 0, tb, IPVS_INFO_ATTR_MAX, NULL) < 0)
+		return;
+	info->version = get_u32(tb[IPVS_INFO_ATTR_VERSION]);
+	info->table_size = get_u32(tb[IPVS_INFO_ATTR_CONN_TAB_SIZE]);
+}
+
+int kern_info(struct kern_info *info)
+{
+	struct nl_msg *msg = wire_request(IPVS_CMD_GET_INFO, 0);
+
+	memset(info, 0, sizeof(*info));
+	return msg ? wire_call(msg, take_info, info) : -ENOMEM;
+}

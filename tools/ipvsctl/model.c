@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
+#include <err.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/ip_vs.h>
+
+#include "model.h"
+
+/* Grows by doubling, which is when @n is 0 or a power of two. */
+static void *grow(void *v, size_t n, size_t size)
+{
+	if (n & (n - 1))
+		return v;
+	v = reallocarray(v, n ? 2 * n : 1, size);
+	if (!v)
+		err(3, "out of memory");
+	return v;
+}
+
+struct service *service_append(struct service_list *list)
+{
+	struct service *svc;
+
+	list->v = grow(list->v, list->n, sizeof(*list->v));
+	svc = &list->v[list->n++];
+	memset(svc, 0, sizeof(*svc));
+	return svc;
+}
+
+struct server *server_append(struct service *svc)
+{
+	struct server *srv;
+
+	svc->servers = grow(svc->servers, svc->nservers, sizeof(*srv));
+	srv = &svc->servers[svc->nservers++];
+	memset(srv, 0, sizeof(*srv));
+	return srv;
+}
+
+void service_free(struct service *svc)
+{
+	free(svc->servers);
+	svc->servers = NULL;
+	svc->nservers = 0;
+}
+
+void service_list_free(struct service_list *list)
+{
+	while (list->n)
+		service_free(&list->v[--list->n]);
+	free(list->v);
+	list->v = NULL;
+}
+
+struct service *service_find(struct service_list *list,
+			     const struct svc_id *id)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (svc_id_equal(&list->v[i].id, id))
+			return &list->v[i];
+	return NULL;
+}
+
+struct server *server_find(const struct service *svc, uint16_t af,
+			   const struct ip *addr, uint16_t port)
+{
+	size_t i;
+
+	for (i = 0; i < svc->nservers; i++)
+		if (svc->servers[i].af == af && svc->servers[i].port == port &&
+		    ip_equal(&svc->servers[i].addr, addr))
+			return &svc->servers[i];
+	return NULL;
+}
+
+static int cmp_service(const void *a, const void *b)
+{
+	const struct service *x = a, *y = b;
+
+	return svc_id_cmp(&x->id, &y->id);
+}
+
+static int cmp_server(const void *a, const void *b)
+{
+	const struct server *x = a, *y = b;
+	int d = (int)x->af - y->af;
+
+	if (!d)
+		d = memcmp(&x->addr, &y->addr, sizeof(x->addr));
+	return d ? d : (int)x->port - y->port;
+}
+
+void service_list_sort(struct service_list *list)
+{
+	size_t i;
+
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), cmp_service);
+	for (i = 0; i < list->n; i++)
+		if (list->v[i].nservers)
+			qsort(list->v[i].servers, list->v[i].nservers,
+			      sizeof(*list->v[i].servers), cmp_server);
+}
+
+/* The kernel does not export its overload flag; this is the rule by which it
+ * sets it. Between min-conns and max-conns on the way down it may still be
+ * set although this says no.
+ */
+bool server_is_overloaded(const struct server *srv)
+{
+	return srv->max_conns &&
+	       (uint64_t)srv->active + srv->inactive >= srv->max_conns;
+}
+
+bool service_is_down(const struct service *svc)
+{
+	size_t i;
+
+	for (i = 0; i < svc->nservers; i++)
+		if (svc->servers[i].weight)
+			return false;
+	return true;
+}
+
+uint32_t netmask_full(uint16_t af)
+{
+	return af == AF_INET6 ? 128 : 0xffffffff;
+}
+
+int netmask_len(uint16_t af, uint32_t netmask)
+{
+	uint32_t host = ntohl(netmask);
+
+	if (af == AF_INET6)
+		return (int)netmask;
+	if (~host & (~host + 1))
+		return -1;
+	return host ? 32 - __builtin_ctz(host) : 0;
+}
+
+uint32_t netmask_from_len(uint16_t af, uint32_t len)
+{
+	if (af == AF_INET6)
+		return len;
+	return len ? htonl(0xffffffffu << (32 - len)) : 0;
+}
+
+const char *forward_name(uint32_t forward)
+{
+	switch (forward & IP_VS_CONN_F_FWD_MASK) {
+	case IP_VS_CONN_F_MASQ:
+		return "nat";
+	case IP_VS_CONN_F_LOCALNODE:
+		return "local";
+	case IP_VS_CONN_F_TUNNEL:
+		return "tun";
+	case IP_VS_CONN_F_DROUTE:
+		return "dr";
+	case IP_VS_CONN_F_BYPASS:
+		return "bypass";
+	}
+	return NULL;
+}
+
+const char *tun_type_name(uint8_t type)
+{
+	switch (type) {
+	case IP_VS_CONN_F_TUNNEL_TYPE_IPIP:
+		return "ipip";
+	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
+		return "gue";
+	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
+		return "gre";
+	}
+	return NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Services and real servers in memory. The parsers fill these, the printers
+ * read these, and kern.c translates them to and from netlink.
+ */
+#ifndef IPVSCTL_MODEL_H
+#define IPVSCTL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ident.h"
+
+struct counters {
+	uint64_t conns, inpkts, outpkts, inbytes, outbytes;
+	uint64_t cps, inpps, outpps, inbps, outbps;	/* a second */
+};
+
+struct server {
+	uint16_t af;
+	uint16_t port;
+	struct ip addr;
+	uint32_t forward;	/* IP_VS_CONN_F_MASQ and so on */
+	uint32_t weight;
+	uint32_t max_conns, min_conns;
+	uint32_t active, inactive, persistent;
+	uint8_t tun_type;
+	uint16_t tun_port;
+	uint16_t tun_flags;
+	struct counters stats;
+};
+
+struct service {
+	struct svc_id id;
+	char scheduler[16];
+	char pe[17];
+	uint32_t flags;		/* IP_VS_SVC_F_* */
+	uint32_t timeout;	/* of persistence, seconds */
+	uint32_t netmask;	/* IPv4: network order mask; IPv6: length */
+	struct counters stats;
+	struct server *servers;
+	size_t nservers;
+};
+
+struct service_list {
+	struct service *v;
+	size_t n;
+};
+
+/* Appends a zeroed element; the pointer is good until the next append. */
+struct service *service_append(struct service_list *list);
+struct server *server_append(struct service *svc);
+void service_list_free(struct service_list *list);
+void service_free(struct service *svc);	/* its servers, not itself */
+
+struct service *service_find(struct service_list *list,
+			     const struct svc_id *id);
+struct server *server_find(const struct service *svc, uint16_t af,
+			   const struct ip *addr, uint16_t port);
+void service_list_sort(struct service_list *list);
+
+/* Room for a number of servers as a person reads it. */
+bool server_is_overloaded(const struct server *srv);
+bool service_is_down(const struct service *svc);
+
+/* The netmask of a service that has none of its own. */
+uint32_t netmask_full(uint16_t af);
+/* Prefix length, or -1 for a mask with holes. */
+int netmask_len(uint16_t af, uint32_t netmask);
+uint32_t netmask_from_len(uint16_t af, uint32_t len);
+
+const char *forward_name(uint32_t forward);	/* NULL if unknown */
+const char *tun_type_name(uint8_t type);	/* NULL if unknown */
+
+#endif

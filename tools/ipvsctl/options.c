@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Options may stand anywhere on the line and are never abbreviated: a prefix
+ * that is unique today is a script that breaks when an option is added. That
+ * is why this is not getopt_long(), which insists on guessing.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "args.h"
+#include "err.h"
+#include "options.h"
+
+enum { TIMEOUT_DEFAULT_MS = 5000, WAIT_DEFAULT = 60 };
+
+struct options opt = { .timeout_ms = TIMEOUT_DEFAULT_MS };
+
+enum value_kind { NONE, VALUE, MAYBE_DURATION };
+
+static const struct option_def {
+	char letter;
+	const char *name;
+	enum value_kind kind;
+	int id;
+	const char *value, *help;
+} defs[] = {
+	{ 'j', "json", NONE, 'j', NULL, "print one JSON document; errors are JSON too" },
+	{ 'p', "pretty", NONE, 'p', NULL, "indent the JSON" },
+	{ 'o', "columns", VALUE, 'o', "LIST", "columns of a table, separated by commas (with save: the file to write)" },
+	{ 'H', "no-header", NONE, 'H', NULL, "leave the table's heading out" },
+	{ 'C', "color", VALUE, 'C', "WHEN", "auto (on a terminal), always or never" },
+	{ 'F', "format", VALUE, 'F', "FORMAT", "form of stats (table, json) or save (ipvsadm, json)" },
+	{ 'N', "netns", VALUE, 'N', "NS", "work in this network namespace: a name, a process id or a path" },
+	{ '4', "ipv4", NONE, '4', NULL, "IPv4 only" },
+	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only" },
+	{ 'n', "dry-run", NONE, 'n', NULL, "check and print what would be done, change nothing" },
+	{ 'q', "quiet", NONE, 'q', NULL, "errors only" },
+	{ 'v', "verbose", NONE, 'v', NULL, "name each message sent to the kernel; twice: dump it" },
+	{ 0, "timeout", VALUE, 'T', "SECS", "wait this long for each answer of the kernel (default 5)" },
+	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error" },
+	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service" },
+	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]", "drain: wait until no connection is left (default 60 s)" },
+	{ 0, "kill", NONE, 'k', NULL, "drain: drop the connections that are left" },
+	{ 'h', "help", NONE, 'h', NULL, "this text, or that of the object named" },
+	{ 'V', "version", NONE, 'V', NULL, "print the version" },
+};
+
+static const struct option_def *find(const char *name, size_t len, char letter)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+		if (letter && defs[i].letter == letter)
+			return &defs[i];
+		if (name && strlen(defs[i].name) == len &&
+		    !strncmp(defs[i].name, name, len))
+			return &defs[i];
+	}
+	return NULL;
+}
+
+static int set_color(const char *when)
+{
+	if (!strcmp(when, "auto"))
+		opt.color = COLOR_AUTO;
+	else if (!strcmp(when, "always"))
+		opt.color = COLOR_ALWAYS;
+	else if (!strcmp(when, "never"))
+		opt.color = COLOR_NEVER;
+	else
+		return fail(RC_USAGE, NULL,
+			    "bad color \"%s\": write auto, always or never",
+			    when);
+	return RC_OK;
+}
+
+static int set_number(const char *name, const char *value, uint32_t *out)
+{
+	if (value && parse_duration(value, out))
+		return RC_OK;
+	return fail(RC_USAGE, NULL,
+		    "bad %s \"%s\": write a time from 1 second to 31 days, such as 90 or 2m",
+		    name, value);
+}
+
+static int set_value(const struct option_def *def, const char *value)
+{
+	uint32_t secs = 0;
+	int rc;
+
+	switch (def->id) {
+	case 'o':
+		opt.columns = value;
+		return RC_OK;
+	case 'C':
+		return set_color(value);
+	case 'F':
+		opt.format = value;
+		opt.given |= OPT_FORMAT;
+		return RC_OK;
+	case 'N':
+		opt.netns = value;
+		return RC_OK;
+	case 'T':
+		rc = set_number("timeout", value, &secs);
+		opt.timeout_ms = secs > 1000000 ? 1000000000 : secs * 1000;
+		return rc;
+	case 'w':
+		opt.given |= OPT_WAIT;
+		opt.wait_secs = WAIT_DEFAULT;
+		return value ? set_number("wait", value, &opt.wait_secs) : RC_OK;
+	}
+	return RC_OK;
+}
+
+static void set_flag(int id)
+{
+	switch (id) {
+	case 'j': opt.json = true; break;
+	case 'p': opt.pretty = true; break;
+	case 'H': opt.no_header = true; break;
+	case '4': opt.family = AF_INET; break;
+	case '6': opt.family = AF_INET6; break;
+	case 'n': opt.dry_run = true; break;
+	case 'q': opt.quiet = true; break;
+	case 'v': opt.verbose++; break;
+	case 'e': opt.given |= OPT_IF_EXISTS; break;
+	case 'y': opt.given |= OPT_YES; break;
+	case 'k': opt.given |= OPT_KILL; break;
+	case 'h': opt.help = true; break;
+	case 'V': opt.version = true; break;
+	}
+}
+
+static int unknown(const char *word)
+{
+	const char *known[sizeof(defs) / sizeof(defs[0]) + 1] = { NULL };
+	const char *close;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++)
+		known[i] = defs[i].name;
+	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"", word);
+	close = !strncmp(word, "--", 2) ? suggest(word + 2, known) : NULL;
+	if (close)
+		hint("did you mean: --%s", close);
+	else
+		hint("try: ipvsctl --help");
+	return rc;
+}
+
+/* The value of @def: what is attached to the word, or the next word. */
+static int take_value(const struct option_def *def, const char *attached,
+		      struct args *line)
+{
+	const char *next = arg_peek(line);
+	uint32_t secs;
+
+	if (attached)
+		return set_value(def, attached);
+	if (def->kind == MAYBE_DURATION) {
+		if (next && parse_duration(next, &secs))
+			return set_value(def, arg_next(line));
+		return set_value(def, NULL);
+	}
+	if (!next)
+		return fail(RC_USAGE, NULL, "option --%s needs a value",
+			    def->name);
+	return set_value(def, arg_next(line));
+}
+
+static int parse_long(const char *word, struct args *line)
+{
+	size_t len = strcspn(word + 2, "=");
+	const char *attached = word[2 + len] ? word + 2 + len + 1 : NULL;
+	const struct option_def *def = find(word + 2, len, 0);
+
+	if (!def)
+		return unknown(word);
+	if (def->kind != NONE)
+		return take_value(def, attached, line);
+	if (attached)
+		return fail(RC_USAGE, NULL, "option --%s takes no value",
+			    def->name);
+	set_flag(def->id);
+	return RC_OK;
+}
+
+static int parse_short(const char *word, struct args *line)
+{
+	const char *p;
+
+	for (p = word + 1; *p; p++) {
+		const struct option_def *def = find(NULL, 0, *p);
+
+		if (!def)
+			return unknown(word);
+		if (def->kind != NONE) {
+			const char *rest = p[1] == '=' ? p + 2 : p + 1;
+
+			return take_value(def, p[1] ? rest : NULL, line);
+		}
+		set_flag(def->id);
+	}
+	return RC_OK;
+}
+
+/* "-" is a file name, and -5 is a wrong number, not a wrong option. */
+static bool is_option(const char *word)
+{
+	if (word[0] != '-' || !word[1])
+		return false;
+	if (word[1] >= '0' && word[1] <= '9')
+		return !strcmp(word, "-4") || !strcmp(word, "-6");
+	return true;
+}
+
+int options_parse(int argc, char **argv, struct args *words)
+{
+	struct args line = { .word = argv, .count = argc, .pos = 1 };
+	const char *word;
+	int rc = RC_OK;
+
+	while (!rc && (word = arg_next(&line))) {
+		if (!strcmp(word, "--")) {
+			while (arg_peek(&line))
+				words->word[words->count++] = line.word[line.pos++];
+		} else if (!is_option(word)) {
+			words->word[words->count++] = line.word[line.pos - 1];
+		} else if (word[1] == '-') {
+			rc = parse_long(word, &line);
+		} else {
+			rc = parse_short(word, &line);
+		}
+	}
+	return rc;
+}
+
+int options_allow(const char *verb, unsigned int allowed)
+{
+	static const struct { unsigned int bit; const char *name; } local[] = {
+		{ OPT_IF_EXISTS, "--if-exists" }, { OPT_YES, "--yes" },
+		{ OPT_WAIT, "--wait" }, { OPT_KILL, "--kill" },
+		{ OPT_FORMAT, "--format" },
+	};
+	unsigned int wrong = opt.given & ~allowed;
+	size_t i;
+
+	for (i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+		if (wrong & local[i].bit)
+			return fail(RC_USAGE, NULL,
+				    "option %s does not belong to \"%s\"",
+				    local[i].name, verb);
+	return RC_OK;
+}
+
+void options_help(void)
+{
+	size_t i;
+
+	puts("Options (anywhere on the line):");
+	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+		char name[40];
+
+		snprintf(name, sizeof(name), "--%s%s%s", defs[i].name,
+			 defs[i].value ? " " : "",
+			 defs[i].value ? defs[i].value : "");
+		printf("  %c%c%c %-18s %s\n", defs[i].letter ? '-' : ' ',
+		       defs[i].letter ? defs[i].letter : ' ',
+		       defs[i].letter ? ',' : ' ', name, defs[i].help);
+	}
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "err.h"
+#include "model.h"
+#include "proc.h"
+
+static int open_proc(const char *path, FILE **f)
+{
+	*f = fopen(path, "re");
+	if (*f)
+		return RC_OK;
+	if (errno == ENOENT && !module_loaded("l4lb") &&
+	    !module_loaded("ip_vs"))
+		return backend_missing();
+	return fail(errno == EACCES ? RC_PERM : RC_BACKEND, NULL,
+		    "cannot read %s: %s", path, strerror(errno));
+}
+
+/* Eight hex digits, or a full IPv6 address with or without brackets. */
+static bool parse_addr(const char *word, uint16_t *af, struct ip *ip)
+{
+	unsigned int n = 0;
+	uint32_t be;
+	char buf[64];
+
+	memset(ip, 0, sizeof(*ip));
+	if (strchr(word, ':')) {
+		snprintf(buf, sizeof(buf), "%s", word[0] == '[' ? word + 1
+								: word);
+		buf[strcspn(buf, "]")] = '\0';
+		*af = AF_INET6;
+		return inet_pton(AF_INET6, buf, ip->b) == 1;
+	}
+	if (strlen(word) != 8 || sscanf(word, "%8x", &n) != 1)
+		return false;
+	be = htonl(n);
+	memcpy(ip->b, &be, 4);
+	*af = AF_INET;
+	return true;
+}
+
+/* A fwmark's template has its mark where the address would be. */
+static void take_fwmark(struct conn *c)
+{
+	uint32_t be;
+
+	memcpy(&be, c->vip.b, 4);
+	c->fwmark = ntohl(be);
+	c->proto = 0;
+}
+
+bool proc_conn_line(const char *line, struct conn *c)
+{
+	char pro[12], from[64], to[64], dest[64];
+	unsigned int fport, tport, dport, expires;
+	uint16_t af;
+	int n, i;
+
+	memset(c, 0, sizeof(*c));
+	n = sscanf(line, "%11s %63s %x %63s %x %63s %x %23s %u %19s %159[^\n]",
+		   pro, from, &fport, to, &tport, dest, &dport, c->state,
+		   &expires, c->pe, c->pe_data);
+	if (n < 9 || !parse_addr(from, &c->af, &c->client) ||
+	    !parse_addr(to, &af, &c->vip) ||
+	    !parse_addr(dest, &c->server_af, &c->server))
+		return false;
+	for (i = 0; pro[i]; i++)
+		if (pro[i] >= 'A' && pro[i] <= 'Z')
+			pro[i] += 'a' - 'A';
+	c->client_port = (uint16_t)fport;
+	c->vport = (uint16_t)tport;
+	c->server_port = (uint16_t)dport;
+	c->expires = expires;
+	c->template = !fport && (!strcmp(c->state, "NONE") ||
+				 !strcmp(c->state, "ASSURED"));
+	if (!proto_parse(pro, &c->proto))
+		take_fwmark(c);
+	return true;
+}
+
+int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg)
+{
+	char *line = NULL;
+	size_t size = 0;
+	struct conn c;
+	FILE *f;
+	int rc = open_proc("/proc/net/ip_vs_conn", &f);
+
+	if (rc)
+		return rc;
+	while (getline(&line, &size, f) > 0)
+		if (proc_conn_line(line, &c) && !fn(&c, arg))
+			break;
+	free(line);
+	fclose(f);
+	return RC_OK;
+}
+
+static bool parse_five(const char *line, uint64_t v[5])
+{
+	return sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+		      " %" SCNx64, &v[0], &v[1], &v[2], &v[3], &v[4]) == 5;
+}
+
+static void take_totals(struct counters *c, const uint64_t v[5])
+{
+	c->conns = v[0];
+	c->inpkts = v[1];
+	c->outpkts = v[2];
+	c->inbytes = v[3];
+	c->outbytes = v[4];
+}
+
+static void take_rates(struct counters *c, const uint64_t v[5])
+{
+	c->cps = v[0];
+	c->inpps = v[1];
+	c->outpps = v[2];
+	c->inbps = v[3];
+	c->outbps = v[4];
+}
+
+/* The title lines do not read as five hex numbers; the totals come first. */
+int proc_totals(struct counters *total)
+{
+	char *line = NULL;
+	size_t size = 0;
+	uint64_t v[5];
+	int seen = 0, rc;
+	FILE *f;
+
+	memset(total, 0, sizeof(*total));
+	rc = open_proc("/proc/net/ip_vs_stats", &f);
+	if (rc)
+		return rc;
+	while (getline(&line, &size, f) > 0) {
+		if (!parse_five(line, v))
+			continue;
+		if (!seen++)
+			take_totals(total, v);
+		else
+			take_rates(total, v);
+	}
+	free(line);
+	fclose(f);
+	return RC_OK;
+}
+
+int proc_percpu(void (*fn)(const char *cpu, const struct counters *c,
+			   void *arg), void *arg)
+{
+	char *line = NULL, label[16], *end;
+	unsigned long cpu;
+	size_t size = 0;
+	uint64_t v[5];
+	int rc, skip;
+	FILE *f;
+
+	rc = open_proc("/proc/net/ip_vs_stats_percpu", &f);
+	if (rc)
+		return rc;
+	while (getline(&line, &size, f) > 0) {
+		struct counters c = { 0 };
+
+		if (sscanf(line, "%15s%n", label, &skip) != 1 ||
+		    !parse_five(line + skip, v))
+			continue;
+		take_totals(&c, v);
+		cpu = strtoul(label, &end, 16);
+		if (!strcmp(label, "~"))
+			strcpy(label, "all");
+		else if (*end)
+			continue;
+		else
+			snprintf(label, sizeof(label), "%lu", cpu);
+		fn(label, &c, arg);
+	}
+	free(line);
+	fclose(f);
+	return RC_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The files in /proc/net that have no netlink twin. */
+#ifndef IPVSCTL_PROC_H
+#define IPVSCTL_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ident.h"
+
+struct counters;
+
+struct conn {
+	uint16_t af, server_af;
+	uint16_t proto;			/* 0 with a fwmark template */
+	uint32_t fwmark;
+	struct ip client, vip, server;
+	uint16_t client_port, vport, server_port;
+	char state[24];
+	uint32_t expires;		/* seconds */
+	char pe[20], pe_data[160];
+	bool template;			/* binds a persistent client */
+};
+
+/* Calls @fn for each connection until it returns false. Fails, and says why,
+ * if the file cannot be read.
+ */
+int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg);
+
+/* One line of the file; false if it is not a connection. */
+bool proc_conn_line(const char *line, struct conn *c);
+
+/* Totals and rates of the namespace. */
+int proc_totals(struct counters *total);
+
+/* Calls @fn for each CPU ("0") and for the sum ("all"). */
+int proc_percpu(void (*fn)(const char *cpu, const struct counters *c,
+			   void *arg), void *arg);
+
+#endif

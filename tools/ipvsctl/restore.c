@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl restore`: brings the kernel to what a file says. Everything is
+ * read and checked before the first message. Then what is missing is added
+ * and what differs is changed in place; nothing is ever deleted, so running
+ * connections keep their servers, and a second run has nothing to do.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/ip_vs.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "err.h"
+#include "kern.h"
+#include "model.h"
+#include "options.h"
+#include "out.h"
+#include "refuse.h"
+#include "rules.h"
+#include "scheduler.h"
+#include "wire.h"
+
+enum { FILE_MAX = 64 << 20 };
+
+struct tally {
+	size_t added, changed, same, extra;
+};
+
+struct plan {
+	struct service_list want, have;
+	struct tally services, servers;
+	bool send;		/* false: only count */
+	size_t done;
+};
+
+static int read_all(const char *file, char **text, size_t *len)
+{
+	FILE *f = strcmp(file, "-") ? fopen(file, "re") : stdin;
+	size_t size = 0, n;
+	int rc = RC_OK;
+	char *more;
+
+	*text = NULL;
+	*len = 0;
+	if (!f)
+		return fail(RC_USAGE, NULL, "cannot read %s: %s", file,
+			    strerror(errno));
+	do {
+		size += 1 << 16;
+		more = realloc(*text, size + 1);
+		if (!more || size > FILE_MAX) {
+			*text = more ? more : *text;
+			rc = fail(RC_USAGE, NULL, "%s is too large", file);
+			break;
+		}
+		*text = more;
+		n = fread(*text + *len, 1, size - *len, f);
+		*len += n;
+		(*text)[*len] = '\0';
+	} while (*len == size);
+	if (!rc && ferror(f))
+		rc = fail(RC_USAGE, NULL, "cannot read %s: %s", file,
+			  strerror(errno));
+	if (f != stdin)
+		fclose(f);
+	return rc;
+}
+
+static int read_file(const char *file, struct service_list *list)
+{
+	const char *name = strcmp(file, "-") ? file : "standard input";
+	char *text, *p;
+	size_t len;
+	int rc = read_all(file, &text, &len);
+
+	if (!rc && strlen(text) != len)
+		rc = fail(RC_USAGE, NULL, "%s is not a text file", name);
+	p = text ? text + strspn(text, " \t\r\n") : NULL;
+	if (!rc && *p == '{')
+		rc = config_read(name, text, len, list);
+	else if (!rc)
+		rc = rules_read(name, text, list);
+	if (!rc && !list->n)
+		rc = fail(RC_USAGE, NULL, "%s names no service", name);
+	free(text);
+	return rc;
+}
+
+/* A scheduler is there if it is in use, loaded or on disk; finding out now is
+ * better than stopping half-way.
+ */
+static int check_schedulers(struct plan *p)
+{
+	size_t i, j;
+
+	for (i = 0; i < p->want.n; i++) {
+		const struct service *svc = &p->want.v[i];
+
+		if (scheduler_known(svc->scheduler))
+			continue;
+		for (j = 0; j < p->have.n; j++)
+			if (!strcmp(p->have.v[j].scheduler, svc->scheduler))
+				break;
+		if (j == p->have.n)
+			return scheduler_missing(svc_text(&svc->id),
+						 svc->scheduler);
+	}
+	return RC_OK;
+}
+
+static bool same_service(const struct service *a, const struct service *b)
+{
+	uint32_t diff = (a->flags ^ b->flags) & ~(uint32_t)IP_VS_SVC_F_HASHED;
+	bool persistent = a->flags & IP_VS_SVC_F_PERSISTENT;
+
+	if (diff || strcmp(a->scheduler, b->scheduler) || strcmp(a->pe, b->pe))
+		return false;
+	return !persistent || (a->timeout == b->timeout &&
+			       a->netmask == b->netmask);
+}
+
+static bool same_server(const struct server *a, const struct server *b)
+{
+	return !((a->forward ^ b->forward) & IP_VS_CONN_F_FWD_MASK) &&
+	       a->weight == b->weight && a->max_conns == b->max_conns &&
+	       a->min_conns == b->min_conns && a->tun_type == b->tun_type &&
+	       a->tun_port == b->tun_port && a->tun_flags == b->tun_flags;
+}
+
+static int walk_server(struct plan *p, const struct service *want,
+		       const struct server *srv, const struct service *have)
+{
+	const struct server *old = NULL;
+	int err = 0;
+
+	if (have)
+		old = server_find(have, srv->af, &srv->addr, srv->port);
+	if (old && same_server(srv, old)) {
+		p->servers.same++;
+		return RC_OK;
+	}
+	if (old)
+		p->servers.changed++;
+	else
+		p->servers.added++;
+	if (p->send)
+		err = old ? kern_server_set(&want->id, srv)
+			  : kern_server_add(&want->id, srv);
+	if (err)
+		return refused_server(err, &want->id, srv);
+	p->done++;
+	return RC_OK;
+}
+
+static int walk_service(struct plan *p, const struct service *want)
+{
+	const struct service *have = service_find(&p->have, &want->id);
+	int err = 0, rc = RC_OK;
+	size_t i;
+
+	if (have && same_service(want, have)) {
+		p->services.same++;
+	} else {
+		if (have)
+			p->services.changed++;
+		else
+			p->services.added++;
+		if (p->send)
+			err = have ? kern_service_set(want)
+				   : kern_service_add(want);
+		if (err)
+			return refused_service(err, want);
+		p->done++;
+	}
+	for (i = 0; i < want->nservers && !rc; i++)
+		rc = walk_server(p, want, &want->servers[i], have);
+	if (have)
+		p->servers.extra += have->nservers;
+	return rc;
+}
+
+static int walk(struct plan *p, bool send)
+{
+	size_t i, kept, found;
+	int rc = RC_OK;
+
+	memset(&p->services, 0, sizeof(p->services));
+	memset(&p->servers, 0, sizeof(p->servers));
+	p->send = send;
+	p->done = 0;
+	for (i = 0; i < p->want.n && !rc; i++)
+		rc = walk_service(p, &p->want.v[i]);
+	kept = p->services.changed + p->services.same;
+	p->services.extra = p->have.n - kept;
+	found = p->servers.changed + p->servers.same;
+	p->servers.extra -= rc ? 0 : found;
+	return rc;
+}
+
+static json_t *tally_json(const struct tally *t)
+{
+	return json_pack("{s:I, s:I, s:I, s:I}",
+			 "added", (json_int_t)t->added,
+			 "changed", (json_int_t)t->changed,
+			 "unchanged", (json_int_t)t->same,
+			 "not_in_file", (json_int_t)t->extra);
+}
+
+static int report(const struct plan *p)
+{
+	const struct tally *s = &p->services, *r = &p->servers;
+	json_t *doc;
+
+	if (opt.json) {
+		doc = doc_new();
+		json_object_set_new(doc, "restore",
+			json_pack("{s:b, s:o, s:o}", "dry_run", opt.dry_run,
+				  "services", tally_json(s),
+				  "servers", tally_json(r)));
+		return print_doc(doc);
+	}
+	if (opt.quiet)
+		return RC_OK;
+	printf("services: %zu %sadded, %zu %schanged, %zu already so\n",
+	       s->added, opt.dry_run ? "would be " : "", s->changed,
+	       opt.dry_run ? "would be " : "", s->same);
+	printf("servers:  %zu %sadded, %zu %schanged, %zu already so\n",
+	       r->added, opt.dry_run ? "would be " : "", r->changed,
+	       opt.dry_run ? "would be " : "", r->same);
+	if (s->extra || r->extra)
+		printf("left alone, not in the file: %zu services, and %zu servers of services that are in it\n",
+		       s->extra, r->extra);
+	return RC_OK;
+}
+
+static int apply(struct plan *p)
+{
+	size_t total;
+	int rc;
+
+	walk(p, false);
+	total = p->done;
+	rc = walk(p, true);
+	if (!rc)
+		return report(p);
+	if (!p->done)
+		return rc;
+	hint("applied %zu of %zu changes before this one; they are in effect",
+	     p->done, total);
+	hint("try: mend the cause and run restore again: it goes on from here");
+	return fail_code(RC_PARTIAL);
+}
+
+static int restore(struct args *a)
+{
+	const char *file = arg_next(a);
+	struct plan p = { 0 };
+	int err, rc;
+
+	rc = arg_end(a, "restore");
+	if (!rc)
+		rc = read_file(file ? file : "-", &p.want);
+	if (!rc)
+		rc = wire_open();
+	if (!rc) {
+		err = kern_services(&p.have, true);
+		if (err)
+			rc = refused(err, NULL, "reading the services");
+	}
+	if (!rc)
+		rc = check_schedulers(&p);
+	if (!rc)
+		rc = apply(&p);
+	service_list_free(&p.want);
+	service_list_free(&p.have);
+	return rc;
+}
+
+static const struct verb verbs[] = {
+	{ "restore", restore, "[FILE]",
+	  "add and change what the file (or standard input) says; deletes nothing",
+	  0 },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_restore = {
+	"restore", NULL, verbs, "read what save or ipvsadm -Sn wrote", 1
+};

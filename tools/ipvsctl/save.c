@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl save`: the configuration as a file, either the rules that ipvsadm
+ * reads (line for line what `ipvsadm -Sn` writes) or JSON.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/ip_vs.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "describe.h"
+#include "err.h"
+#include "filter.h"
+#include "model.h"
+#include "options.h"
+#include "out.h"
+#include "view.h"
+
+static void print_ident(char verb, const struct svc_id *id)
+{
+	const char *how = "--sctp-service";
+
+	if (id->fwmark) {
+		printf("-%c -f %u%s", verb, id->fwmark,
+		       id->af == AF_INET6 ? " -6" : "");
+		return;
+	}
+	if (id->proto == IPPROTO_TCP)
+		how = "-t";
+	else if (id->proto == IPPROTO_UDP)
+		how = "-u";
+	printf("-%c %s %s", verb, how,
+	       ip_port_text(id->af, &id->addr, id->port));
+}
+
+static void print_flags(const struct service *svc)
+{
+	const char *sep = " -b ";
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		uint32_t bit = (uint32_t)IP_VS_SVC_F_SCHED1 << i;
+		bool hash = i < 2 && (!strcmp(svc->scheduler, "sh") ||
+				      !strcmp(svc->scheduler, "mh"));
+
+		if (!(svc->flags & bit))
+			continue;
+		if (hash)
+			printf("%s%s-%s", sep, svc->scheduler,
+			       i ? "port" : "fallback");
+		else
+			printf("%sflag-%d", sep, i + 1);
+		sep = ",";
+	}
+}
+
+static void print_service_rule(const struct service *svc)
+{
+	char mask[INET_ADDRSTRLEN];
+
+	print_ident('A', &svc->id);
+	printf(" -s %s", svc->scheduler);
+	if (svc->flags & IP_VS_SVC_F_PERSISTENT) {
+		printf(" -p %u", svc->timeout);
+		if (svc->netmask != netmask_full(svc->id.af)) {
+			if (svc->id.af == AF_INET6)
+				snprintf(mask, sizeof(mask), "%u", svc->netmask);
+			else
+				inet_ntop(AF_INET, &svc->netmask, mask,
+					  sizeof(mask));
+			printf(" -M %s", mask);
+		}
+	}
+	if (svc->pe[0])
+		printf(" --pe %s", svc->pe);
+	print_flags(svc);
+	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
+		fputs(" -o", stdout);
+	putchar('\n');
+}
+
+static void print_tunnel(const struct server *srv)
+{
+	const char *type = tun_type_name(srv->tun_type);
+
+	fputs(" -i", stdout);
+	if (!srv->tun_type)
+		return;
+	printf(" --tun-type %s", type ? type : "?");
+	if (srv->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_GUE)
+		printf(" --tun-port %u", srv->tun_port);
+	if (srv->tun_flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM)
+		fputs(" --tun-remcsum", stdout);
+	else if (srv->tun_flags & IP_VS_TUNNEL_ENCAP_FLAG_CSUM)
+		fputs(" --tun-csum", stdout);
+	else
+		fputs(" --tun-nocsum", stdout);
+}
+
+static void print_server_rule(const struct service *svc,
+			      const struct server *srv)
+{
+	print_ident('a', &svc->id);
+	printf(" -r %s", ip_port_text(srv->af, &srv->addr, srv->port));
+	switch (srv->forward & IP_VS_CONN_F_FWD_MASK) {
+	case IP_VS_CONN_F_TUNNEL:
+		print_tunnel(srv);
+		break;
+	case IP_VS_CONN_F_DROUTE:
+		fputs(" -g", stdout);
+		break;
+	default:
+		fputs(" -m", stdout);
+	}
+	printf(" -w %u", srv->weight);
+	if (srv->max_conns)
+		printf(" -x %u", srv->max_conns);
+	if (srv->min_conns)
+		printf(" -y %u", srv->min_conns);
+	putchar('\n');
+}
+
+static int print_rules(const struct service_list *list)
+{
+	size_t i, j;
+
+	for (i = 0; i < list->n; i++) {
+		print_service_rule(&list->v[i]);
+		for (j = 0; j < list->v[i].nservers; j++)
+			print_server_rule(&list->v[i], &list->v[i].servers[j]);
+	}
+	return RC_OK;
+}
+
+static int print_config_json(const struct service_list *list)
+{
+	json_t *doc = doc_new(), *services = json_array();
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		json_array_append_new(services,
+				      service_json(&list->v[i], JSON_CONFIG));
+	json_object_set_new(doc, "services", services);
+	return print_doc(doc);
+}
+
+static int cannot_write(const char *path)
+{
+	return fail(RC_USAGE, NULL, "cannot write %s: %s", path,
+		    strerror(errno));
+}
+
+/* A file appears whole under its name or not at all. */
+static int print_to_file(const struct service_list *list, const char *path,
+			 int (*print)(const struct service_list *list))
+{
+	char tmp[4096];
+	struct stat st;
+	int rc;
+
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		if (!freopen(path, "w", stdout))
+			return cannot_write(path);
+		return print(list);
+	}
+	if (snprintf(tmp, sizeof(tmp), "%s.new", path) >= (int)sizeof(tmp))
+		return fail(RC_USAGE, NULL, "file name too long");
+	if (!freopen(tmp, "w", stdout))
+		return cannot_write(tmp);
+	rc = print(list);
+	if (!rc)
+		rc = out_finish();
+	if (!rc && (fsync(STDOUT_FILENO) || rename(tmp, path)))
+		rc = cannot_write(path);
+	if (rc)
+		unlink(tmp);
+	return rc;
+}
+
+static int save(struct args *a)
+{
+	static const char *const known[] = { "ipvsadm", "json", NULL };
+	int (*print)(const struct service_list *list) = print_rules;
+	struct service_list list = { 0 };
+	struct filter f = { 0 };
+	int rc = arg_end(a, "save");
+
+	if (rc)
+		return rc;
+	if ((opt.format && !strcmp(opt.format, "json")) ||
+	    (!opt.format && opt.json))
+		print = print_config_json;
+	else if (opt.format && strcmp(opt.format, "ipvsadm"))
+		return arg_unknown("save", "format", opt.format, known);
+	rc = filter_read(&f, &list);
+	if (!rc)
+		rc = opt.columns ? print_to_file(&list, opt.columns, print)
+				 : print(&list);
+	service_list_free(&list);
+	return rc;
+}
+
+static const struct verb verbs[] = {
+	{ "save", save, "[-F ipvsadm|json] [-o FILE]",
+	  "print the configuration so that restore (or ipvsadm -R) can read it",
+	  OPT_FORMAT },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_save = {
+	"save", NULL, verbs, "print the configuration for restore", 1
+};

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl scheduler`: the algorithms, one kernel module each. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_KMOD
+#include <libkmod.h>
+#endif
+
+#include "args.h"
+#include "backend.h"
+#include "cmd.h"
+#include "err.h"
+#include "kern.h"
+#include "model.h"
+#include "options.h"
+#include "out.h"
+#include "refuse.h"
+#include "scheduler.h"
+#include "svcopt.h"
+#include "wire.h"
+
+enum { SCHED_MAX = 64, NAME_LEN = 56 };
+
+struct sched_list {
+	char name[SCHED_MAX][NAME_LEN];
+	int n;
+};
+
+static const struct { const char *name, *idea; } ideas[] = {
+	{ "rr", "round robin: each server in turn" },
+	{ "wrr", "round robin by weight" },
+	{ "lc", "fewest connections" },
+	{ "wlc", "fewest connections for the weight" },
+	{ "lblc", "locality: a destination address stays with its server" },
+	{ "lblcr", "locality with a set of servers for each destination" },
+	{ "dh", "hash of the destination address" },
+	{ "sh", "hash of the source address" },
+	{ "mh", "maglev hash of the source address" },
+	{ "sed", "shortest expected delay" },
+	{ "nq", "never queue: an idle server first" },
+	{ "fo", "failover: the heaviest server that is up" },
+	{ "ovf", "overflow: the heaviest server until it is full" },
+	{ "twos", "the better of two random choices" },
+};
+
+static const char *prefix(void)
+{
+	return backend_is_l4lb() ? "l4lb_" : "ip_vs_";
+}
+
+/* Modules of the same name prefix that are no schedulers. */
+static bool is_helper(const char *name)
+{
+	return !strcmp(name, "ftp") || !strncmp(name, "pe_", 3) ||
+	       !strcmp(name, "test");
+}
+
+static void add_module(const char *module, void *arg)
+{
+	struct sched_list *list = arg;
+	const char *name = module + strlen(prefix());
+	int i;
+
+	if (is_helper(name) || strlen(name) >= NAME_LEN)
+		return;
+	for (i = 0; i < list->n; i++)
+		if (!strcmp(list->name[i], name))
+			return;
+	if (list->n < SCHED_MAX)
+		strcpy(list->name[list->n++], name);
+}
+
+static int cmp_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void find_all(struct sched_list *list)
+{
+	DIR *dir = opendir("/sys/module");
+	struct dirent *d;
+
+	list->n = 0;
+	while (dir && (d = readdir(dir)))
+		if (!strncmp(d->d_name, prefix(), strlen(prefix())))
+			add_module(d->d_name, list);
+	if (dir)
+		closedir(dir);
+	module_each(prefix(), add_module, list);
+	qsort(list->name, (size_t)list->n, NAME_LEN, cmp_name);
+}
+
+bool scheduler_known(const char *name)
+{
+	struct sched_list list;
+	int i;
+
+	find_all(&list);
+	for (i = 0; i < list.n; i++)
+		if (!strcmp(list.name[i], name))
+			return true;
+	return false;
+}
+
+int scheduler_missing(const char *object, const char *name)
+{
+	const char *known[SCHED_MAX + 1] = { NULL }, *close;
+	struct sched_list list;
+	char text[512] = "";
+	int i, rc;
+
+	find_all(&list);
+	for (i = 0; i < list.n; i++) {
+		size_t used = strlen(text);
+
+		snprintf(text + used, sizeof(text) - used, " %s",
+			 list.name[i]);
+		known[i] = list.name[i];
+	}
+	rc = fail(RC_MISSING, object, "scheduler \"%s\" not found; available:%s",
+		  name, list.n ? text : " none");
+	close = suggest(name, known);
+	if (close && strcmp(close, name))
+		hint("did you mean: %s", close);
+	return rc;
+}
+
+#ifdef HAVE_KMOD
+/* What the module says about itself, for those not in the table above. */
+static bool ask_kmod(const char *module, char *out, size_t size)
+{
+	struct kmod_list *info = NULL, *i;
+	struct kmod_ctx *ctx = kmod_new(NULL, NULL);
+	struct kmod_module *mod;
+	bool found = false;
+
+	if (!ctx)
+		return false;
+	if (!kmod_module_new_from_name(ctx, module, &mod)) {
+		kmod_module_get_info(mod, &info);
+		kmod_list_foreach(i, info) {
+			if (strcmp(kmod_module_info_get_key(i), "description"))
+				continue;
+			snprintf(out, size, "%s",
+				 kmod_module_info_get_value(i));
+			found = true;
+		}
+		kmod_module_info_free_list(info);
+		kmod_module_unref(mod);
+	}
+	kmod_unref(ctx);
+	return found;
+}
+#else
+static bool ask_kmod(const char *module, char *out, size_t size)
+{
+	(void)module;
+	(void)out;
+	(void)size;
+	return false;
+}
+#endif
+
+static const char *idea_of(const char *name)
+{
+	static char text[128];
+	char module[NAME_LEN + 8];
+	size_t i;
+
+	for (i = 0; i < sizeof(ideas) / sizeof(ideas[0]); i++)
+		if (!strcmp(ideas[i].name, name))
+			return ideas[i].idea;
+	snprintf(module, sizeof(module), "%s%s", prefix(), name);
+	return ask_kmod(module, text, sizeof(text)) ? text : "";
+}
+
+static int users_of(const struct service_list *list, const char *name)
+{
+	int users = 0;
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		users += !strcmp(list->v[i].scheduler, name);
+	return users;
+}
+
+static bool is_loaded(const char *name)
+{
+	char module[NAME_LEN + 8];
+
+	snprintf(module, sizeof(module), "%s%s", prefix(), name);
+	return module_loaded(module);
+}
+
+static int list_json(const struct sched_list *list,
+		     const struct service_list *services)
+{
+	json_t *doc = doc_new(), *all = json_array();
+	int i;
+
+	for (i = 0; i < list->n; i++) {
+		const char *name = list->name[i];
+
+		json_array_append_new(all, json_pack("{s:s, s:b, s:i, s:s}",
+				      "name", name, "loaded", is_loaded(name),
+				      "services", users_of(services, name),
+				      "description", idea_of(name)));
+	}
+	json_object_set_new(doc, "schedulers", all);
+	return print_doc(doc);
+}
+
+static int list_table(const struct sched_list *list,
+		      const struct service_list *services)
+{
+	enum { NAME, STATE, USERS, IDEA, N };
+	static const struct column cols[N] = {
+		[NAME] = { "name", "NAME" },
+		[STATE] = { "state", "MODULE" },
+		[USERS] = { "services", "SERVICES", .right = true },
+		[IDEA] = { "idea", "PICKS" },
+	};
+	struct table *t;
+	int i, rc = table_new(&t, cols, N, NULL);
+
+	for (i = 0; !rc && i < list->n; i++) {
+		const char *name = list->name[i];
+		struct row *row = table_row(t, NULL);
+
+		table_cell(t, row, NAME, "%s", name);
+		table_cell(t, row, STATE, "%s",
+			   is_loaded(name) ? "loaded" : "on disk");
+		table_cell(t, row, USERS, "%d", users_of(services, name));
+		table_cell(t, row, IDEA, "%s", idea_of(name));
+	}
+	return rc ? rc : table_print(t);
+}
+
+static int scheduler_list(struct args *a)
+{
+	struct service_list services = { 0 };
+	struct sched_list list;
+	int err, rc;
+
+	rc = arg_end(a, NULL);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_services(&services, false);
+	find_all(&list);
+	if (err)
+		rc = refused(err, NULL, "reading the services");
+	else
+		rc = opt.json ? list_json(&list, &services)
+			      : list_table(&list, &services);
+	service_list_free(&services);
+	return rc;
+}
+
+static int scheduler_set(struct args *a)
+{
+	struct service svc;
+	struct svc_id id;
+	const char *name;
+	int err, rc;
+
+	rc = parse_svc_id(a, &id);
+	if (!rc)
+		rc = arg_value(a, svc_text(&id), "scheduler set", &name);
+	if (!rc)
+		rc = check_scheduler_name(name, svc_text(&id));
+	if (!rc)
+		rc = arg_end(a, svc_text(&id));
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_service(&id, &svc, false);
+	if (!err) {
+		snprintf(svc.scheduler, sizeof(svc.scheduler), "%s", name);
+		err = kern_service_set(&svc);
+	} else if (err == -ESRCH) {
+		return missing_service(&id);
+	} else {
+		return refused(err, svc_text(&id), "reading the service");
+	}
+	return err ? refused_service(err, &svc) : RC_OK;
+}
+
+static const struct verb verbs[] = {
+	{ "list", scheduler_list, "", "algorithms loaded and on disk", 0 },
+	{ "set", scheduler_set, "ID NAME",
+	  "give a service another scheduler; connections stay", 0 },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_scheduler = {
+	"scheduler", "sched", verbs, "scheduling algorithms", 0
+};

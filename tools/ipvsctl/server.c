@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl server`: real servers. */
+#include <errno.h>
+#include <string.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "drain.h"
+#include "err.h"
+#include "kern.h"
+#include "model.h"
+#include "options.h"
+#include "refuse.h"
+#include "server.h"
+#include "svcopt.h"
+#include "view.h"
+#include "wire.h"
+
+int server_words(struct args *a, struct svc_id *id, struct srv_id *name)
+{
+	int rc;
+
+	arg_accept(a, "to");	/* server add to ID SRV */
+	rc = parse_svc_id(a, id);
+	return rc ? rc : parse_srv_id(a, svc_text(id), name);
+}
+
+int server_lookup(const struct svc_id *id, const struct srv_id *name,
+		  struct server *srv)
+{
+	struct service svc;
+	struct server *found;
+	int err, rc = RC_OK;
+
+	server_defaults(srv, id, name);
+	err = kern_service(id, &svc, true);
+	if (err == -ESRCH)
+		return missing_service(id);
+	if (err)
+		return refused(err, svc_text(id), "reading the service");
+	found = server_find(&svc, srv->af, &srv->addr, srv->port);
+	if (found)
+		*srv = *found;
+	else
+		rc = missing_server(&svc, srv);
+	service_free(&svc);
+	return rc;
+}
+
+/* ID SRV SRVOPT... */
+static int parse_edit(struct args *a, struct svc_id *id, struct srv_id *name,
+		      struct srv_opts *o)
+{
+	int rc = server_words(a, id, name);
+
+	return rc ? rc : srv_opts_parse(a, id, o, false);
+}
+
+/* A server as the words describe it, checked against its service as far as
+ * the words tell.
+ */
+static int parse_whole(struct args *a, struct svc_id *id, struct server *srv)
+{
+	struct srv_opts o;
+	struct srv_id name;
+	struct service svc;
+	int rc;
+
+	rc = parse_edit(a, id, &name, &o);
+	if (rc)
+		return rc;
+	service_defaults(&svc, id);
+	server_defaults(srv, id, &name);
+	srv_opts_apply(srv, &o);
+	return server_check(&svc, srv);
+}
+
+static int server_add(struct args *a)
+{
+	struct server srv;
+	struct service svc;
+	struct svc_id id;
+	int err, rc;
+
+	rc = parse_whole(a, &id, &srv);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	if (opt.dry_run) {
+		err = kern_service(&id, &svc, true);
+		if (!err && server_find(&svc, srv.af, &srv.addr, srv.port))
+			err = -EEXIST;
+		if (err)
+			return refused_server(err, &id, &srv);
+		service_free(&svc);
+	}
+	err = kern_server_add(&id, &srv);
+	return err ? refused_server(err, &id, &srv) : RC_OK;
+}
+
+static int server_change(struct args *a)
+{
+	struct service svc;
+	struct srv_opts o;
+	struct srv_id name;
+	struct server srv;
+	struct svc_id id;
+	int err, rc;
+
+	rc = parse_edit(a, &id, &name, &o);
+	if (!rc && !o.named && !o.tun_flags_named) {
+		rc = fail(RC_USAGE, svc_text(&id), "nothing to change");
+		hint("try: name what changes, such as: weight 5");
+	}
+	if (!rc)
+		rc = wire_open();
+	if (!rc)
+		rc = server_lookup(&id, &name, &srv);
+	if (rc)
+		return rc;
+	service_defaults(&svc, &id);
+	srv_opts_apply(&srv, &o);
+	/* A weight cannot make odd settings of another program worse. */
+	if (o.named & ~(unsigned int)SRV_WEIGHT || o.tun_flags_named)
+		rc = server_check(&svc, &srv);
+	if (rc)
+		return rc;
+	err = kern_server_set(&id, &srv);
+	return err ? refused_server(err, &id, &srv) : RC_OK;
+}
+
+static int server_replace(struct args *a)
+{
+	struct service svc;
+	struct server srv;
+	struct svc_id id;
+	bool there;
+	int err, rc;
+
+	rc = parse_whole(a, &id, &srv);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_service(&id, &svc, true);
+	if (err)
+		return refused_server(err, &id, &srv);
+	there = server_find(&svc, srv.af, &srv.addr, srv.port) != NULL;
+	service_free(&svc);
+	err = there ? kern_server_set(&id, &srv) : kern_server_add(&id, &srv);
+	return err ? refused_server(err, &id, &srv) : RC_OK;
+}
+
+static int server_delete(struct args *a)
+{
+	struct service svc;
+	struct srv_id name;
+	struct server srv, *found;
+	struct svc_id id;
+	int err, rc;
+
+	rc = server_words(a, &id, &name);
+	if (!rc)
+		rc = arg_end(a, svc_text(&id));
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	server_defaults(&srv, &id, &name);
+	err = kern_service(&id, &svc, true);
+	if (err == -ESRCH && opt.given & OPT_IF_EXISTS)
+		return RC_OK;
+	if (err)
+		return refused_server(err, &id, &srv);
+	found = server_find(&svc, srv.af, &srv.addr, srv.port);
+	if (!found && !(opt.given & OPT_IF_EXISTS))
+		rc = missing_server(&svc, &srv);
+	else if (found && (err = kern_server_delete(&id, found)))
+		rc = refused_server(err, &id, &srv);
+	service_free(&svc);
+	if (!rc && !opt.dry_run)
+		drain_forget(&id, &srv);
+	return rc;
+}
+
+static const struct verb verbs[] = {
+	{ "show", view_servers, "[ID [SRV]] [FILTER]",
+	  "list real servers under their services", 0 },
+	{ "add", server_add, "ID SRV " USAGE_SRVOPT,
+	  "add a server to a service (method: nat, weight: 1)", 0 },
+	{ "change", server_change, "ID SRV " USAGE_SRVOPT,
+	  "change what is named, keep the rest", 0 },
+	{ "replace", server_replace, "ID SRV " USAGE_SRVOPT,
+	  "add, or set every option (not named: the default)", 0 },
+	{ "delete", server_delete, "ID SRV [--if-exists]",
+	  "take a server out; its connections end", OPT_IF_EXISTS },
+	{ "drain", server_drain, "ID SRV [--wait [DUR]] [--kill]",
+	  "weight 0: no new connections, those there go on",
+	  OPT_WAIT | OPT_KILL },
+	{ "undrain", server_undrain, "ID SRV [weight N]",
+	  "back in service with the weight from before", 0 },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_server = {
+	"server", "rs", verbs, "real servers of a service", 0
+};

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl service`: virtual services. */
+#include <errno.h>
+#include <string.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "err.h"
+#include "kern.h"
+#include "model.h"
+#include "options.h"
+#include "refuse.h"
+#include "svcopt.h"
+#include "view.h"
+#include "wire.h"
+
+static int parse_server_clause(struct args *a, struct service *svc)
+{
+	const char *object = svc_text(&svc->id);
+	struct srv_opts o;
+	struct srv_id name;
+	struct server srv;
+	int rc;
+
+	rc = parse_srv_id(a, object, &name);
+	if (!rc)
+		rc = srv_opts_parse(a, &svc->id, &o, true);
+	if (rc)
+		return rc;
+	server_defaults(&srv, &svc->id, &name);
+	srv_opts_apply(&srv, &o);
+	rc = server_check(svc, &srv);
+	if (!rc && server_find(svc, srv.af, &srv.addr, srv.port))
+		rc = fail(RC_USAGE, object, "server %s is named twice",
+			  ip_port_text(srv.af, &srv.addr, srv.port));
+	if (!rc)
+		*server_append(svc) = srv;
+	return rc;
+}
+
+static int parse_add(struct args *a, struct service *svc)
+{
+	struct svc_opts o;
+	struct svc_id id;
+	int rc;
+
+	memset(svc, 0, sizeof(*svc));
+	rc = parse_svc_id(a, &id);
+	if (!rc)
+		rc = svc_opts_parse(a, &id, &o);
+	if (rc)
+		return rc;
+	service_defaults(svc, &id);
+	svc_opts_apply(svc, &o);
+	rc = service_check(svc);
+	while (!rc && arg_peek(a)) {
+		arg_next(a);	/* "server": nothing else ends the options */
+		rc = parse_server_clause(a, svc);
+	}
+	return rc;
+}
+
+/* The service is ours and was empty, so taking it back loses nothing. */
+static int undo_add(const struct svc_id *id, int rc)
+{
+	int err = kern_service_delete(id);
+
+	if (!err || err == -ESRCH) {
+		hint("the service was taken back: nothing has changed");
+		return rc;
+	}
+	hint("the service could not be taken back (%s): it stands with the servers before this one",
+	     strerror(-err));
+	return fail_code(RC_PARTIAL);
+}
+
+static int service_add(struct args *a)
+{
+	struct service svc;
+	size_t i;
+	int err, rc;
+
+	rc = parse_add(a, &svc);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		goto out;
+	/* A dry run is refused for what the kernel would refuse. */
+	if (opt.dry_run) {
+		struct service old;
+
+		err = kern_service(&svc.id, &old, false);
+		if (err != -ESRCH) {
+			rc = refused_service(err ? err : -EEXIST, &svc);
+			goto out;
+		}
+	}
+	err = kern_service_add(&svc);
+	if (err) {
+		rc = refused_service(err, &svc);
+		goto out;
+	}
+	for (i = 0; i < svc.nservers && !rc; i++) {
+		err = kern_server_add(&svc.id, &svc.servers[i]);
+		if (err)
+			rc = undo_add(&svc.id, refused_server(err, &svc.id,
+							&svc.servers[i]));
+	}
+out:
+	service_free(&svc);
+	return rc;
+}
+
+/* Reads the service the words name and the options after it. */
+static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
+{
+	int rc = parse_svc_id(a, id);
+
+	if (!rc)
+		rc = svc_opts_parse(a, id, o);
+	if (!rc && arg_peek(a)) {
+		rc = arg_end(a, svc_text(id));
+		hint("try: ipvsctl server add %s ...", svc_text(id));
+	}
+	return rc;
+}
+
+static int service_change(struct args *a)
+{
+	struct service svc;
+	struct svc_opts o;
+	struct svc_id id;
+	int err, rc;
+
+	rc = parse_edit(a, &id, &o);
+	if (!rc && !o.named) {
+		rc = fail(RC_USAGE, svc_text(&id), "nothing to change");
+		hint("try: name what changes, such as: scheduler wrr");
+	}
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_service(&id, &svc, false);
+	if (err == -ESRCH)
+		return missing_service(&id);
+	if (err)
+		return refused(err, svc_text(&id), "reading the service");
+	svc_opts_apply(&svc, &o);
+	/* A scheduler cannot make odd settings of another program worse. */
+	if (o.named & ~(unsigned int)SVC_SCHEDULER)
+		rc = service_check(&svc);
+	if (rc)
+		return rc;
+	err = kern_service_set(&svc);
+	return err ? refused_service(err, &svc) : RC_OK;
+}
+
+static int service_replace(struct args *a)
+{
+	struct service svc, old;
+	struct svc_opts o;
+	struct svc_id id;
+	int err, rc;
+
+	rc = parse_edit(a, &id, &o);
+	if (rc)
+		return rc;
+	service_defaults(&svc, &id);
+	svc_opts_apply(&svc, &o);
+	rc = service_check(&svc);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_service(&id, &old, false);
+	if (err && err != -ESRCH)
+		return refused(err, svc_text(&id), "reading the service");
+	err = err ? kern_service_add(&svc) : kern_service_set(&svc);
+	return err ? refused_service(err, &svc) : RC_OK;
+}
+
+static int service_delete(struct args *a)
+{
+	struct service old;
+	struct svc_id id;
+	int err, rc;
+
+	rc = parse_svc_id(a, &id);
+	if (!rc)
+		rc = arg_end(a, svc_text(&id));
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = opt.dry_run ? kern_service(&id, &old, false) : 0;
+	if (!err)
+		err = kern_service_delete(&id);
+	if (err == -ESRCH)
+		return opt.given & OPT_IF_EXISTS ? RC_OK : missing_service(&id);
+	return err ? refused(err, svc_text(&id), "deleting") : RC_OK;
+}
+
+static int service_flush(struct args *a)
+{
+	struct service_list list = { 0 };
+	int err, rc;
+	size_t n;
+
+	rc = arg_end(a, NULL);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_services(&list, false);
+	n = list.n;
+	service_list_free(&list);
+	if (err)
+		return refused(err, NULL, "reading the services");
+	if (n && !(opt.given & OPT_YES) && !opt.dry_run) {
+		rc = fail(RC_USAGE, NULL,
+			  "flush would delete %zu service%s and end their connections",
+			  n, n == 1 ? "" : "s");
+		hint("try: ipvsctl service flush --yes");
+		return rc;
+	}
+	err = kern_flush();
+	return err ? refused(err, NULL, "flush") : RC_OK;
+}
+
+static const struct verb verbs[] = {
+	{ "show", view_services, USAGE_FILTER,
+	  "list services with their servers", 0 },
+	{ "add", service_add,
+	  "ID " USAGE_SVCOPT " [server SRV " USAGE_SRVOPT "]...",
+	  "make a service, and servers with it: all of it or nothing", 0 },
+	{ "change", service_change, "ID " USAGE_SVCOPT,
+	  "change what is named, keep the rest", 0 },
+	{ "replace", service_replace, "ID " USAGE_SVCOPT,
+	  "add, or set every option (not named: the default); servers stay", 0 },
+	{ "delete", service_delete, "ID [--if-exists]",
+	  "delete a service with its servers", OPT_IF_EXISTS },
+	{ "flush", service_flush, "[--yes]", "delete every service", OPT_YES },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_service = {
+	"service", "svc", verbs, "virtual services", 0
+};

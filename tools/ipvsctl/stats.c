@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/* `ipvsctl stats`: counters and rates. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "cmd.h"
+#include "err.h"
+#include "filter.h"
+#include "kern.h"
+#include "model.h"
+#include "options.h"
+#include "out.h"
+#include "proc.h"
+#include "refuse.h"
+#include "wire.h"
+
+enum { NAME, CONNS, INPKTS, OUTPKTS, INBYTES, OUTBYTES, NCOLS };
+
+static const struct column total_cols[NCOLS] = {
+	[NAME] = { "name", "SERVICE / SERVER", .tree = true },
+	[CONNS] = { "conns", "CONNS", .right = true },
+	[INPKTS] = { "inpkts", "IN PKTS", .right = true },
+	[OUTPKTS] = { "outpkts", "OUT PKTS", .right = true },
+	[INBYTES] = { "inbytes", "IN BYTES", .right = true },
+	[OUTBYTES] = { "outbytes", "OUT BYTES", .right = true },
+};
+
+static const struct column rate_cols[NCOLS] = {
+	[NAME] = { "name", "SERVICE / SERVER", .tree = true },
+	[CONNS] = { "conns", "CONN/s", .right = true },
+	[INPKTS] = { "inpkts", "IN PKT/s", .right = true },
+	[OUTPKTS] = { "outpkts", "OUT PKT/s", .right = true },
+	[INBYTES] = { "inbytes", "IN BYTE/s", .right = true },
+	[OUTBYTES] = { "outbytes", "OUT BYTE/s", .right = true },
+};
+
+static json_t *counters_json(const struct counters *c, bool rates)
+{
+	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I}",
+			      "conns", (json_int_t)c->conns,
+			      "in_packets", (json_int_t)c->inpkts,
+			      "out_packets", (json_int_t)c->outpkts,
+			      "in_bytes", (json_int_t)c->inbytes,
+			      "out_bytes", (json_int_t)c->outbytes);
+
+	if (rates)
+		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I}",
+			"conns_per_second", (json_int_t)c->cps,
+			"in_packets_per_second", (json_int_t)c->inpps,
+			"out_packets_per_second", (json_int_t)c->outpps,
+			"in_bytes_per_second", (json_int_t)c->inbps,
+			"out_bytes_per_second", (json_int_t)c->outbps));
+	return o;
+}
+
+static json_t *service_stats_json(const struct service *svc)
+{
+	json_t *servers = json_array();
+	size_t i;
+
+	for (i = 0; i < svc->nservers; i++) {
+		const struct server *s = &svc->servers[i];
+
+		json_array_append_new(servers, json_pack("{s:s, s:o}", "id",
+			ip_port_text(s->af, &s->addr, s->port),
+			"stats", counters_json(&s->stats, true)));
+	}
+	return json_pack("{s:s, s:o, s:o}", "id", svc_word(&svc->id), "stats",
+			 counters_json(&svc->stats, true), "servers", servers);
+}
+
+static int stats_json(const struct service_list *list,
+		      const struct counters *total)
+{
+	json_t *doc = doc_new(), *services = json_array();
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		json_array_append_new(services,
+				      service_stats_json(&list->v[i]));
+	if (total)
+		json_object_set_new(doc, "total", counters_json(total, true));
+	json_object_set_new(doc, "services", services);
+	return print_doc(doc);
+}
+
+static struct row *stats_row(struct table *t, struct row *parent,
+			     const char *name, const struct counters *c,
+			     bool rate)
+{
+	struct row *row = table_row(t, parent);
+
+	table_cell(t, row, NAME, "%s", name);
+	table_cell(t, row, CONNS, "%" PRIu64, rate ? c->cps : c->conns);
+	table_cell(t, row, INPKTS, "%" PRIu64, rate ? c->inpps : c->inpkts);
+	table_cell(t, row, OUTPKTS, "%" PRIu64, rate ? c->outpps : c->outpkts);
+	table_cell(t, row, INBYTES, "%" PRIu64, rate ? c->inbps : c->inbytes);
+	table_cell(t, row, OUTBYTES, "%" PRIu64,
+		   rate ? c->outbps : c->outbytes);
+	return row;
+}
+
+static int stats_table(const struct service_list *list,
+		       const struct counters *total, bool rate)
+{
+	struct table *t;
+	size_t i, j;
+	int rc;
+
+	rc = table_new(&t, rate ? rate_cols : total_cols, NCOLS, NULL);
+	if (rc)
+		return rc;
+	if (total)
+		stats_row(t, NULL, "all", total, rate);
+	for (i = 0; i < list->n; i++) {
+		const struct service *svc = &list->v[i];
+		struct row *row = stats_row(t, NULL, svc_text(&svc->id),
+					    &svc->stats, rate);
+
+		for (j = 0; j < svc->nservers; j++) {
+			const struct server *s = &svc->servers[j];
+
+			stats_row(t, row,
+				  ip_port_text(s->af, &s->addr, s->port),
+				  &s->stats, rate);
+		}
+	}
+	return table_print(t);
+}
+
+static int check_format(void)
+{
+	static const char *const known[] = { "table", "json", NULL };
+
+	if (!opt.format || !strcmp(opt.format, "table"))
+		return RC_OK;
+	if (strcmp(opt.format, "json"))
+		return arg_unknown(NULL, "format", opt.format, known);
+	opt.json = true;
+	return RC_OK;
+}
+
+static void percpu_json(const char *cpu, const struct counters *c, void *arg)
+{
+	json_t *o = counters_json(c, false);
+
+	json_object_set_new(o, "cpu", json_string(cpu));
+	json_array_append_new(arg, o);
+}
+
+static void percpu_row(const char *cpu, const struct counters *c, void *arg)
+{
+	stats_row(arg, NULL, cpu, c, false);
+}
+
+static int stats_percpu(struct args *a)
+{
+	static struct column cols[NCOLS];
+	struct table *t;
+	json_t *doc;
+	int rc = check_format();
+
+	if (!rc)
+		rc = arg_end(a, NULL);
+	if (rc)
+		return rc;
+	if (opt.json) {
+		json_t *cpus = json_array();
+
+		doc = doc_new();
+		json_object_set_new(doc, "cpus", cpus);
+		rc = proc_percpu(percpu_json, cpus);
+		if (!rc)
+			return print_doc(doc);
+		json_decref(doc);
+		return rc;
+	}
+	memcpy(cols, total_cols, sizeof(cols));
+	cols[NAME] = (struct column){ "name", "CPU", .right = true };
+	rc = table_new(&t, cols, NCOLS, NULL);
+	if (!rc) {
+		rc = proc_percpu(percpu_row, t);
+		if (!rc)
+			return table_print(t);
+		table_free(t);
+	}
+	return rc;
+}
+
+static int show_mode(struct args *a, bool rate)
+{
+	struct service_list list = { 0 };
+	struct counters total;
+	struct filter f;
+	bool whole = !arg_peek(a);
+	int rc = check_format();
+
+	if (!rc)
+		rc = filter_parse(a, &f, true);
+	if (!rc)
+		rc = filter_read(&f, &list);
+	if (!rc && whole)
+		rc = proc_totals(&total);
+	if (!rc)
+		rc = opt.json ? stats_json(&list, whole ? &total : NULL)
+			      : stats_table(&list, whole ? &total : NULL, rate);
+	service_list_free(&list);
+	return rc;
+}
+
+static int stats_rate(struct args *a)
+{
+	return show_mode(a, true);
+}
+
+static int stats_total(struct args *a)
+{
+	return show_mode(a, false);
+}
+
+/* The word for the kind of numbers may also end the line. */
+static int stats_show(struct args *a)
+{
+	const char *last = a->pos < a->count ? a->word[a->count - 1] : "";
+
+	if (!strcmp(last, "rate") || !strcmp(last, "total")) {
+		/* "sort rate" is a sort key */
+		if (a->count - a->pos < 2 ||
+		    strcmp(a->word[a->count - 2], "sort")) {
+			a->count--;
+			return show_mode(a, last[0] == 'r');
+		}
+	}
+	return show_mode(a, false);
+}
+
+static int stats_zero(struct args *a)
+{
+	bool one = arg_peek(a) != NULL;
+	struct svc_id id;
+	int err, rc = RC_OK;
+
+	if (one)
+		rc = parse_svc_id(a, &id);
+	if (!rc)
+		rc = arg_end(a, NULL);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_zero(one ? &id : NULL);
+	if (err == -ESRCH && one)
+		return missing_service(&id);
+	return err ? refused(err, NULL, "zeroing the counters") : RC_OK;
+}
+
+static const struct verb verbs[] = {
+	{ "show", stats_show, "[ID [SRV]] [FILTER] [rate|total]",
+	  "counters (or rates) of services and servers", OPT_FORMAT },
+	{ "rate", stats_rate, "[ID [SRV]] [FILTER]", "what happens a second",
+	  OPT_FORMAT },
+	{ "total", stats_total, "[ID [SRV]] [FILTER]",
+	  "counters since the start or the last zero", OPT_FORMAT },
+	{ "percpu", stats_percpu, "", "the namespace's counters by CPU",
+	  OPT_FORMAT },
+	{ "zero", stats_zero, "[ID]", "set counters to 0: of one service, or all",
+	  0 },
+	{ NULL, NULL, NULL, NULL, 0 }
+};
+
+const struct noun noun_stats = {
+	"stats", NULL, verbs, "counters and rates", 0
+};

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <linux/ip_vs.h>
+
+#include "args.h"
+#include "err.h"
+#include "model.h"
+#include "svcopt.h"
+
+enum {
+	SCHED_FLAGS = IP_VS_SVC_F_SCHED1 | IP_VS_SVC_F_SCHED2 |
+		      IP_VS_SVC_F_SCHED3,
+};
+
+/* Names go into a module request, so they are kept to what module names are
+ * made of.
+ */
+static bool is_module_word(const char *word)
+{
+	return word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_-")
+		== strlen(word);
+}
+
+int check_scheduler_name(const char *word, const char *object)
+{
+	int rc;
+
+	if (is_module_word(word) && strlen(word) < 16 && strcmp(word, "none"))
+		return RC_OK;
+	rc = fail(RC_USAGE, object, "bad scheduler name \"%s\"", word);
+	hint("try: ipvsctl scheduler list");
+	return rc;
+}
+
+static int parse_scheduler(struct args *a, const char *object,
+			   struct svc_opts *o)
+{
+	const char *word;
+	int rc = arg_value(a, object, "scheduler", &word);
+
+	if (!rc)
+		rc = check_scheduler_name(word, object);
+	if (!rc)
+		snprintf(o->scheduler, sizeof(o->scheduler), "%s", word);
+	o->named |= SVC_SCHEDULER;
+	return rc;
+}
+
+static int parse_pe(struct args *a, const char *object, struct svc_opts *o)
+{
+	const char *word;
+	int rc = arg_value(a, object, "pe", &word);
+
+	if (rc)
+		return rc;
+	if (!is_module_word(word) || strlen(word) > 16)
+		return fail(RC_USAGE, object,
+			    "bad persistence engine \"%s\": write its name, such as sip, or none",
+			    word);
+	if (strcmp(word, "none"))
+		snprintf(o->pe, sizeof(o->pe), "%s", word);
+	else
+		o->pe[0] = '\0';
+	o->named |= SVC_PE;
+	return RC_OK;
+}
+
+static int parse_flags(struct args *a, const char *object, struct svc_opts *o)
+{
+	static const struct { const char *name; uint32_t bit; } flags[] = {
+		{ "fallback", IP_VS_SVC_F_SCHED1 },
+		{ "port", IP_VS_SVC_F_SCHED2 },
+		{ "flag-1", IP_VS_SVC_F_SCHED1 },
+		{ "flag-2", IP_VS_SVC_F_SCHED2 },
+		{ "flag-3", IP_VS_SVC_F_SCHED3 },
+		{ "none", 0 },
+	};
+	const char *known[7] = { NULL };
+	char buf[128], *word, *save;
+	const char *list;
+	size_t i, n = sizeof(flags) / sizeof(flags[0]);
+	int rc = arg_value(a, object, "flags", &list);
+
+	if (rc)
+		return rc;
+	for (i = 0; i < n; i++)
+		known[i] = flags[i].name;
+	snprintf(buf, sizeof(buf), "%s", list);
+	o->named |= SVC_FLAGS;
+	o->sched_flags = 0;
+	for (word = strtok_r(buf, ",", &save); word;
+	     word = strtok_r(NULL, ",", &save)) {
+		for (i = 0; i < n && strcmp(word, flags[i].name); i++)
+			;
+		if (i == n)
+			return arg_unknown(object, "flag", word, known);
+		o->sched_flags |= flags[i].bit;
+	}
+	return RC_OK;
+}
+
+int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask)
+{
+	const char *object = svc_text(id);
+	uint32_t len, max = id->af == AF_INET6 ? 128 : 32;
+	struct in_addr dotted;
+
+	if (word[0] == '/')
+		word++;
+	if (id->af == AF_INET && inet_pton(AF_INET, word, &dotted) == 1) {
+		*netmask = dotted.s_addr;
+		if (netmask_len(id->af, *netmask) >= 0)
+			return RC_OK;
+		return fail(RC_USAGE, object,
+			    "bad mask \"%s\": its one-bits must be in one row",
+			    word);
+	}
+	if (!parse_u32(word, id->af == AF_INET6, max, &len))
+		return fail(RC_USAGE, object,
+			    "bad mask \"%s\": write a prefix length from %d to %u%s",
+			    word, id->af == AF_INET6, max,
+			    id->af == AF_INET ? ", or a mask such as 255.255.255.0" : "");
+	*netmask = netmask_from_len(id->af, len);
+	return RC_OK;
+}
+
+static int parse_persistent(struct args *a, struct svc_opts *o)
+{
+	const char *next = arg_peek(a);
+
+	o->named |= SVC_PERSISTENT;
+	o->persistent = true;
+	o->timeout = PERSISTENT_DEFAULT;
+	if (next && ((next[0] >= '0' && next[0] <= '9') || next[0] == '-'))
+		return arg_duration(a, NULL, "persistent", &o->timeout);
+	return RC_OK;
+}
+
+static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
+		   struct svc_opts *o)
+{
+	static const char *const known[] = {
+		"scheduler", "flags", "persistent", "no-persistent", "mask",
+		"pe", "ops", "no-ops", "server", NULL
+	};
+	const char *object = svc_text(id), *value;
+	int rc;
+
+	if (!strcmp(word, "scheduler") || !strcmp(word, "sched"))
+		return parse_scheduler(a, object, o);
+	if (!strcmp(word, "flags"))
+		return parse_flags(a, object, o);
+	if (!strcmp(word, "persistent"))
+		return parse_persistent(a, o);
+	if (!strcmp(word, "no-persistent")) {
+		o->named |= SVC_PERSISTENT;
+		o->persistent = false;
+		return RC_OK;
+	}
+	if (!strcmp(word, "mask")) {
+		o->named |= SVC_MASK;
+		rc = arg_value(a, object, word, &value);
+		return rc ? rc : parse_mask(value, id, &o->netmask);
+	}
+	if (!strcmp(word, "pe"))
+		return parse_pe(a, object, o);
+	if (!strcmp(word, "ops") || !strcmp(word, "no-ops")) {
+		o->named |= SVC_OPS;
+		o->ops = word[0] == 'o';
+		return RC_OK;
+	}
+	return arg_unknown(object, "service option", word, known);
+}
+
+/* The same option twice is a slip of which one half would be lost. */
+static int twice(const char *object, const char *word)
+{
+	return fail(RC_USAGE, object, "\"%s\" is given twice", word);
+}
+
+int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)
+{
+	const char *word;
+	int rc = RC_OK;
+
+	memset(o, 0, sizeof(*o));
+	while (!rc && (word = arg_peek(a)) && strcmp(word, "server") &&
+	       strcmp(word, "rs")) {
+		unsigned int before = o->named;
+
+		o->named = 0;
+		rc = svc_opt(a, id, arg_next(a), o);
+		if (!rc && (o->named & before))
+			rc = twice(svc_text(id), word);
+		o->named |= before;
+	}
+	return rc;
+}
+
+static int parse_tun_type(struct args *a, const char *object,
+			  struct srv_opts *o)
+{
+	static const char *const types[] = { "ipip", "gue", "gre", NULL };
+	const char *word;
+	int i, rc = arg_value(a, object, "type", &word);
+
+	if (rc)
+		return rc;
+	for (i = 0; types[i]; i++) {
+		if (strcmp(word, types[i]))
+			continue;
+		o->tun_type = (uint8_t)i;
+		o->named |= SRV_TUN_TYPE;
+		return RC_OK;
+	}
+	return arg_unknown(object, "tunnel type", word, types);
+}
+
+static int tun_opt(struct args *a, const char *object, const char *word,
+		   struct srv_opts *o)
+{
+	static const char *const known[] = {
+		"nat", "dr", "tun", "weight", "max-conns", "min-conns", "type",
+		"port", "csum", "no-csum", "remcsum", NULL
+	};
+	uint32_t n;
+	int rc;
+
+	if (!strcmp(word, "type"))
+		return parse_tun_type(a, object, o);
+	if (!strcmp(word, "port")) {
+		rc = arg_u32(a, object, word, 1, 65535, &n);
+		o->tun_port = (uint16_t)n;
+		o->named |= SRV_TUN_PORT;
+		return rc;
+	}
+	if (!strcmp(word, "csum")) {
+		o->tun_flags |= IP_VS_TUNNEL_ENCAP_FLAG_CSUM;
+		o->tun_flags_named |= IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
+				      IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
+	} else if (!strcmp(word, "no-csum")) {
+		o->tun_flags_named |= IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
+				      IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
+	} else if (!strcmp(word, "remcsum")) {
+		o->tun_flags |= IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
+		o->tun_flags_named |= IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
+				      IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
+	} else {
+		return arg_unknown(object, "server option", word, known);
+	}
+	return RC_OK;
+}
+
+static int srv_opt(struct args *a, const char *object, const char *word,
+		   struct srv_opts *o)
+{
+	static const struct { const char *name; uint32_t forward; } how[] = {
+		{ "nat", IP_VS_CONN_F_MASQ }, { "dr", IP_VS_CONN_F_DROUTE },
+		{ "tun", IP_VS_CONN_F_TUNNEL },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		if (strcmp(word, how[i].name))
+			continue;
+		o->forward = how[i].forward;
+		o->named |= SRV_FORWARD;
+		return RC_OK;
+	}
+	if (!strcmp(word, "weight")) {
+		o->named |= SRV_WEIGHT;
+		return arg_u32(a, object, word, 0, INT32_MAX, &o->weight);
+	}
+	if (!strcmp(word, "max-conns")) {
+		o->named |= SRV_MAX;
+		return arg_u32(a, object, word, 0, INT32_MAX, &o->max_conns);
+	}
+	if (!strcmp(word, "min-conns")) {
+		o->named |= SRV_MIN;
+		return arg_u32(a, object, word, 0, INT32_MAX, &o->min_conns);
+	}
+	return tun_opt(a, object, word, o);
+}
+
+int srv_opts_parse(struct args *a, const struct svc_id *id,
+		   struct srv_opts *o, bool more)
+{
+	const char *word, *object = svc_text(id);
+	int rc = RC_OK;
+
+	memset(o, 0, sizeof(*o));
+	while (!rc && (word = arg_peek(a)) &&
+	       !(more && (!strcmp(word, "server") || !strcmp(word, "rs")))) {
+		unsigned int before = o->named;
+
+		o->named = 0;
+		rc = srv_opt(a, object, arg_next(a), o);
+		if (!rc && (o->named & before))
+			rc = o->named & SRV_FORWARD
+				? fail(RC_USAGE, object,
+				       "two forwarding methods for one server: choose nat, dr or tun")
+				: twice(object, word);
+		o->named |= before;
+	}
+	return rc;
+}
+
+void service_defaults(struct service *svc, const struct svc_id *id)
+{
+	memset(svc, 0, sizeof(*svc));
+	svc->id = *id;
+	strcpy(svc->scheduler, "wlc");
+	svc->netmask = netmask_full(id->af);
+}
+
+void server_defaults(struct server *srv, const struct svc_id *id,
+		     const struct srv_id *name)
+{
+	memset(srv, 0, sizeof(*srv));
+	srv->af = name->af;
+	srv->addr = name->addr;
+	srv->port = name->has_port ? name->port : id->fwmark ? 0 : id->port;
+	srv->forward = IP_VS_CONN_F_MASQ;
+	srv->weight = 1;
+}
+
+static void set_bits(uint32_t *flags, uint32_t mask, uint32_t bits)
+{
+	*flags = (*flags & ~mask) | (bits & mask);
+}
+
+void svc_opts_apply(struct service *svc, const struct svc_opts *o)
+{
+	if (o->named & SVC_SCHEDULER)
+		strcpy(svc->scheduler, o->scheduler);
+	if (o->named & SVC_PE)
+		strcpy(svc->pe, o->pe);
+	if (o->named & SVC_FLAGS)
+		set_bits(&svc->flags, SCHED_FLAGS, o->sched_flags);
+	if (o->named & SVC_OPS)
+		set_bits(&svc->flags, IP_VS_SVC_F_ONEPACKET, o->ops ? ~0u : 0);
+	if (o->named & SVC_PERSISTENT) {
+		set_bits(&svc->flags, IP_VS_SVC_F_PERSISTENT,
+			 o->persistent ? ~0u : 0);
+		svc->timeout = o->persistent ? o->timeout : 0;
+		if (!o->persistent)
+			svc->netmask = netmask_full(svc->id.af);
+	}
+	if (o->named & SVC_MASK)
+		svc->netmask = o->netmask;
+}
+
+/* Another tunnel type starts from its own defaults. */
+void srv_opts_apply(struct server *srv, const struct srv_opts *o)
+{
+	if (o->named & SRV_FORWARD)
+		srv->forward = o->forward;
+	if (o->named & SRV_WEIGHT)
+		srv->weight = o->weight;
+	if (o->named & SRV_MAX)
+		srv->max_conns = o->max_conns;
+	if (o->named & SRV_MIN)
+		srv->min_conns = o->min_conns;
+	if ((o->named & SRV_FORWARD && o->forward != IP_VS_CONN_F_TUNNEL) ||
+	    (o->named & SRV_TUN_TYPE && o->tun_type != srv->tun_type)) {
+		srv->tun_type = IP_VS_CONN_F_TUNNEL_TYPE_IPIP;
+		srv->tun_port = 0;
+		srv->tun_flags = 0;
+	}
+	if (o->named & SRV_TUN_TYPE)
+		srv->tun_type = o->tun_type;
+	if (o->named & SRV_TUN_PORT)
+		srv->tun_port = o->tun_port;
+	srv->tun_flags &= (uint16_t)~o->tun_flags_named;
+	srv->tun_flags |= o->tun_flags;
+}

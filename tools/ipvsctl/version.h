@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef IPVSCTL_VERSION_H
+#define IPVSCTL_VERSION_H
+
+#define IPVSCTL_VERSION "0.1.0"
+
+/* Version of the JSON documents: fields are only ever added within one. */
+#define IPVSCTL_SCHEMA 1
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Services as a tree on a terminal or as JSON, whole or filtered. */
+#ifndef IPVSCTL_VIEW_H
+#define IPVSCTL_VIEW_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+struct args;
+struct server;
+struct service;
+struct service_list;
+
+enum json_detail { JSON_CONFIG, JSON_LIVE };
+
+/* The JSON of one service. With JSON_CONFIG only what can be configured. */
+json_t *service_json(const struct service *svc, enum json_detail detail);
+json_t *server_json(const struct server *srv, enum json_detail detail);
+
+/* Reads everything the words in @a ask for and prints it. */
+int view_services(struct args *a);
+
+/* The same, for words that name a service and perhaps one server of it. */
+int view_servers(struct args *a);
+
+#endif

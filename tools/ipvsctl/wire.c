@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+/* libnl packs and parses; the receive loop is ours, because libnl's own waits
+ * for ever and drops the sentence that comes with a refusal.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/genetlink.h>
+#include <linux/ip_vs.h>
+#include <linux/netlink.h>
+#include <netlink/genl/ctrl.h>
+#include <netlink/genl/genl.h>
+#include <netlink/netlink.h>
+
+#include "backend.h"
+#include "err.h"
+#include "wire.h"
+#include "options.h"
+
+static struct nl_sock *sock;
+static int family;
+static char extack[256];
+
+struct answer {
+	wire_reply_fn fn;
+	void *arg;
+	uint32_t seq;
+	bool done, interrupted;
+	int err;
+};
+
+const char *wire_extack(void)
+{
+	return extack;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int wire_enter_netns(void)
+{
+	static bool entered;
+	char path[512];
+	int fd, rc;
+
+	if (!opt.netns || entered)
+		return RC_OK;
+	if (strchr(opt.netns, '/'))
+		snprintf(path, sizeof(path), "%s", opt.netns);
+	else if (strspn(opt.netns, "0123456789") == strlen(opt.netns))
+		snprintf(path, sizeof(path), "/proc/%s/ns/net", opt.netns);
+	else
+		snprintf(path, sizeof(path), "/run/netns/%s", opt.netns);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		rc = fail(errno == EACCES ? RC_PERM : RC_USAGE, NULL,
+			  "no network namespace \"%s\": %s: %s", opt.netns,
+			  path, strerror(errno));
+		hint("try: ip netns list");
+		return rc;
+	}
+	if (setns(fd, CLONE_NEWNET)) {
+		rc = fail(errno == EPERM ? RC_PERM : RC_USAGE, NULL,
+			  "cannot enter network namespace \"%s\": %s",
+			  opt.netns, strerror(errno));
+		close(fd);
+		return rc;
+	}
+	close(fd);
+	entered = true;
+	return RC_OK;
+}
+
+/* The text sits after the copy of our message, which the kernel cuts short
+ * when asked to (NETLINK_CAP_ACK).
+ */
+static void take_extack(struct nlmsghdr *nlh, const struct nlmsgerr *e)
+{
+	struct nlattr *tb[NLMSGERR_ATTR_MAX + 1];
+	int skip = sizeof(*e);
+
+	extack[0] = '\0';
+	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
+		return;
+	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
+		skip += (int)e->msg.nlmsg_len - NLMSG_HDRLEN;
+	skip = NLMSG_ALIGN(skip);
+	if (nlmsg_parse(nlh, skip, tb, NLMSGERR_ATTR_MAX, NULL) < 0)
+		return;
+	if (tb[NLMSGERR_ATTR_MSG])
+		snprintf(extack, sizeof(extack), "%.*s",
+			 nla_len(tb[NLMSGERR_ATTR_MSG]),
+			 (char *)nla_data(tb[NLMSGERR_ATTR_MSG]));
+}
+
+static void take_message(struct nlmsghdr *nlh, struct answer *ans)
+{
+	const struct nlmsgerr *e = nlmsg_data(nlh);
+
+	if (nlh->nlmsg_seq != ans->seq)
+		return;
+	if (nlh->nlmsg_flags & NLM_F_DUMP_INTR)
+		ans->interrupted = true;
+	if (nlh->nlmsg_type == NLMSG_DONE) {
+		if (nlmsg_datalen(nlh) >= (int)sizeof(int))
+			ans->err = *(int *)nlmsg_data(nlh);
+		ans->done = true;
+	} else if (nlh->nlmsg_type == NLMSG_ERROR) {
+		if (nlmsg_datalen(nlh) < (int)sizeof(*e))
+			ans->err = -EBADMSG;
+		else
+			ans->err = e->error;
+		if (ans->err && ans->err != -EBADMSG)
+			take_extack(nlh, e);
+		ans->done = true;
+	} else if (nlh->nlmsg_type >= NLMSG_MIN_TYPE && ans->fn) {
+		ans->fn(nlh, ans->arg);
+	}
+}
+
+static int receive(struct answer *ans)
+{
+	struct pollfd pfd = { .fd = nl_socket_get_fd(sock), .events = POLLIN };
+
+	while (!ans->done) {
+		int64_t deadline = now_ms() + opt.timeout_ms;
+		unsigned char *buf = NULL;
+		struct sockaddr_nl from;
+		struct nlmsghdr *nlh;
+		int n;
+
+		do {
+			int64_t left = deadline - now_ms();
+
+			n = left > 0 ? poll(&pfd, 1, (int)left) : 0;
+		} while (n < 0 && errno == EINTR);
+		if (n <= 0)
+			return n ? -errno : -ETIMEDOUT;
+		n = nl_recv(sock, &from, &buf, NULL);
+		if (n <= 0)
+			return n ? -EIO : -ECONNRESET;
+		for (nlh = (struct nlmsghdr *)buf; nlmsg_ok(nlh, n);
+		     nlh = nlmsg_next(nlh, &n))
+			take_message(nlh, ans);
+		free(buf);
+	}
+	if (!ans->err && ans->interrupted)
+		return -EINTR;
+	return ans->err;
+}
+
+int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
+{
+	struct answer ans = { .fn = fn, .arg = arg };
+	struct nlmsghdr *nlh = nlmsg_hdr(msg);
+	int err;
+
+	extack[0] = '\0';
+	/* One ACK ends every answer, whether or not data came before it. */
+	if ((nlh->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
+		nlh->nlmsg_flags |= NLM_F_ACK;
+	nl_complete_msg(sock, msg);
+	ans.seq = nlh->nlmsg_seq;
+	if (opt.verbose > 1)
+		nl_msg_dump(msg, stderr);
+	err = nl_send(sock, msg);
+	nlmsg_free(msg);
+	if (err < 0)
+		return -EIO;
+	return receive(&ans);
+}
+
+static void take_family(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[CTRL_ATTR_MAX + 1];
+
+	if (genlmsg_parse(nlh, 0, tb, CTRL_ATTR_MAX, NULL) >= 0 &&
+	    tb[CTRL_ATTR_FAMILY_ID])
+		*(int *)arg = nla_get_u16(tb[CTRL_ATTR_FAMILY_ID]);
+}
+
+/* The family's id, or -errno. Asking makes the kernel load the module. */
+static int resolve(const char *name)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+	int id = -ENOENT, err;
+
+	if (!msg)
+		return -ENOMEM;
+	genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, GENL_ID_CTRL, 0, 0,
+		    CTRL_CMD_GETFAMILY, 1);
+	nla_put_string(msg, CTRL_ATTR_FAMILY_NAME, name);
+	err = wire_call(msg, take_family, &id);
+	return err ? err : id;
+}
+
+static int socket_open(void)
+{
+	int on = 1, fd;
+
+	if (sock)
+		return RC_OK;
+	sock = nl_socket_alloc();
+	if (!sock || genl_connect(sock) < 0) {
+		wire_close();
+		return fail(RC_BACKEND, NULL,
+			    "cannot open a generic netlink socket: %s",
+			    strerror(errno));
+	}
+	fd = nl_socket_get_fd(sock);
+	/* Kernels too old for these still answer, without the sentence. */
+	setsockopt(fd, SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
+	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
+	nl_socket_set_nonblocking(sock);
+	nl_socket_enable_msg_peek(sock);
+	nl_socket_set_buffer_size(sock, 1 << 18, 0);
+	return RC_OK;
+}
+
+int wire_open(void)
+{
+	int rc;
+
+	if (family > 0)
+		return RC_OK;
+	rc = wire_enter_netns();
+	if (!rc)
+		rc = socket_open();
+	if (rc)
+		return rc;
+	family = resolve(IPVS_GENL_NAME);
+	if (family > 0)
+		return RC_OK;
+	if (family == -ETIMEDOUT)
+		return fail(RC_TIMEOUT, NULL, "the kernel did not answer within %u ms",
+			    opt.timeout_ms);
+	return backend_missing();
+}
+
+int wire_family_present(const char *name)
+{
+	int id = resolve(name);
+
+	return id == -ENOENT ? 0 : id < 0 ? id : 1;
+}
+
+void wire_close(void)
+{
+	nl_socket_free(sock);
+	sock = NULL;
+	family = 0;
+}
+
+struct nl_msg *wire_request(int cmd, int flags)
+{
+	struct nl_msg *msg = nlmsg_alloc();
+
+	if (msg)
+		genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, family, 0, flags,
+			    (uint8_t)cmd, IPVS_GENL_VERSION);
+	return msg;
+}
