@@ -20,9 +20,9 @@
 
 static struct genl_family ipvs_family;
 
-/* The family exists before the namespaces are set up, so that a second
- * director is noticed before it touches anything.  Nothing is served then,
- * nor while the module goes.
+/* The family is registered early in the module's init, so that another owner
+ * of the name is noticed before /proc is touched, and it outlives the sysctls
+ * in its exit.  Nothing is served in between.
  */
 static bool serving(void)
 {
