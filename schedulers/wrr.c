@@ -25,9 +25,7 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-/* A longer cycle is coarsened: shares become inexact by about one in this
- * many, but nobody with a weight goes without a turn.
- */
+/* A longer cycle is coarsened, but nobody with a weight goes without a turn. */
 #define WRR_MAX_SLOTS	65536
 
 struct wrr_cycle {
@@ -98,7 +96,8 @@ static int wrr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	/* As much of the new cycle is over as was of the old one. */
 	if (was && was->n) {
 		div_u64_rem(atomic64_read(&was->turns), was->n, &pos);
-		atomic64_set(&cycle->turns, div_u64((u64)pos * n, was->n));
+		atomic64_set(&cycle->turns,
+			     div_u64((u64)pos * n + was->n / 2, was->n));
 	}
 	pool->table = cycle;
 	return 0;

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The schedulers, compiled unchanged as a user-space program (tests/unit).
+
+No kernel and no network: what is tested is which server each new connection
+goes to.  Servers are named by number; the program's commands are described at
+the head of unit/sim.c.
+"""
+
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+UNIT = Path(__file__).parent.parent / "unit"
+ROOT = UNIT.parent.parent
+SCHEDULERS = ("rr", "wrr", "lc", "wlc")
+FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
+         "-fsanitize=address,undefined -fno-sanitize-recover=all "
+         "-D_L4LB_SERVICE_H").split()
+
+
+@pytest.fixture(scope="session")
+def sim(tmp_path_factory):
+    """sim("rr", "add 1 1; pick tcp 3") -> the answers, one for each command."""
+    build = tmp_path_factory.mktemp("sched")
+    core = [ROOT / "kernel/sched.h", ROOT / "kernel/sched.c"]
+    for name in SCHEDULERS:
+        source = ROOT / f"schedulers/{name}.c"
+        for text in (f.read_text() for f in [*core, source]):
+            for header in re.findall(r"#include <(.*)>", text):
+                stub = build / "include" / header
+                stub.parent.mkdir(parents=True, exist_ok=True)
+                stub.touch()
+        done = subprocess.run(
+            ["gcc", *FLAGS, "-include", UNIT / "shim.h",
+             "-I", build / "include", "-I", ROOT / "kernel",
+             "-o", build / name, UNIT / "sim.c", core[1], source],
+            capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            pytest.exit(f"{name}.c does not compile against unit/shim.h:\n{done.stderr}", 1)
+
+    def run(name, script):
+        commands = [c.strip() for c in re.split(r"[;\n]", script) if c.strip()]
+        done = subprocess.run([build / name, name], text=True, timeout=120,
+                              input="\n".join(commands) + "\n",
+                              capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        answers = done.stdout.splitlines()
+        assert len(answers) == len(commands), done.stdout
+        return answers
+    return run
+
+
+def picks(answers):
+    """The answers to `pick`, as one list: [1, 2, None, ...]."""
+    out = []
+    for line in answers:
+        if re.fullmatch(r"(\d+|-)( (\d+|-))*", line):
+            out += [None if w == "-" else int(w) for w in line.split()]
+    return out
+
+
+def add(*weights):
+    """Commands to add servers 1, 2, ... with these weights."""
+    return "".join(f"add {i} {w};" for i, w in enumerate(weights, 1))
+
+
+# ---- all of them ----
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+class TestEach:
+    def test_no_server(self, sim, name):
+        assert picks(sim(name, "pick tcp 3")) == [None] * 3
+
+    def test_one_server(self, sim, name):
+        assert picks(sim(name, "add 7 5; pick tcp 3; pick udp 3")) == [7] * 6
+
+    def test_all_removed(self, sim, name):
+        script = add(1, 1) + "pick tcp 3; del 1; del 2; pick tcp 2; add 1 1; pick tcp"
+        assert picks(sim(name, script))[3:] == [None, None, 1]
+
+    def test_weight_zero_gets_nothing(self, sim, name):
+        got = Counter(picks(sim(name, add(1, 0, 3) + "pick udp 40")))
+        assert set(got) == {1, 3}
+
+    def test_all_weights_zero(self, sim, name):
+        script = add(0, 0) + "pick tcp 5; edit 2 1; pick tcp 2"
+        assert picks(sim(name, script)) == [None] * 5 + [2, 2]
+
+    def test_overloaded_gets_nothing(self, sim, name):
+        script = add(1, 1, 1) + "over 2 1; pick udp 30; over 2 0; pick udp 30"
+        got = picks(sim(name, script))
+        assert set(got[:30]) == {1, 3}
+        assert set(got[30:]) == {1, 2, 3}
+
+    def test_upper_threshold(self, sim, name):
+        got = Counter(picks(sim(name, "add 1 1 3 1; add 2 1; pick tcp 20")))
+        assert got == {1: 3, 2: 17}
+
+    def test_all_overloaded(self, sim, name):
+        script = add(2, 1) + "over 1 1; over 2 1; pick tcp 4; over 1 0; pick tcp"
+        assert picks(sim(name, script)) == [None] * 4 + [1]
+
+    def test_a_thousand_servers(self, sim, name):
+        got = picks(sim(name, add(*[1] * 1000) + "pick udp 3000"))
+        assert Counter(got) == {i: 3 for i in range(1, 1001)}
+
+    def test_out_of_memory_changes_nothing(self, sim, name):
+        script = add(1, 1) + "memory 0; add 3 1; memory 1; pick udp 6"
+        answers = sim(name, script)
+        if name in ("rr", "wrr"):
+            assert answers[3] == "-12"
+            assert Counter(picks(answers)) == {1: 3, 2: 3}
+        else:
+            assert answers[3] == "ok"
+
+    def test_race_never_misses_the_only_usable(self, sim, name):
+        script = add(*[1] * 16) + "".join(f"over {i} 1;" for i in range(2, 17))
+        assert sim(name, script + "race 8 20000")[-1].split() == ["1=160000"]
+
+
+# ---- rr ----
+
+
+class TestRr:
+    def test_order_of_adding(self, sim):
+        assert picks(sim("rr", add(1, 1, 1) + "pick tcp 7")) == [1, 2, 3, 1, 2, 3, 1]
+
+    def test_weight_is_ignored(self, sim):
+        assert picks(sim("rr", add(9, 1, 5) + "pick tcp 6")) == [1, 2, 3, 1, 2, 3]
+
+    def test_skipping_gives_nobody_a_double_share(self, sim):
+        got = picks(sim("rr", add(1, 0, 1, 1) + "pick tcp 9"))
+        assert got == [1, 3, 4] * 3
+
+    def test_add_goes_on(self, sim):
+        script = add(1, 1, 1) + "pick tcp 2; add 4 1; pick tcp 4"
+        assert picks(sim("rr", script)) == [1, 2, 3, 4, 1, 2]
+
+    @pytest.mark.parametrize("taken", range(1, 8))
+    def test_edit_goes_on(self, sim, taken):
+        script = add(1, 1, 1) + f"pick tcp {taken}; edit 2 5; pick tcp 3"
+        got = picks(sim("rr", script))
+        assert got == [1 + i % 3 for i in range(taken + 3)]
+
+    def test_removing_the_last_picked(self, sim):
+        script = add(1, 1, 1, 1) + "pick tcp 2; del 2; pick tcp 4"
+        assert picks(sim("rr", script)) == [1, 2, 3, 4, 1, 3]
+
+    def test_removing_the_first_when_it_was_picked_last(self, sim):
+        script = add(1, 1, 1) + "pick tcp; del 1; pick tcp 3"
+        assert picks(sim("rr", script)) == [1, 2, 3, 2]
+
+    def test_removing_the_next(self, sim):
+        script = add(1, 1, 1, 1) + "pick tcp 2; del 3; pick tcp 3"
+        assert picks(sim("rr", script)) == [1, 2, 4, 1, 2]
+
+    def test_removing_one_before(self, sim):
+        script = add(1, 1, 1, 1) + "pick tcp 3; del 1; pick tcp 4"
+        assert picks(sim("rr", script)) == [1, 2, 3, 4, 2, 3, 4]
+
+    def test_added_again_is_the_newest(self, sim):
+        script = add(1, 1, 1) + "pick tcp 3; del 1; add 1 1; pick tcp 4"
+        assert picks(sim("rr", script))[3:] == [1, 2, 3, 1]
+
+    @pytest.mark.parametrize("turns", (2**32 - 4, 2**31 - 4, 2**32 * 3 - 4))
+    def test_order_survives_32_bits_of_turns(self, sim, turns):
+        got = picks(sim("rr", add(1, 1, 1) + f"turns {turns}; pick tcp 9"))
+        assert got == [1 + (turns + i) % 3 for i in range(9)]
+
+    def test_edit_after_32_bits_of_turns(self, sim):
+        turns = 2**32 + 1
+        script = add(1, 1, 1) + f"turns {turns}; pick tcp; edit 1 1; pick tcp 2"
+        assert picks(sim("rr", script)) == [1 + (turns + i) % 3 for i in range(3)]
+
+    def test_counter_overflow_stays_in_range(self, sim):
+        got = picks(sim("rr", add(1, 1, 1) + f"turns {2**64 - 2}; pick tcp 6"))
+        assert None not in got
+        assert picks(sim("rr", add(1, 1, 1) + f"turns {2**63 - 2}; pick tcp 6")) == \
+            [1 + (2**63 - 2 + i) % 3 for i in range(6)]
+
+    def test_race_shares_exactly(self, sim):
+        answer = sim("rr", add(1, 1, 1) + "race 6 30000")[-1]
+        assert answer.split() == ["1=60000", "2=60000", "3=60000"]
+
+    def test_cost(self, sim):
+        script = add(*[1] * 100) + "".join(f"over {i} 1;" for i in range(1, 101))
+        assert int(sim("rr", script + "pick tcp 5; cost")[-1]) <= 4 * 100
+
+
+# ---- wrr ----
+
+
+def ideal(weights):
+    """One cycle as the paper has it: lap k visits all whose weight is >= k."""
+    return [i for lap in range(1, max(weights) + 1)
+            for i, w in enumerate(weights, 1) if w >= lap]
+
+
+class TestWrr:
+    def test_the_papers_order(self, sim):
+        assert picks(sim("wrr", add(3, 2, 1) + "pick tcp 12")) == [1, 2, 3, 1, 2, 1] * 2
+
+    @pytest.mark.parametrize("weights", (
+        (1, 1, 1), (1, 2, 4), (5,), (7, 11, 13), (1, 0, 3), (10, 1, 1, 1), (3, 3, 2)))
+    def test_exact_cycle(self, sim, weights):
+        cycle = ideal(weights)
+        assert picks(sim("wrr", add(*weights) + f"pick tcp {3 * len(cycle)}")) == cycle * 3
+
+    def test_common_divisor(self, sim):
+        assert picks(sim("wrr", add(300, 200, 100) + "pick tcp 12")) == \
+            [1, 2, 3, 1, 2, 1] * 2
+
+    def test_longest_exact_cycle(self, sim):
+        got = Counter(picks(sim("wrr", add(65533, 2, 1) + "pick udp 65536")))
+        assert got == {1: 65533, 2: 2, 3: 1}
+
+    @pytest.mark.parametrize("weights", (
+        (2**31 - 1, 1), (2**31 - 1, 2**31 - 2, 1), (1000003, 500009, 3)))
+    def test_huge_weights(self, sim, weights):
+        n = 65536
+        got = Counter(picks(sim("wrr", add(*weights) + f"pick udp {n}")))
+        for i, w in enumerate(weights, 1):
+            assert got[i] >= 1
+            assert abs(got[i] - n * w / sum(weights)) <= n / 500
+
+    def test_cost_does_not_grow_with_weights(self, sim):
+        script = add(65535, 65534, 1, 1) + "over 1 1; over 2 1; pick tcp 50; cost"
+        answers = sim("wrr", script)
+        assert set(picks(answers[:-1])) == {3, 4}
+        assert int(answers[-1]) <= 4 * 4
+
+    def test_overloaded_share_falls_to_all_others(self, sim):
+        got = picks(sim("wrr", add(6, 2, 1, 3) + "over 1 1; pick tcp 12"))
+        assert got == [i + 1 for i in ideal((2, 1, 3))] * 2
+
+    def test_removed_at_pick_time(self, sim):
+        """A server that got weight 0 after the cycle was laid out."""
+        script = add(1, 1, 1) + "pick tcp 3; edit 2 0; pick tcp 4; edit 2 1; pick tcp 3"
+        got = picks(sim("wrr", script))
+        assert set(got[3:7]) == {1, 3}
+        assert sorted(got[7:]) == [1, 2, 3]
+
+    def test_edit_keeps_the_place(self, sim):
+        script = add(1, 1, 1, 1) + "pick tcp 2; edit 1 1; pick tcp 3"
+        assert picks(sim("wrr", script)) == [1, 2, 3, 4, 1]
+
+    def test_edit_after_every_pick_starves_nobody(self, sim):
+        script = add(2, 1, 1) + "pick tcp; edit 1 2;" * 40
+        assert Counter(picks(sim("wrr", script))) == {1: 20, 2: 10, 3: 10}
+
+    def test_edit_scales_the_place(self, sim):
+        # half of "1 2 1 1" is over; then half of "1 2 1 1 1 1 1 1" is
+        script = add(3, 1) + "pick tcp 2; edit 1 7; pick tcp 6"
+        assert picks(sim("wrr", script)) == [1, 2, 1, 1, 1, 1, 1, 2]
+
+    def test_edits_to_and_fro_move_nothing(self, sim):
+        script = add(*[1] * 5) + "pick tcp 2;" + "add 6 1; del 6;" * 20 + "pick tcp"
+        assert picks(sim("wrr", script)) == [1, 2, 3]
+
+    def test_fresh_service_begins_with_the_first(self, sim):
+        assert picks(sim("wrr", add(1, 2) + "edit 1 3; pick tcp")) == [1]
+
+    def test_order_survives_32_bits_of_turns(self, sim):
+        turns = 2**32 - 4
+        got = picks(sim("wrr", add(1, 1, 1) + f"turns {turns}; pick tcp 9"))
+        assert got == [1 + (turns + i) % 3 for i in range(9)]
+
+    def test_race_shares_exactly(self, sim):
+        answer = sim("wrr", add(3, 2, 1) + "race 6 30000")[-1]
+        assert answer.split() == ["1=90000", "2=60000", "3=30000"]
+
+    def test_a_thousand_servers_of_many_weights(self, sim):
+        weights = [1 + i % 10 for i in range(1000)]
+        got = Counter(picks(sim("wrr", add(*weights) + f"pick udp {sum(weights)}")))
+        assert got == {i: w for i, w in enumerate(weights, 1)}
+
+
+# ---- lc, wlc ----
+
+
+def golden():
+    with open(UNIT / "golden_lc_wlc.jsonl", encoding="ascii") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("case", golden(), ids=lambda c: c["case"])
+def test_same_choice_as_ip_vs(sim, case):
+    """Recorded from in-tree IPVS: fresh flows, no connection ended."""
+    script, want = [], []
+    for kind, *rest in case["steps"]:
+        if kind in ("tcp", "udp"):
+            script.append(f"pick {kind}")
+            want.append(rest[0])
+        else:
+            script.append(" ".join([kind, *map(str, rest)]))
+    assert picks(sim(case["sched"], "\n".join(script))) == want
+
+
+@pytest.mark.parametrize("name", ("lc", "wlc"))
+class TestLeast:
+    def test_tie_goes_to_the_newest(self, sim, name):
+        assert picks(sim(name, add(1, 1, 1) + "pick udp 6")) == [3, 2, 1, 3, 2, 1]
+
+    def test_active_counts_as_257_inactive(self, sim, name):
+        script = add(1, 1) + "load 1 1 1; load 2 0 {}; pick udp"
+        assert picks(sim(name, script.format(256))) == [2]
+        assert picks(sim(name, script.format(258))) == [1]
+        assert picks(sim(name, script.format(257))) == [2]
+
+    def test_newest_unusable(self, sim, name):
+        assert picks(sim(name, add(1, 1, 0) + "pick tcp")) == [2]
+
+    def test_added_again_is_the_newest_and_keeps_its_load(self, sim, name):
+        script = add(1, 1) + "pick tcp 2; del 1; add 1 1; pick tcp 2; pick udp"
+        assert picks(sim(name, script)) == [2, 1, 1, 2, 1]
+
+    def test_loads_of_more_than_31_bits(self, sim, name):
+        script = add(1, 1) + "load 1 9000000 9000000; load 2 8000000 8000000; pick tcp"
+        assert picks(sim(name, script)) == [2]
+
+
+class TestLc:
+    def test_weight_is_ignored(self, sim):
+        """The paper's known flaw: A has 4 of 4, B has 5 of 16; A is chosen."""
+        script = add(4, 16) + "load 1 4 4; load 2 5 5; pick tcp"
+        assert picks(sim("lc", script)) == [1]
+
+
+class TestWlc:
+    def test_weight_counts(self, sim):
+        script = add(4, 16) + "load 1 4 4; load 2 5 5; pick tcp"
+        assert picks(sim("wlc", script)) == [2]
+
+    def test_shares(self, sim):
+        got = Counter(picks(sim("wlc", add(1, 2, 5) + "pick tcp 800")))
+        assert got == {1: 100, 2: 200, 3: 500}
+
+    def test_largest_weights_and_loads(self, sim):
+        top = 2**31 - 1
+        script = add(top, top) + "load 1 8000000 8000000; load 2 7000000 7000000; pick tcp"
+        assert picks(sim("wlc", script)) == [2]
+        script = add(top, 1) + "load 1 8000000 8000000; load 2 1 1; pick tcp"
+        assert picks(sim("wlc", script)) == [1]
+
+
+# ---- registry ----
+
+
+def test_registry(sim):
+    got = dict(word.rsplit(":", 1) for word in sim("rr", "registry")[0].split())
+    assert got.pop("good") == "0"
+    assert got.pop("again") == "-17"
+    for broken in ("pick", "build", "free", "init", "exit", "long", "none", "empty"):
+        assert got.pop(broken) == "-22", broken
+    assert got.pop("space") == "-22"
+    assert got == {
+        "get(good)": "good,-",
+        "get(absent)": "-,l4lb_absent",
+        "get()": "-,-",
+        "get(../evil)": "-,-",
+        "get(Absent)": "-,-",
+        "get(sixteen-letters-)": "-,-",
+    }

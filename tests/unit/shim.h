@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Just enough of the kernel for kernel/sched.[ch] and the files in schedulers/
+ * to be compiled, unchanged, as a user-space program.  Included on the command
+ * line; the kernel headers they name are empty files.
+ */
+#ifndef _L4LB_UNIT_SHIM_H
+#define _L4LB_UNIT_SHIM_H
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+typedef u16 __be16;
+typedef u32 __be32;
+
+union nf_inet_addr {
+	u32	all[4];
+	__be32	ip;
+};
+
+#define __counted_by(member)
+#define BIT(n)			(1UL << (n))
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define ERR_PTR(err)		((void *)(long)(err))
+#define IS_ERR(ptr)		((unsigned long)(ptr) > -4096UL)
+#define min_t(type, a, b)	((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define max_t(type, a, b)	((type)(a) > (type)(b) ? (type)(a) : (type)(b))
+#define min(a, b)		((a) < (b) ? (a) : (b))
+#define max(a, b)		((a) > (b) ? (a) : (b))
+#define pr_err(...)		fprintf(stderr, __VA_ARGS__)
+
+/* Every read of a field that may change is counted: the cost of a pick. */
+extern __thread unsigned long shim_reads;
+#define READ_ONCE(x) \
+	(shim_reads++, __atomic_load_n(&(x), __ATOMIC_RELAXED))
+#define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+
+typedef struct { int counter; } atomic_t;
+typedef struct { s64 counter; } atomic64_t;
+
+#define atomic_read(v)		__atomic_load_n(&(v)->counter, __ATOMIC_RELAXED)
+#define atomic_set(v, i) \
+	__atomic_store_n(&(v)->counter, (i), __ATOMIC_RELAXED)
+#define atomic64_read		atomic_read
+#define atomic64_set		atomic_set
+#define atomic64_fetch_inc_relaxed(v) \
+	__atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+
+static inline u64 div_u64_rem(u64 a, u32 b, u32 *rem)
+{
+	*rem = a % b;
+	return a / b;
+}
+
+static inline u64 div_u64(u64 a, u32 b)
+{
+	return a / b;
+}
+
+static inline unsigned long gcd(unsigned long a, unsigned long b)
+{
+	while (b) {
+		unsigned long r = a % b;
+
+		a = b;
+		b = r;
+	}
+	return a;
+}
+
+/* Memory: the next allocations can be made to fail. */
+#define GFP_KERNEL	0
+#define struct_size(p, member, n) \
+	(sizeof(*(p)) + sizeof((p)->member[0]) * (size_t)(n))
+extern bool shim_no_memory;
+
+static inline void *shim_alloc(size_t size, int fill)
+{
+	void *p = shim_no_memory ? NULL : malloc(size);
+
+	return p ? memset(p, fill, size) : NULL;
+}
+
+#define kmalloc(size, gfp)	shim_alloc(size, 0xa5)
+#define kzalloc(size, gfp)	shim_alloc(size, 0)
+#define kvzalloc		kzalloc
+#define kfree			free
+#define kvfree			free
+
+struct list_head { struct list_head *next, *prev; };
+#define LIST_HEAD(name)		struct list_head name = { &(name), &(name) }
+
+static inline void list_add_tail(struct list_head *new, struct list_head *head)
+{
+	new->prev = head->prev;
+	new->next = head;
+	head->prev->next = new;
+	head->prev = new;
+}
+
+static inline void list_del(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+}
+
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+#define list_for_each_entry(pos, head, member) \
+	for (pos = container_of((head)->next, typeof(*(pos)), member); \
+	     &(pos)->member != (head); \
+	     pos = container_of((pos)->member.next, typeof(*(pos)), member))
+
+/* One thread configures, and nothing here is unloaded. */
+struct workqueue_struct;
+struct rcu_work { int unused; };
+extern struct workqueue_struct *l4lb_wq;
+#define DEFINE_MUTEX(name)	int name
+#define mutex_lock(m)		((void)(m))
+#define mutex_unlock(m)		((void)(m))
+#define lockdep_assert_held(m)	((void)(m))
+#define synchronize_rcu()	((void)0)
+#define rcu_barrier()		((void)0)
+#define flush_workqueue(wq)	((void)(wq))
+
+struct module;
+#define THIS_MODULE		((struct module *)NULL)
+#define try_module_get(m)	((void)(m), true)
+#define module_put(m)		((void)(m))
+#define EXPORT_SYMBOL_GPL(sym)	struct shim_unused
+#define MODULE_LICENSE(s)	struct shim_unused
+#define MODULE_DESCRIPTION(s)	struct shim_unused
+#define MODULE_VERSION(s)	struct shim_unused
+#define module_driver(ops, reg, unreg) \
+	static __attribute__((constructor)) void shim_init(void) \
+	{ \
+		if (reg(&(ops))) \
+			abort(); \
+	}
+
+/* What was asked for last. */
+extern char shim_requested[64];
+#define request_module(...) \
+	snprintf(shim_requested, sizeof(shim_requested), __VA_ARGS__)
+
+/* Of kernel/service.h, which is left out. */
+const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
+void l4lb_sched_put(const struct l4lb_sched_ops *ops);
+
+#endif /* _L4LB_UNIT_SHIM_H */

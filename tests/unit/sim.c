@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A service with one scheduler, driven by commands on standard input:
+ *
+ *	add ID WEIGHT [UPPER LOWER]	prints ok or a negative errno
+ *	edit ID WEIGHT [UPPER LOWER]	likewise
+ *	del ID				likewise
+ *	pick tcp|udp [N]		new connections; prints "ID ID ...", - is none
+ *	load ID ACTIVE TOTAL		set its counters
+ *	over ID 0|1			set its overload flag
+ *	memory 0|1			make allocations fail, or not
+ *	turns T				set the rotation's counter
+ *	race THREADS N			concurrent picks; prints "ID=COUNT ..."
+ *	cost				most field reads one pick did so far
+ *	registry			tries kernel/sched.c; prints its answers
+ *
+ * Like kernel/service.c it builds a new pool for every change, and a server
+ * that is deleted and added again keeps its counters.
+ */
+#include "sched.h"
+
+#include <pthread.h>
+
+#define MAX_DEST	4096
+
+__thread unsigned long shim_reads;
+bool shim_no_memory;
+char shim_requested[64];
+struct workqueue_struct *l4lb_wq;
+
+struct server {
+	struct l4lb_dest	dest;
+	u32			upper, lower;
+	u32			raced;
+};
+
+static struct server servers[MAX_DEST];
+static struct l4lb_dest *order[MAX_DEST];
+static unsigned int n_order;
+static const struct l4lb_sched_ops *ops;
+static struct l4lb_pool *pool;
+static void *state;
+static unsigned long worst;
+
+static int id_of(const struct l4lb_dest *d)
+{
+	return container_of(d, struct server, dest) - servers;
+}
+
+static struct server *server_of(const char *id)
+{
+	int i = atoi(id);
+
+	if (i < 0 || i >= MAX_DEST)
+		abort();
+	return &servers[i];
+}
+
+static int rebuild(void)
+{
+	struct l4lb_pool *next, *old = pool;
+	int err;
+
+	next = calloc(1, struct_size(next, dest, n_order));
+	next->ops = ops;
+	next->state = state;
+	next->n = n_order;
+	memcpy(next->dest, order, n_order * sizeof(*order));
+	err = ops->build ? ops->build(next, old) : 0;
+	if (err) {
+		free(next);
+		return err;
+	}
+	if (old && ops->free)
+		ops->free(old);
+	free(old);
+	pool = next;
+	return 0;
+}
+
+/* ---- counters and thresholds ---- */
+
+static u32 lower_of(const struct server *s)
+{
+	return s->lower ? s->lower : s->upper - s->upper / 4;
+}
+
+static void connected(struct server *s, bool active)
+{
+	if (active)
+		s->dest.active.counter++;
+	s->dest.total.counter++;
+	if (s->upper && (u32)s->dest.total.counter == s->upper)
+		s->dest.overloaded = true;
+}
+
+static void configure(struct server *s, char **arg)
+{
+	u32 total = s->dest.total.counter;
+
+	s->dest.weight = atoi(arg[0]);
+	s->upper = arg[1] ? atoi(arg[1]) : 0;
+	s->lower = arg[1] && arg[2] ? atoi(arg[2]) : 0;
+	if (s->upper && total >= s->upper)
+		s->dest.overloaded = true;
+	else if (!s->upper || total < lower_of(s))
+		s->dest.overloaded = false;
+}
+
+/* ---- commands ---- */
+
+static int cmd_add(struct server *s, char **arg)
+{
+	int err;
+
+	configure(s, arg);
+	order[n_order++] = &s->dest;
+	err = rebuild();
+	if (err)
+		n_order--;
+	return err;
+}
+
+static int cmd_edit(struct server *s, char **arg)
+{
+	struct server old = *s;
+	int err;
+
+	configure(s, arg);
+	err = rebuild();
+	if (err)
+		*s = old;
+	return err;
+}
+
+static int cmd_del(struct server *s)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < n_order; i++)
+		if (order[i] != &s->dest)
+			order[n++] = order[i];
+	if (n == n_order)
+		return -ENOENT;
+	n_order = n;
+	return rebuild();
+}
+
+static void cmd_pick(bool tcp, unsigned int n)
+{
+	struct l4lb_flow flow = { .af = 2, .proto = tcp ? 6 : 17 };
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct l4lb_dest *d;
+
+		shim_reads = 0;
+		d = ops->pick(pool, &flow);
+		worst = max(worst, shim_reads);
+		if (d) {
+			connected(container_of(d, struct server, dest), tcp);
+			printf("%s%d", i ? " " : "", id_of(d));
+		} else {
+			printf("%s-", i ? " " : "");
+		}
+	}
+	putchar('\n');
+}
+
+static void *racer(void *n)
+{
+	struct l4lb_flow flow = { .af = 2, .proto = 17 };
+	unsigned long i;
+
+	for (i = 0; i < (unsigned long)n; i++) {
+		struct l4lb_dest *d = ops->pick(pool, &flow);
+
+		if (!d)
+			return "a pick failed";
+		__atomic_fetch_add(&container_of(d, struct server, dest)->raced,
+				   1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void cmd_race(unsigned int threads, unsigned long n)
+{
+	pthread_t thread[64];
+	unsigned int i;
+
+	if (threads > ARRAY_SIZE(thread))
+		abort();
+	for (i = 0; i < threads; i++)
+		if (pthread_create(&thread[i], NULL, racer, (void *)n))
+			abort();
+	for (i = 0; i < threads; i++) {
+		void *complaint;
+
+		pthread_join(thread[i], &complaint);
+		if (complaint)
+			printf("%s ", (char *)complaint);
+	}
+	for (i = 0; i < MAX_DEST; i++)
+		if (servers[i].raced)
+			printf("%u=%u ", i, servers[i].raced);
+	putchar('\n');
+}
+
+/* ---- the registry ---- */
+
+static struct l4lb_dest *null_pick(const struct l4lb_pool *p,
+				   const struct l4lb_flow *flow)
+{
+	return NULL;
+}
+
+static int null_build(struct l4lb_pool *p, const struct l4lb_pool *old)
+{
+	return 0;
+}
+
+static void null_free(struct l4lb_pool *p)
+{
+}
+
+static void *null_init(void)
+{
+	return NULL;
+}
+
+static void null_exit(void *s)
+{
+}
+
+static void try_register(const char *what, struct l4lb_sched_ops ops)
+{
+	static struct l4lb_sched_ops tried[16];
+	static unsigned int n;
+
+	tried[n] = ops;
+	printf("%s:%d ", what, l4lb_sched_register(&tried[n]));
+	n++;
+}
+
+static void try_get(const char *name)
+{
+	const struct l4lb_sched_ops *found;
+
+	shim_requested[0] = 0;
+	found = l4lb_sched_get(name);
+	printf("get(%s):%s,%s ", name, found ? found->name : "-",
+	       shim_requested[0] ? shim_requested : "-");
+}
+
+static void cmd_registry(void)
+{
+	struct l4lb_sched_ops good = { .name = "good", .pick = null_pick };
+	struct l4lb_sched_ops bad = good;
+
+	try_register("good", good);
+	try_register("again", good);
+	bad.pick = NULL;
+	try_register("pick", bad);
+	bad = (struct l4lb_sched_ops){ .pick = null_pick, .name = "b" };
+	bad.build = null_build;
+	try_register("build", bad);
+	bad.build = NULL;
+	bad.free = null_free;
+	try_register("free", bad);
+	bad.free = NULL;
+	bad.init = null_init;
+	try_register("init", bad);
+	bad.init = NULL;
+	bad.exit = null_exit;
+	try_register("exit", bad);
+	bad.exit = NULL;
+	memset(bad.name, 'x', sizeof(bad.name));
+	try_register("long", bad);
+	strcpy(bad.name, "a b");
+	try_register("space", bad);
+	strcpy(bad.name, "none");
+	try_register("none", bad);
+	bad.name[0] = 0;
+	try_register("empty", bad);
+
+	try_get("good");
+	try_get("absent");
+	try_get("");
+	try_get("../evil");
+	try_get("Absent");
+	try_get("sixteen-letters-");
+	putchar('\n');
+}
+
+static void run(char **word)
+{
+	const char *cmd = word[0];
+	int err = 0;
+
+	if (!strcmp(cmd, "pick"))
+		return cmd_pick(!strcmp(word[1], "tcp"),
+				word[2] ? atoi(word[2]) : 1);
+	if (!strcmp(cmd, "race"))
+		return cmd_race(atoi(word[1]), atol(word[2]));
+	if (!strcmp(cmd, "registry"))
+		return cmd_registry();
+	if (!strcmp(cmd, "cost")) {
+		printf("%lu\n", worst);
+		return;
+	}
+
+	if (!strcmp(cmd, "add"))
+		err = cmd_add(server_of(word[1]), word + 2);
+	else if (!strcmp(cmd, "edit"))
+		err = cmd_edit(server_of(word[1]), word + 2);
+	else if (!strcmp(cmd, "del"))
+		err = cmd_del(server_of(word[1]));
+	else if (!strcmp(cmd, "over"))
+		server_of(word[1])->dest.overloaded = atoi(word[2]);
+	else if (!strcmp(cmd, "memory"))
+		shim_no_memory = !atoi(word[1]);
+	else if (!strcmp(cmd, "turns"))
+		*(u64 *)pool->table = strtoull(word[1], NULL, 0);
+	else if (!strcmp(cmd, "load"))
+		server_of(word[1])->dest.active.counter = atoi(word[2]),
+		server_of(word[1])->dest.total.counter = atoi(word[3]);
+	else
+		abort();
+	if (err)
+		printf("%d\n", err);
+	else
+		puts("ok");
+}
+
+int main(int argc, char **argv)
+{
+	char line[256];
+
+	ops = argc == 2 ? l4lb_sched_get(argv[1]) : NULL;
+	if (!ops)
+		return 2;
+	state = ops->init ? ops->init() : NULL;
+	if (rebuild())
+		return 2;
+	while (fgets(line, sizeof(line), stdin)) {
+		char *word[8] = { strtok(line, " \n") };
+		unsigned int i;
+
+		for (i = 0; word[i] && i + 1 < ARRAY_SIZE(word); i++)
+			word[i + 1] = strtok(NULL, " \n");
+		if (word[0])
+			run(word);
+	}
+	if (ops->free)
+		ops->free(pool);
+	free(pool);
+	if (ops->exit)
+		ops->exit(state);
+	return 0;
+}
