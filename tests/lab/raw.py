@@ -64,7 +64,7 @@ class Raw:
         source = self.lab.client_address(self.family)
         echo, answer = (8, 0) if self.family == 4 else (128, 129)
         to = self.lab.raw_vip(self.family, 1)
-        for n in range(2):
+        for n in (1, 2):
             self.client_tap.send(packet.icmp_packet(source, to, echo, 0, n))
             self.client_tap.expect(
                 lambda p: p.dst == source and p.type == answer, what="echo reply")
@@ -162,10 +162,15 @@ class Client:
 
     # -- looking
 
+    def rows(self):
+        """This flow's rows in /proc/net/ip_vs_conn; a connection that is just
+        being replaced may show beside its successor."""
+        return self.raw.lab.conns(client=self.address, cport=self.sport,
+                                  vip=self.raw.vip, vport=self.raw.port)
+
     def row(self):
         """This flow's row in /proc/net/ip_vs_conn, or None."""
-        rows = self.raw.lab.conns(client=self.address, cport=self.sport,
-                                  vip=self.raw.vip, vport=self.raw.port)
+        rows = self.rows()
         assert len(rows) <= 1, rows
         return rows[0] if rows else None
 

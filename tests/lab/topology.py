@@ -316,6 +316,8 @@ class Topology:
             yield from self._router_lines()
         elif role == "client":
             yield from _address("eth0", FRONT, 2)
+            # Phantoms' packets end here; without it IPv6 answers "no route".
+            yield "route add blackhole ::/0"
         elif role == "director":
             yield from self._director_lines()
         else:
@@ -345,8 +347,9 @@ class Topology:
             yield from _address("eth1", NETWORK["nat"], 1)
         for host in VIPS + RAW_VIPS:
             for family in (4, 6):
+                # Deprecated: never the source of the director's own packets.
                 yield f"addr add {FRONT[family]}{host}/{HOST[family]} dev eth0" + \
-                    (" nodad" if family == 6 else "")
+                    (" nodad preferred_lft 0" if family == 6 else "")
         for family in (4, 6):
             for net in ("default", PHANTOM_CLIENTS[family]):
                 yield f"route add {net} via {FRONT[family]}2"
@@ -359,7 +362,9 @@ class Topology:
         number = SERVERS.index(role) + 1
         net = NETWORK[self.shape]
         yield from _address("eth0", net, 10 + number)
-        if self.shape != "dr":
+        if self.shape == "dr":
+            yield "route add blackhole ::/0"
+        else:
             for family in (4, 6):
                 yield f"route add default via {net[family]}1"
         if self.shape == "tun":
@@ -375,7 +380,7 @@ class Topology:
             for host in VIPS:
                 yield f"addr add {FRONT[4]}{host}/32 dev {carrier}"
                 yield f"addr add {FRONT[6]}{host}/128 dev " \
-                    f"{'lo' if carrier == 'lo' else 'tun6'} nodad"
+                    f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
 
     def _phantoms(self):
         """Teach the servers' last hop the phantoms' link addresses."""

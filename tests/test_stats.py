@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Counters: exact to the packet and byte, at server, service and total."""
+
+import pytest
+
+from lab.genl import STATS
+from lab.netns import wait_until
+from lab.packet import ACK, PSH, TCP, UDP
+from lab.raw import Raw
+from lab.topology import pattern
+
+COUNTS = STATS[:5]
+
+
+def proc_stats(ns):
+    """The five totals and the five rates of /proc/net/ip_vs_stats."""
+    lines = ns.read("/proc/net/ip_vs_stats").splitlines()
+    return [int(x, 16) for x in lines[2].split()], [int(x, 16) for x in lines[5].split()]
+
+
+def counters(stats):
+    return {k: stats[k] for k in COUNTS}
+
+
+@pytest.mark.smoke
+def test_exact(lab, family, proto):
+    """conns, packets and bytes (IP length) in both directions; replies count
+    where they pass the director."""
+    raw = Raw(lab, proto, family, (1, 2))
+    want = {n: dict.fromkeys(COUNTS, 0) for n in (1, 2)}
+    before = wait_for_quiet(lab)
+    for i in range(4):
+        client = raw.client()
+        p = client.packet(payload=pattern(10 * i))
+        raw.client_tap.send(p)
+        number = client.arrive()[0]
+        want[number]["conns"] += 1
+        want[number]["inpkts"] += 1
+        want[number]["inbytes"] += len(p)
+        for size in (0, 1, 500):
+            p = client.packet(ACK | PSH, pattern(size))
+            raw.client_tap.send(p)
+            client.arrive()
+            want[number]["inpkts"] += 1
+            want[number]["inbytes"] += len(p)
+        if lab.shape == "nat":
+            p = client.reply_packet(ACK, pattern(i + 7))
+            raw.taps[number].send(p)
+            client.answered()
+            want[number]["outpkts"] += 1
+            want[number]["outbytes"] += len(p)
+    total = {k: want[1][k] + want[2][k] for k in COUNTS}
+
+    def settled():
+        return counters(raw.service.stats) == total and all(
+            counters(raw.dest(n)["stats"]) == want[n] for n in want)
+
+    try:
+        wait_until(settled, 6, step=0.2)
+    except AssertionError:
+        raise AssertionError(f"{raw.service.stats}, {raw.service.servers()}; "
+                             f"expected {total}, {want}") from None
+    wait_until(lambda: [a - b for a, b in zip(proc_stats(lab.director.ns)[0], before)]
+               == list(total.values()), 6, what="totals", step=0.2)
+
+
+def wait_for_quiet(lab):
+    """The totals once the previous test's packets are in them."""
+    last = []
+
+    def same():
+        now = proc_stats(lab.director.ns)[0]
+        last.append(now)
+        return len(last) > 8 and last[-8] == now and now
+
+    # ip_vs folds its counters every two seconds.
+    return wait_until(same, 15, step=0.3)
+
+
+def test_dropped_packets_do_not_count(nat):
+    """What goes nowhere is not traffic of the service's servers."""
+    raw = Raw(nat, TCP, 4)
+    client = raw.client()
+    client.establish()
+    client.reply().answered()
+    wait_until(lambda: raw.service.stats["outpkts"] == 2, 5, step=0.1)
+    raw.remove(1)
+    client.send(ACK)
+    client.nothing_arrives()
+    before = counters(raw.service.stats)
+    assert before["inpkts"] == 2
+    raw.add(1)
+    client.send(ACK)
+    client.arrive()
+    wait_until(lambda: raw.service.stats["inpkts"] == 3, 5, step=0.1)
+
+
+@pytest.mark.smoke
+def test_zero(nat):
+    """ZERO of one service leaves the others; ZERO of all takes everything.
+    Connection counts are no statistics and stay."""
+    one, two = Raw(nat, UDP), Raw(nat, UDP)
+    for raw in (one, two):
+        raw.client().open()
+    for raw in (one, two):
+        wait_until(lambda r=raw: r.service.stats["inpkts"] == 1
+                   and r.dest(1)["stats"]["inpkts"] == 1, 6, step=0.1)
+    one.service.zero()
+    assert not any(counters(one.service.stats).values())
+    assert not any(counters(one.dest(1)["stats"]).values())
+    assert one.dest(1)["inactive"] == 1
+    assert two.service.stats["conns"] == 1
+    nat.ipvs.zero()
+    assert not any(counters(two.service.stats).values())
+    assert not any(counters(two.dest(1)["stats"]).values())
+    wait_until(lambda: not any(proc_stats(nat.director.ns)[0]), 6, step=0.1)
+    two.client().open()
+    wait_until(lambda: two.service.stats["inpkts"] == 1, 6, step=0.1)
+
+
+def test_rates_rise_and_decay(nat):
+    """Rates follow the traffic and fade when it stops."""
+    raw = Raw(nat, UDP)
+
+    def busy():
+        for _ in range(20):
+            client = raw.client()
+            client.open()
+            client.reply(payload=b"x" * 50).answered()
+        s = raw.service.stats
+        return all(s[k] > 0 for k in ("cps", "inpps", "outpps", "inbps", "outbps"))
+
+    wait_until(busy, 15, step=0.2)
+    high = raw.service.stats
+    assert raw.dest(1)["stats"]["cps"] > 0
+    assert high["inbps"] > high["inpps"] * 20
+    wait_until(lambda: raw.service.stats["inpps"] < high["inpps"] * 0.7
+               and raw.service.stats["outbps"] < high["outbps"] * 0.7, 20, step=0.3)
+    assert counters(raw.service.stats)["conns"] == high["conns"] or \
+        raw.service.stats["conns"] >= high["conns"]
+
+
+def test_deleted_server_keeps_its_statistics(nat):
+    """Added back, it goes on counting where it was (as its connections do)."""
+    raw = Raw(nat, UDP)
+    client = raw.client()
+    client.open()
+    wait_until(lambda: raw.dest(1)["stats"]["inpkts"] == 1, 6, step=0.1)
+    raw.remove(1)
+    raw.add(1)
+    client.send()
+    client.arrive()
+    wait_until(lambda: raw.dest(1)["inactive"] == 1
+               and raw.service.stats["inpkts"] == 2, 6, step=0.1)
+
+
+def test_two_namespaces_do_not_share(topologies):
+    """The same VIP and port in two namespaces: two services, two tables."""
+    a, b = topologies["nat"], topologies["dr"]
+    for lab in (a, b):
+        lab.flush()
+    port = a.fresh_port()
+    one, two = Raw(a, UDP, port=port), Raw(b, UDP, port=port)
+    client = one.client()
+    client.open()
+    assert client.row()
+    assert b.conns(client=client.address) == []
+    assert two.dest(1)["inactive"] == 0
+    one.service.delete()
+    assert len(b.ipvs.services()) == 1
+    assert two.client().open() == 1
