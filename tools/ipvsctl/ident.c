@@ -128,21 +128,19 @@ bool svc_id_equal(const struct svc_id *a, const struct svc_id *b)
 	return !svc_id_cmp(a, b);
 }
 
-/* The order of listings: marks first, then by family and address. */
+/* The order of listings, which is ipvsadm's: addresses by family, protocol,
+ * address and port, then marks.
+ */
 int svc_id_cmp(const struct svc_id *a, const struct svc_id *b)
 {
 	int d;
 
-	if (a->fwmark || b->fwmark) {
-		if (!a->fwmark != !b->fwmark)
-			return a->fwmark ? -1 : 1;
-		if (a->fwmark != b->fwmark)
-			return a->fwmark < b->fwmark ? -1 : 1;
-		return (int)a->af - b->af;
-	}
+	if (a->fwmark != b->fwmark)
+		return a->fwmark < b->fwmark ? -1 : 1;
 	d = (int)a->af - b->af;
-	if (!d)
-		d = (int)a->proto - b->proto;
+	if (d || a->fwmark)
+		return d;
+	d = (int)a->proto - b->proto;
 	if (!d)
 		d = memcmp(&a->addr, &b->addr, sizeof(a->addr));
 	return d ? d : (int)a->port - b->port;

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+# bash completion for ipvsctl
+# shellcheck shell=bash
+
+_ipvsctl_services() {
+	ipvsctl -H -o name show -C never 2>/dev/null | sed -n \
+		's/^\(tcp\|udp\|sctp\) \([^ ]*\).*/\1:\2/p; s/^fwmark \([0-9]*\) inet6.*/fwm6:\1/p; s/^fwmark \([0-9]*\) *$/fwm:\1/p'
+}
+
+_ipvsctl_servers() {
+	LC_ALL=C ipvsctl -H -o name server show "$1" 2>/dev/null | sed -n 's/^[|`]-//p'
+}
+
+_ipvsctl_verbs() {
+	case $1 in
+	service) echo show add change replace delete flush ;;
+	server) echo show add change replace delete drain undrain ;;
+	conn) echo show count ;;
+	stats) echo show rate total percpu zero ;;
+	timeout) echo show set ;;
+	scheduler) echo list set ;;
+	help) echo show service server conn stats timeout scheduler info save restore ;;
+	esac
+}
+
+_ipvsctl_words() {
+	case "$1 $2" in
+	"service add" | "service change" | "service replace")
+		echo scheduler flags persistent no-persistent mask pe ops no-ops server ;;&
+	"service add" | "server add" | "server change" | "server replace")
+		echo nat dr tun weight max-conns min-conns type port csum no-csum remcsum ;;
+	"service show" | "server show" | stats\ *)
+		echo proto vip port scheduler down overloaded sort ;;
+	"conn show") echo service server client state proto template limit ;;
+	"conn count") echo by service server client state proto template ;;
+	"timeout set") echo tcp tcp-fin udp ;;
+	"server undrain") echo weight ;;
+	esac
+}
+
+_ipvsctl_schedulers() {
+	ipvsctl -H -o name scheduler list 2>/dev/null
+}
+
+_ipvsctl() {
+	local cur prev noun='' verb='' place=0 w i words=()
+	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
+		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill
+		--help --version'
+
+	# Service names hold colons, which bash would split at.
+	_get_comp_words_by_ref -n : cur prev words cword 2>/dev/null || return
+	for ((i = 1; i < cword; i++)); do
+		w=${words[i]}
+		[[ $w == -* ]] && continue
+		case $place in
+		0) noun=$w ;;
+		1) verb=$w ;;
+		esac
+		((place++))
+	done
+	case $noun in
+	svc) noun=service ;;
+	rs) noun=server ;;
+	sched) noun=scheduler ;;
+	c) noun=conn ;;
+	esac
+
+	case $prev in
+	-N | --netns) w=$(ip netns list 2>/dev/null | cut -d' ' -f1) ;;
+	-F | --format) w='ipvsadm json table' ;;
+	-C | --color) w='auto always never' ;;
+	scheduler) [[ $place -gt 1 ]] && w=$(_ipvsctl_schedulers) || w= ;;
+	sort) w='name active rate' ;;
+	by) w='service server state client' ;;
+	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
+	type) w='ipip gue gre' ;;
+	proto) w='tcp udp sctp' ;;
+	*) w= ;;
+	esac
+	if [[ -z $w ]]; then
+		case $cur,$place in
+		-*) w=$options ;;
+		*,0) w='show service server conn stats timeout scheduler info save restore help' ;;
+		*,1) w=$(_ipvsctl_verbs "$noun") ;;
+		*,2) w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;
+		*,3) [[ $noun == server ]] && w=$(_ipvsctl_servers "${words[cword - 1]}")
+			[[ $noun$verb == schedulerset ]] && w=$(_ipvsctl_schedulers)
+			w+=" $(_ipvsctl_words "$noun" "$verb")" ;;
+		*) w=$(_ipvsctl_words "$noun" "$verb") ;;
+		esac
+	fi
+	if [[ $noun == restore && $cur != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	else
+		mapfile -t COMPREPLY < <(compgen -W "$w" -- "$cur")
+	fi
+	declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
+}
+complete -F _ipvsctl ipvsctl

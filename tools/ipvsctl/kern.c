@@ -261,7 +261,7 @@ int kern_service_add(const struct service *svc)
 
 int kern_service_set(const struct service *svc)
 {
-	if (announce("change to", describe_service(svc)))
+	if (announce("set", describe_service(svc)))
 		return 0;
 	return service_write(IPVS_CMD_SET_SERVICE, svc);
 }
@@ -311,7 +311,7 @@ int kern_server_add(const struct svc_id *id, const struct server *srv)
 
 int kern_server_set(const struct svc_id *id, const struct server *srv)
 {
-	if (announce("change to", describe_server(id, srv)))
+	if (announce("set", describe_server(id, srv)))
 		return 0;
 	return server_write(IPVS_CMD_SET_DEST, id, srv);
 }

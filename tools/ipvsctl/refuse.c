@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -82,26 +83,28 @@ int refused(int err, const char *object, const char *what)
 int missing_service(const struct svc_id *id)
 {
 	struct service_list list = { 0 };
-	char text[160], near[160] = "";
+	const char **names, *near = NULL;
+	char text[160];
 	size_t i;
 	int rc;
 
 	snprintf(text, sizeof(text), "%s", svc_text(id));
-	if (!kern_services(&list, false)) {
-		for (i = 0; i < list.n; i++) {
-			const char *one[] = { svc_text(&list.v[i].id), NULL };
-
-			if (suggest(text, one))
-				snprintf(near, sizeof(near), "%s", one[0]);
-		}
-	}
-	if (near[0])
+	names = kern_services(&list, false) ? NULL
+		: calloc(list.n + 1, sizeof(*names));
+	for (i = 0; names && i < list.n; i++)
+		names[i] = strdup(svc_text(&list.v[i].id));
+	if (names)
+		near = suggest(text, names);
+	if (near)
 		rc = fail(RC_MISSING, text, "no such service; nearest: %s",
 			  near);
 	else
 		rc = fail(RC_MISSING, text, "no such service");
 	fail_errno(ESRCH);
 	hint("try: ipvsctl service show");
+	for (i = 0; names && i < list.n; i++)
+		free((char *)names[i]);
+	free(names);
 	service_list_free(&list);
 	return rc;
 }

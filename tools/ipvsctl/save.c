@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl save`: the configuration as a file, either the rules that ipvsadm
- * reads (line for line what `ipvsadm -Sn` writes) or JSON.
+ * reads (what `ipvsadm -Sn` writes, in its order) or JSON.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -89,12 +89,11 @@ static void print_tunnel(const struct server *srv)
 {
 	const char *type = tun_type_name(srv->tun_type);
 
-	fputs(" -i", stdout);
-	if (!srv->tun_type)
-		return;
 	printf(" --tun-type %s", type ? type : "?");
 	if (srv->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_GUE)
 		printf(" --tun-port %u", srv->tun_port);
+	if (srv->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_IPIP)
+		return;
 	if (srv->tun_flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM)
 		fputs(" --tun-remcsum", stdout);
 	else if (srv->tun_flags & IP_VS_TUNNEL_ENCAP_FLAG_CSUM)
@@ -103,26 +102,23 @@ static void print_tunnel(const struct server *srv)
 		fputs(" --tun-nocsum", stdout);
 }
 
+/* ipvsadm -S forgets the thresholds, and so loses them; -x and -y are here. */
 static void print_server_rule(const struct service *svc,
 			      const struct server *srv)
 {
+	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
+
 	print_ident('a', &svc->id);
-	printf(" -r %s", ip_port_text(srv->af, &srv->addr, srv->port));
-	switch (srv->forward & IP_VS_CONN_F_FWD_MASK) {
-	case IP_VS_CONN_F_TUNNEL:
-		print_tunnel(srv);
-		break;
-	case IP_VS_CONN_F_DROUTE:
-		fputs(" -g", stdout);
-		break;
-	default:
-		fputs(" -m", stdout);
-	}
-	printf(" -w %u", srv->weight);
+	printf(" -r %s -%c -w %u",
+	       ip_port_text(srv->af, &srv->addr, srv->port),
+	       method == IP_VS_CONN_F_TUNNEL ? 'i' :
+	       method == IP_VS_CONN_F_DROUTE ? 'g' : 'm', srv->weight);
 	if (srv->max_conns)
 		printf(" -x %u", srv->max_conns);
 	if (srv->min_conns)
 		printf(" -y %u", srv->min_conns);
+	if (method == IP_VS_CONN_F_TUNNEL)
+		print_tunnel(srv);
 	putchar('\n');
 }
 

@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl without a kernel behind it: words, numbers, files, help, manual.
+
+Everything refused here must be refused before a message is sent, which is
+what exit status 2 promises. The runs are inside an empty network namespace
+all the same, so that a mistake cannot reach this machine's own services.
+L4LB_IPVSCTL names another build, such as the one with sanitizers.
+"""
+
+import functools
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+SOURCES = TOP / "tools/ipvsctl"
+IPVSCTL = os.environ.get("L4LB_IPVSCTL") or str(TOP / "build/ipvsctl")
+
+
+@functools.cache
+def shield():
+    """What keeps a run away from the machine's services: root needs it."""
+    for argv in (["unshare", "-n"], ["unshare", "-rn"]):
+        if subprocess.run([*argv, "true"], capture_output=True, check=False).returncode == 0:
+            return argv
+    return []
+
+
+def ipvsctl(*words, stdin=""):
+    if os.geteuid() == 0 and not shield():
+        pytest.skip("no network namespace to be had")
+    return subprocess.run([*shield(), IPVSCTL, *words], capture_output=True, text=True,
+                          check=False, timeout=30, input=stdin,
+                          env=os.environ | {"LANG": "C"})
+
+
+def has_backend():
+    return subprocess.run(["modinfo", "ip_vs"], capture_output=True,
+                          check=False).returncode == 0 or \
+        Path("/sys/module/ip_vs").exists() or Path("/sys/module/l4lb").exists()
+
+
+SVC = "service add tcp 192.0.2.10:80 "
+RS = "server add tcp 192.0.2.10:80 "
+BAD = [
+    # what does not name a thing
+    ("shw", 'unknown object "shw"', "did you mean: show"),
+    ("service ad", 'unknown verb "ad"', "did you mean: add"),
+    ("service add", "no service named", "try: tcp 192.0.2.10:80"),
+    ("service add tpc 192.0.2.10:80", '"tpc" does not name', "did you mean: tcp"),
+    ("service add tcp", "the address is missing", "try: tcp"),
+    ("server add tcp 192.0.2.10:80", "no real server named", "try: ADDR"),
+    ("scheduler set tcp 192.0.2.10:80", "needs a value", None),
+    # addresses
+    ("service add tcp 192.0.2.256:80", 'bad address "192.0.2.256"', "try:"),
+    ("service add tcp 192.0.2:80", 'bad address "192.0.2"', "try:"),
+    ("service add tcp 010.0.2.1:80", 'bad address "010.0.2.1"', "try:"),
+    ("service add tcp www.example.com:80", "bad address", "try:"),
+    ("service add tcp 2001:db8::10:443", "bad address", "in brackets"),
+    ("service add tcp [2001:db8::10:443", "bad address", "try:"),
+    ("service add tcp [2001:db8::g]:443", "bad address", "try:"),
+    ("service add tcp [192.0.2.10]:443", "bad address", "try:"),
+    ("service add tcp 0.0.0.0:80", "not an address that clients can connect to", None),
+    ("service add tcp 224.0.0.1:80", "not an address that clients can connect to", None),
+    ("service add tcp [ff02::1]:80", "not an address that clients can connect to", None),
+    ("service add tcp 192.0.2.10", "the port is missing", "try: tcp 192.0.2.10:80"),
+    (RS + "0.0.0.0:80", "not a unicast address", None),
+    (RS + "255.255.255.255:80", "not a unicast address", None),
+    (RS + "[fe80::1]:80 tun", "not a unicast address", None),
+    # ports
+    ("service add tcp 192.0.2.10:8O", 'bad port "8O"', None),
+    ("service add tcp 192.0.2.10:65536", 'bad port "65536"', None),
+    ("service add tcp 192.0.2.10:-1", 'bad port "-1"', None),
+    ("service add tcp 192.0.2.10:080", 'bad port "080"', None),
+    ("service add tcp 192.0.2.10:", 'bad port ""', None),
+    ("service add tcp 192.0.2.10:0x50", 'bad port "0x50"', None),
+    ("service add tcp 192.0.2.10:4294967376", "bad port", None),
+    ("service add tcp 192.0.2.10:0", "port 0 (any port) needs persistence",
+     "persistent 300"),
+    (RS + "10.0.0.11:0", "port 0 (any port) is for services with port 0", None),
+    # marks
+    ("service add fwmark 0", 'bad fwmark "0"', None),
+    ("service add fwmark 4294967296", "bad fwmark", None),
+    ("service add fwm:x", 'bad fwmark "x"', None),
+    # numbers
+    (RS + "10.0.0.11 weight -1", 'bad weight "-1"', None),
+    (RS + "10.0.0.11 weight 2147483648", "bad weight", None),
+    (RS + "10.0.0.11 weight 99999999999999999999", "bad weight", None),
+    (RS + "10.0.0.11 weight 3x", 'bad weight "3x"', None),
+    (RS + "10.0.0.11 weight 1e3", 'bad weight "1e3"', None),
+    (RS + "10.0.0.11 weight", '"weight" needs a value', None),
+    (RS + "10.0.0.11 weight 1 weight 2", '"weight" is given twice', None),
+    (RS + "10.0.0.11 max-conns 100 min-conns 200", "min-conns 200 is above max-conns 100",
+     None),
+    (RS + "10.0.0.11 min-conns 5", "min-conns 5 needs a max-conns above it", None),
+    ("timeout set tcp 0", 'bad tcp "0"', None),
+    ("timeout set tcp -5", 'bad tcp "-5"', None),
+    ("timeout set tcp 32d", 'bad tcp "32d"', None),
+    ("timeout set tcp 745h", 'bad tcp "745h"', None),
+    ("timeout set tpc 5", 'unknown kind of timeout "tpc"', "did you mean: tcp"),
+    ("timeout set tcp 5 tcp 6", '"tcp" is given twice', None),
+    ("timeout set", "nothing to set", "try:"),
+    # schedulers, flags, persistence
+    (SVC + "scheduler", '"scheduler" needs a value', None),
+    (SVC + "scheduler RR", 'bad scheduler name "RR"', "scheduler list"),
+    (SVC + "scheduler a-name-of-sixteen", "bad scheduler name", None),
+    (SVC + "scheduler ../rr", "bad scheduler name", None),
+    (SVC + "scheduler none", "bad scheduler name", None),
+    (SVC + "shceduler rr", 'unknown service option "shceduler"', "did you mean: scheduler"),
+    (SVC + "flags falback", 'unknown flag "falback"', "did you mean: fallback"),
+    (SVC + "persistent 0", 'bad persistent "0"', None),
+    (SVC + "persistent -5", 'bad persistent "-5"', None),
+    (SVC + "mask 24", "the service is not persistent", "persistent 300"),
+    (SVC + "persistent mask 33", 'bad mask "33"', None),
+    (SVC + "persistent mask 255.0.255.0", "in one row", None),
+    ("service add tcp [2001:db8::10]:80 persistent mask 0", 'bad mask "0"', None),
+    ("service add tcp [2001:db8::10]:80 persistent mask 129", 'bad mask "129"', None),
+    (SVC + "pe sip", "needs persistence", "persistent 300"),
+    (SVC + "ops", "is for udp and fwmark services", None),
+    # methods
+    (RS + "10.0.0.11 natt", 'unknown server option "natt"', "did you mean: nat"),
+    (RS + "10.0.0.11 nat dr", "two forwarding methods", None),
+    (RS + "10.0.0.11:8080 dr", "direct routing cannot change the port "
+     "(service 80, server 8080)", "nat, or leave"),
+    (RS + "10.0.0.11:8080 tun", "a tunnel cannot change the port", "nat, or leave"),
+    (RS + "[2001:db8::11]:80 dr", "is IPv6 but the service is IPv4: only tun", "try:"),
+    ("server add tcp [2001:db8::1]:80 10.0.0.11:80 nat", "only tun can cross families",
+     "try:"),
+    (RS + "10.0.0.11 tun type gue", "needs its UDP port", "port 6080"),
+    (RS + "10.0.0.11 tun type ipp", 'unknown tunnel type "ipp"', "did you mean: ipip"),
+    (RS + "10.0.0.11 tun csum", "an ipip tunnel has no checksum", None),
+    (RS + "10.0.0.11 tun type gre port 7", "only a gue tunnel has a port", None),
+    (RS + "10.0.0.11 nat type gre", "are for tun", None),
+    (SVC + "server 10.0.0.11 server 10.0.0.11:80", "named twice", None),
+    (SVC + "server 10.0.0.11 server 10.0.0.12:99999", "bad port", None),
+    (SVC + "server", "no real server named", None),
+    # verbs that need more, or less
+    ("service change tcp 192.0.2.10:80", "nothing to change", "scheduler wrr"),
+    ("server change tcp 192.0.2.10:80 10.0.0.11", "nothing to change", "weight 5"),
+    ("service delete tcp 192.0.2.10:80 now", 'unexpected word "now"', None),
+    ("service flush tcp 192.0.2.10:80", "unexpected word", None),
+    ("server undrain tcp 192.0.2.10:80 10.0.0.11 weight 0", 'bad weight "0"', None),
+    ("conn show servce tcp:192.0.2.10:80", "unknown filter", "did you mean: service"),
+    ("conn show state ESTABLISH", "unknown state", "did you mean: ESTABLISHED"),
+    ("conn show limit 0", 'bad limit "0"', None),
+    ("conn show client 10.0.0.0/33", "bad prefix length", None),
+    ("conn show service fwmark 7", "does not say which mark", "conn show server"),
+    ("conn count by colour", "unknown grouping", None),
+    ("conn kill client 10.0.0.1", 'unknown verb "kill"', None),
+    ("stats -F xml", 'unknown format "xml"', None),
+    ("stats zero all", '"all" does not name a service', None),
+    ("save -F yaml", 'unknown format "yaml"', None),
+    ("show sort size", "unknown sort key", None),
+    ("show vip 10.0.0.0/x", "bad prefix length", None),
+    ("apply -f lb.yaml", "unknown option", None),
+    ("monitor", 'unknown object "monitor"', None),
+    # options
+    ("show --jsn", 'unknown option "--jsn"', "did you mean: --json"),
+    ("show --js", 'unknown option "--js"', None),
+    ("show -x", 'unknown option "-x"', "--help"),
+    ("show --json=yes", "takes no value", None),
+    ("show -o", "option --columns needs a value", None),
+    ("show -C sometimes", 'bad color "sometimes"', None),
+    ("show --timeout 0", 'bad timeout "0"', None),
+    ("show --yes", 'option --yes does not belong to "show"', None),
+    ("service show --wait", 'option --wait does not belong to "service show"', None),
+    ("show -N no-such-namespace", 'no network namespace "no-such-namespace"',
+     "ip netns list"),
+    ("service show -F json", 'option --format does not belong to "service show"', None),
+    ("help me", 'unknown object "me"', None),
+    ("help service ad", 'unknown verb "ad"', None),
+]
+
+
+@pytest.mark.parametrize("words, why, hint", BAD, ids=[b[0] for b in BAD])
+def test_bad_words_are_one_line_with_the_reason_and_exit_2(words, why, hint):
+    done = ipvsctl(*words.split())
+    assert done.returncode == 2, done.stderr
+    assert not done.stdout
+    first, *rest = done.stderr.splitlines()
+    assert first.startswith("ipvsctl: ") and why in first
+    assert all(line.startswith("  ") for line in rest)
+    if hint:
+        assert any(hint in line for line in rest), done.stderr
+
+
+@pytest.mark.parametrize("words, why, _hint", BAD[::7], ids=[b[0] for b in BAD[::7]])
+def test_the_same_errors_as_json(words, why, _hint):
+    done = ipvsctl("-j", *words.split())
+    error = json.loads(done.stderr)["error"]
+    assert (done.returncode, error["code"]) == (2, 2)
+    assert why in f"{error.get('object', '')} {error['message']}"
+
+
+def test_json_error_names_the_object_in_one_word():
+    error = json.loads(ipvsctl("-j", "service", "add", "tcp", "192.0.2.10").stderr)
+    assert error == {"error": {
+        "code": 2, "object": "tcp:192.0.2.10", "message": "the port is missing",
+        "hint": "try: tcp 192.0.2.10:80"}}
+
+
+GOOD = [
+    SVC + "scheduler wrr server 10.0.0.11:8080 nat weight 3 server 10.0.0.12:8080",
+    SVC + "sched wlc persistent 10m mask 24",
+    SVC + "persistent mask 255.255.255.0 flags flag-1,flag-3",
+    "service add tcp:192.0.2.10:0 persistent server 10.0.0.11",
+    "svc add fwmark 7 inet6 scheduler sh flags fallback,port",
+    "svc add fwm6:7 server [2001:db8::1]:80 dr",
+    "svc add udp 192.0.2.53:53 scheduler rr ops",
+    "svc add udp [fe80::10]:53",
+    "rs add to tcp:[2001:db8::10]:443 10.0.0.21 tun type gue port 6080 csum",
+    RS + "10.0.0.11 max-conns 2147483647 min-conns 2147483647 weight 2147483647",
+    RS + "240.0.0.1 weight 0",
+    "rs drain tcp 192.0.2.10:80 10.0.0.11 --wait 120",
+    "rs drain --wait tcp 192.0.2.10:80 10.0.0.11",
+    "rs drain tcp 192.0.2.10:80 10.0.0.11 --wait=2m",
+    "timeout set tcp 744h tcp-fin 2m udp 90s",
+    "-jp show", "-j -p show", "show -H -o name,state", "svc ls tcp:192.0.2.10:80",
+    "svc rm udp:192.0.2.53:53 --if-exists", "svc set udp:192.0.2.53:53 scheduler lc",
+    "-4 show", "-6 svc add fwmark 9", "", "stats", "stats show tcp:1.2.3.4:5 rate",
+    "stats sort rate", "sched list", "info", "save", "save -F json", "svc flush --yes",
+]
+
+
+@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+@pytest.mark.parametrize("words", GOOD)
+def test_good_words_get_as_far_as_the_missing_module(words):
+    done = ipvsctl(*words.split())
+    assert done.returncode == 7, done.stderr
+    assert "no IPVS backend: " in done.stderr and "try: " in done.stderr
+    assert not done.stdout
+
+
+@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+def test_connections_without_a_module():
+    done = ipvsctl("conn", "show", "-j")
+    assert (done.returncode, done.stdout) == (7, "")
+    assert json.loads(done.stderr)["error"]["code"] == 7
+
+
+RULES = [
+    ("-A -t 192.0.2.10:80 -s rr\n-A -t 192.0.2.10:80 -s rr\n", 2, "named twice"),
+    ("# empty\n\n", 0, "names no service"),
+    ("-A -t 192.0.2.10:80\n-a -t 192.0.2.10:80 -r 10.0.0.1:80 -m -w -1\n", 2, 'bad -w "-1"'),
+    ("-A -t 192.0.2.10:80\n-a -t 192.0.2.10:81 -r 10.0.0.1\n", 2, "adds the service"),
+    ("-A -t 192.0.2.10:80\n-a -t 192.0.2.10:80 -r 10.0.0.1:8080 -g\n", 2,
+     "direct routing cannot change the port"),
+    ("-A -t 192.0.2.10:80\n-a -t 192.0.2.10:80\n", 2, "names no server"),
+    ("-A -t www:80\n", 1, "bad address"),
+    ("-A -t 192.0.2.10:http\n", 1, 'bad port "http"'),
+    ("\n-E -t 192.0.2.10:80\n", 2, '"-E" is not an ipvsadm option that can be restored'),
+    ("-A -t 192.0.2.10:80 -p x\n", 1, 'bad -p "x"'),
+    ("-A -t 192.0.2.10:80 -b sh-prot\n", 1, 'unknown flag "sh-prot"'),
+    ("-A -t 192.0.2.10:80 -f 7\n", 1, "two services"),
+    ("-A -s rr\n", 1, "no service"),
+    ("-t 192.0.2.10:80\n", 1, "neither -A nor -a"),
+    ("-A -t\n", 1, '"-t" needs a value'),
+    ("-A -t 192.0.2.10:80 " + "-g " * 100 + "\n", 1, "too long"),
+]
+
+
+@pytest.mark.parametrize("text, line, why", RULES)
+def test_bad_rules_name_file_and_line(text, line, why, tmp_path):
+    rules = tmp_path / "lvs.rules"
+    rules.write_text(text, encoding="ascii")
+    done = ipvsctl("restore", str(rules))
+    assert done.returncode == 2, done.stderr
+    where = f"{rules}:{line}: " if line else str(rules)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("ipvsctl: " + where) and why in first
+
+
+def document(**changes):
+    server = {"address": "10.0.0.11", "port": 8080, "forward": "nat", "weight": 3}
+    service = {"protocol": "tcp", "address": "192.0.2.10", "port": 80, "scheduler": "wrr",
+               "servers": [server | changes.pop("server", {})]}
+    return {"ipvsctl": {"schema": 1}, "services": [service | changes.pop("service", {})],
+            **changes}
+
+
+JSON_RULES = [
+    (document(service={"shceduler": "rr"}), 'unknown key "shceduler"'),
+    (document(server={"wieght": 1}), 'unknown key "wieght"'),
+    (document(server={"weight": "3"}), '"weight" must be a whole number'),
+    (document(server={"weight": -3}), '"weight" must be a whole number'),
+    (document(server={"weight": 2.5}), '"weight" must be a whole number'),
+    (document(server={"weight": 2**31}), '"weight" must be a whole number'),
+    (document(server={"forward": "masq"}), 'unknown forwarding method "masq"'),
+    (document(server={"forward": 5}), '"forward" must be a string'),
+    (document(server={"forward": "dr"}), "direct routing cannot change the port"),
+    (document(server={"forward": "tun", "port": 80, "tunnel": {"type": "gue"}}),
+     "needs its UDP port"),
+    (document(server={"id": "10.0.0.12:8080"}), '"id" says'),
+    (document(service={"id": "tcp:192.0.2.10:81"}), '"id" says'),
+    (document(service={"port": 65536}), '"port" must be a whole number'),
+    (document(service={"port": 0}), "port 0 (any port) needs persistence"),
+    (document(service={"address": 7}), '"address" must be a string'),
+    (document(service={"address": "host"}), "bad address"),
+    (document(service={"persistent": 0}), '"persistent" must be seconds'),
+    (document(service={"mask": 24}), "the service is not persistent"),
+    (document(service={"persistent": 9, "mask": 40}), 'bad mask "40"'),
+    (document(service={"flags": ["x"]}), 'unknown flag "x"'),
+    (document(service={"flags": "x"}), '"flags" must be a list'),
+    (document(service={"servers": {}}), '"servers" must be a list'),
+    (document(service={"servers": [7]}), "a server must be an object"),
+    (document(service={"ops": 1}), '"ops" must be true or false'),
+    (document(service={"protocol": None}), '"protocol" must be a string'),
+    (document(services={}), '"services" must be a list'),
+    (document(services=[]), "names no service"),
+    (document(services=[7]), "a service must be an object"),
+    (document(services=[{}]), "a service needs"),
+    (document(extra=1), 'unknown key "extra"'),
+    (document(ipvsctl={"schema": 2}), "schema 1 only"),
+]
+
+
+@pytest.mark.parametrize("doc, why", JSON_RULES, ids=[why for _, why in JSON_RULES])
+def test_bad_json_is_refused_before_anything_is_sent(doc, why):
+    done = ipvsctl("restore", stdin=json.dumps(doc))
+    assert done.returncode == 2, done.stderr
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("ipvsctl: standard input") and why in first
+
+
+def test_json_twice_in_one_file():
+    one = document()["services"][0]
+    done = ipvsctl("restore", "-", stdin=json.dumps({"services": [one, one]}))
+    assert done.returncode == 2 and "named twice" in done.stderr
+
+
+def test_json_syntax_error_names_the_line(tmp_path):
+    file = tmp_path / "lb.json"
+    file.write_text('{\n "services": [\n  {"id" 7}\n ]\n}\n', encoding="ascii")
+    done = ipvsctl("restore", str(file))
+    assert done.returncode == 2 and f"{file}:3: not JSON" in done.stderr
+
+
+def test_unreadable_and_binary_files(tmp_path):
+    done = ipvsctl("restore", str(tmp_path / "none"))
+    assert done.returncode == 2 and "No such file" in done.stderr
+    binary = tmp_path / "bin"
+    binary.write_bytes(b"-A -t 192.0.2.10:80\0-s rr\n")
+    done = ipvsctl("restore", str(binary))
+    assert done.returncode == 2 and "not a text file" in done.stderr
+
+
+@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+@pytest.mark.parametrize("text", [
+    json.dumps(document()),
+    json.dumps({"services": [{"id": "fwm6:7", "scheduler": "sh", "flags": ["port"]}]}),
+    "-A -t 192.0.2.10:443 -s wlc -p 600 -M 255.255.255.0\n"
+    "-a -t 192.0.2.10:443 -r 10.0.0.11 -w 0 # default method\n"
+    "-A -f 7 -6 -s sh -b sh-fallback,sh-port\n-A -u [2001:db8::10]:53 -s rr -o\n"
+    "-a -u [2001:db8::10]:53 -r 10.0.0.21:53 -i -w 1 --tun-type gue --tun-port 6080 "
+    "--tun-csum\n-A -t 192.0.2.10:0 -p\n-a -t 192.0.2.10:0 -r 10.0.0.1:0 -g -x 9 -y 3\n",
+])
+def test_good_files_get_as_far_as_the_missing_module(text):
+    done = ipvsctl("restore", stdin=text)
+    assert done.returncode == 7, done.stderr
+
+
+WORDS = [w for row in BAD + [(g,) for g in GOOD] for w in row[0].split()] + \
+    ["", "-", "--", "-\xff", "[", "]", "[]:", ":", "::", "/", ",", "%n%s", "\xe9" * 300,
+     "1" * 400, "tcp:", "fwm:", "tcp:[::]", "-o,", "a," * 200, "-5"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_words_crash_it(seed):
+    """Any line ends with a status of the manual's, and with a message if bad."""
+    rng = random.Random(seed)
+    for _ in range(60):
+        words = [rng.choice(WORDS) for _ in range(rng.randint(1, 9))]
+        done = ipvsctl("-n", *words, stdin="-A x")
+        assert done.returncode in range(10), (words, done.stderr)
+        if done.returncode:
+            assert done.stderr, words
+
+
+def test_no_rules_crash_it():
+    rng = random.Random(2)
+    words = [w for text, _, _ in RULES for w in text.split()] + ["--tun-type", "gue", "\n"]
+    for _ in range(150):
+        text = " ".join(rng.choice(words) for _ in range(rng.randint(1, 40)))
+        assert ipvsctl("-n", "restore", stdin=text).returncode in range(10), text
+
+
+# One set of words in code, help, manual and completion.
+
+def help_text(*words):
+    done = ipvsctl("help", *words)
+    assert done.returncode == 0 and not done.stderr
+    return done.stdout
+
+
+def verbs():
+    """{object: [verb]} as the code has them."""
+    found = {}
+    for source in SOURCES.glob("*.c"):
+        text = source.read_text(encoding="utf-8")
+        noun = re.search(r"const struct noun noun_\w+ = \{\s*\"(\w+)\"", text)
+        if noun:
+            table = text[text.index("static const struct verb verbs"):]
+            names = re.findall(r"^\t\{ \"(\w+)\"", table, re.M)
+            found[noun[1]] = [] if names == [noun[1]] else names
+    assert len(found) >= 10 and "flush" in found["service"]
+    return found
+
+
+def options():
+    """Every option with a dash, as the code's table has them."""
+    text = (SOURCES / "options.c").read_text(encoding="utf-8")
+    rows = re.findall(r"^\t\{ (?:'(.)'|0), \"([\w-]+)\",", text, re.M)
+    assert len(rows) > 15
+    return ["--" + name for _, name in rows] + ["-" + letter for letter, _ in rows if letter]
+
+
+def manual():
+    return (SOURCES / "ipvsctl.8").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("noun, names", verbs().items())
+def test_objects_and_verbs_are_in_help_manual_and_completion(noun, names):
+    completion = (SOURCES / "ipvsctl.bash").read_text(encoding="utf-8")
+    assert re.search(rf"^  {noun}\b", help_text(), re.M)
+    assert re.search(rf"\b{noun}\b", completion)
+    assert re.search(rf"^\.Ss .*\b{noun}\b", manual(), re.M)
+    for verb in names:
+        assert f"ipvsctl {noun} {verb}" in help_text(noun)
+        assert verb in help_text(noun, verb)
+        assert re.search(rf"\b{noun}\).*\b{verb}\b", completion), verb
+        assert re.search(rf"^\.It Cm {noun} {verb}\b", manual(), re.M), verb
+
+
+@pytest.mark.parametrize("option", options())
+def test_options_are_in_help_manual_and_completion(option):
+    completion = (SOURCES / "ipvsctl.bash").read_text(encoding="utf-8")
+    assert re.search(rf"(?<!\S){option}\b", help_text())
+    dashed = option[1:].replace("-", r"[\\]?-")
+    assert re.search(rf"Fl {dashed}(?!\w)", manual()), option
+    if option.startswith("--"):
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", completion)
+
+
+def test_manual_has_no_option_that_the_code_lacks():
+    named = set(re.findall(r"Fl (-?[\w-]+)", manual().replace("\\-", "-")))
+    assert {"-" + name for name in named} <= set(options())
+
+
+def test_words_of_the_help_are_in_the_manual():
+    for noun in verbs():
+        for word in re.findall(r"[a-z]+(?:-[a-z]+)*", " ".join(
+                line for line in help_text(noun).splitlines()
+                if line.startswith("  ipvsctl "))):
+            assert re.search(rf"\b{word}\b", manual()), word
+
+
+def test_version_is_the_same_everywhere():
+    version = re.search(r'IPVSCTL_VERSION "(.+)"', (SOURCES / "version.h").read_text(
+        encoding="utf-8"))[1]
+    assert ipvsctl("--version").stdout == f"ipvsctl {version}\n"
+    assert f"ipvsctl {version}" in manual()
+
+
+def test_help_goes_to_stdout_and_succeeds():
+    for words in (["-h"], ["--help"], ["help"], ["service", "add", "-h"], ["rs", "--help"],
+                  ["help", "svc", "rm"]):
+        done = ipvsctl(*words)
+        assert done.returncode == 0 and done.stdout and not done.stderr
+    assert "service add" in ipvsctl("service", "add", "tcp", "-h").stdout
+
+
+def test_exit_codes_of_help_and_manual_agree():
+    for code in (0, 2, 3, 4, 5, 6, 7, 8, 9):
+        assert re.search(rf"(^|\s){code} \w", help_text())
+        assert re.search(rf"^\.It {code}$", manual(), re.M)
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
+def test_manual_is_lint_clean():
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning",
+                           str(SOURCES / "ipvsctl.8")],
+                          capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_full_disk_is_an_error():
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([IPVSCTL, "help"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, check=False)
+    assert done.returncode == 3 and "cannot write the output" in done.stderr
+
+
+def test_source_files_and_functions_are_short():
+    for source in SOURCES.glob("*.[ch]"):
+        lines = source.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 700, source
+        start = None
+        for number, line in enumerate(lines):
+            if line == "{":
+                start = number
+            elif line == "}" and start is not None:
+                assert number - start <= 60, f"{source}:{start}"
+                start = None
