@@ -33,8 +33,8 @@
 	register_net_sysctl(net, path, table)
 #endif
 
-/* 6.6: the GSO helpers have a header of their own. */
-#if !defined(__ASSEMBLY__) && __has_include(<net/gso.h>)
+/* 6.5: the GSO helpers have a header of their own. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #include <net/gso.h>
 #endif
 
