@@ -64,6 +64,8 @@ static void __net_exit net_pre_exit(struct net *net)
 static void __net_exit net_exit(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
+	/* The table came with the first service. */
+	bool used = rcu_access_pointer(ln->conns);
 
 	mutex_lock(&ln->lock);
 	l4lb_service_flush(ln);
@@ -71,9 +73,11 @@ static void __net_exit net_exit(struct net *net)
 	mutex_unlock(&ln->lock);
 	l4lb_real_trash_flush(ln);
 	l4lb_service_net_exit(ln);
-	/* What is freed after a grace period still counts into these. */
-	rcu_barrier();
-	flush_workqueue(l4lb_wq);
+	if (used) {
+		/* What is freed after a grace period counts into the below. */
+		rcu_barrier();
+		flush_workqueue(l4lb_wq);
+	}
 	l4lb_stats_destroy(&ln->stats);
 	free_percpu(ln->drops);
 }

@@ -13,6 +13,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <net/checksum.h>
+#include <net/ip6_checksum.h>
 
 struct l4_desc {
 	u8	len;		/* bytes of the header that must be there */

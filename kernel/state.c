@@ -15,53 +15,53 @@
 enum event { ON_SYN, ON_FIN, ON_ACK, ON_RST, ON_MAX, ON_NONE = ON_MAX };
 enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
 
-#define NO L4LB_TCP_NONE
-#define ES L4LB_TCP_ESTABLISHED
-#define SS L4LB_TCP_SYN_SENT
-#define SR L4LB_TCP_SYN_RECV
-#define FW L4LB_TCP_FIN_WAIT
-#define TW L4LB_TCP_TIME_WAIT
-#define CL L4LB_TCP_CLOSE
-#define CW L4LB_TCP_CLOSE_WAIT
-#define LA L4LB_TCP_LAST_ACK
-#define LI L4LB_TCP_LISTEN
-#define SA L4LB_TCP_SYNACK
+#define tNO L4LB_TCP_NONE
+#define tES L4LB_TCP_ESTABLISHED
+#define tSS L4LB_TCP_SYN_SENT
+#define tSR L4LB_TCP_SYN_RECV
+#define tFW L4LB_TCP_FIN_WAIT
+#define tTW L4LB_TCP_TIME_WAIT
+#define tCL L4LB_TCP_CLOSE
+#define tCW L4LB_TCP_CLOSE_WAIT
+#define tLA L4LB_TCP_LAST_ACK
+#define tLI L4LB_TCP_LISTEN
+#define tSA L4LB_TCP_SYNACK
 
 static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	[SIDE_IN] = {
-		/*           NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA */
-		[ON_SYN] = { SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR },
-		[ON_FIN] = { CL, CW, SS, TW, TW, TW, CL, CW, LA, LI, TW },
-		[ON_ACK] = { ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES },
-		[ON_RST] = { CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, SR },
+		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
+		[ON_SYN] = { tSR, tES, tES, tSR, tSR, tSR, tSR, tSR, tSR, tSR, tSR },
+		[ON_FIN] = { tCL, tCW, tSS, tTW, tTW, tTW, tCL, tCW, tLA, tLI, tTW },
+		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tCL, tLI, tES },
+		[ON_RST] = { tCL, tCL, tCL, tSR, tCL, tCL, tCL, tCL, tLA, tLI, tSR },
 	},
 	[SIDE_OUT] = {
-		/*           NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA */
-		[ON_SYN] = { SS, ES, SS, SR, SS, SS, SS, SS, SS, LI, SR },
-		[ON_FIN] = { TW, FW, SS, TW, FW, TW, CL, TW, LA, LI, TW },
-		[ON_ACK] = { ES, ES, SS, ES, FW, TW, CL, CW, LA, ES, ES },
-		[ON_RST] = { CL, CL, SS, CL, CL, TW, CL, CL, CL, CL, CL },
+		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
+		[ON_SYN] = { tSS, tES, tSS, tSR, tSS, tSS, tSS, tSS, tSS, tLI, tSR },
+		[ON_FIN] = { tTW, tFW, tSS, tTW, tFW, tTW, tCL, tTW, tLA, tLI, tTW },
+		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tLA, tES, tES },
+		[ON_RST] = { tCL, tCL, tSS, tCL, tCL, tTW, tCL, tCL, tCL, tCL, tCL },
 	},
 	[SIDE_IN_ONLY] = {
-		/*           NO  ES  SS  SR  FW  TW  CL  CW  LA  LI  SA */
-		[ON_SYN] = { SR, ES, ES, SR, SR, SR, SR, SR, SR, SR, SR },
-		[ON_FIN] = { CL, FW, SS, TW, FW, TW, CL, CW, LA, LI, TW },
-		[ON_ACK] = { ES, ES, SS, ES, FW, TW, CL, CW, CL, LI, ES },
-		[ON_RST] = { CL, CL, CL, SR, CL, CL, CL, CL, LA, LI, CL },
+		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
+		[ON_SYN] = { tSR, tES, tES, tSR, tSR, tSR, tSR, tSR, tSR, tSR, tSR },
+		[ON_FIN] = { tCL, tFW, tSS, tTW, tFW, tTW, tCL, tCW, tLA, tLI, tTW },
+		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tCL, tLI, tES },
+		[ON_RST] = { tCL, tCL, tCL, tSR, tCL, tCL, tCL, tCL, tLA, tLI, tCL },
 	},
 };
 
-#undef NO
-#undef ES
-#undef SS
-#undef SR
-#undef FW
-#undef TW
-#undef CL
-#undef CW
-#undef LA
-#undef LI
-#undef SA
+#undef tNO
+#undef tES
+#undef tSS
+#undef tSR
+#undef tFW
+#undef tTW
+#undef tCL
+#undef tCW
+#undef tLA
+#undef tLI
+#undef tSA
 
 static const struct {
 	const char	*name;
