@@ -162,7 +162,7 @@ static void sweep_work(struct work_struct *work)
 	}
 	if (!atomic_read(&table->ht.nelems)) {
 		atomic_set(&table->sweeping, 0);
-		smp_mb__after_atomic();
+		smp_mb__after_atomic();	/* before nelems: sweep_kick() */
 		if (!atomic_read(&table->ht.nelems) ||
 		    atomic_xchg(&table->sweeping, 1))
 			return;

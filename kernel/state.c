@@ -15,53 +15,53 @@
 enum event { ON_SYN, ON_FIN, ON_ACK, ON_RST, ON_MAX, ON_NONE = ON_MAX };
 enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
 
-#define tNO L4LB_TCP_NONE
-#define tES L4LB_TCP_ESTABLISHED
-#define tSS L4LB_TCP_SYN_SENT
-#define tSR L4LB_TCP_SYN_RECV
-#define tFW L4LB_TCP_FIN_WAIT
-#define tTW L4LB_TCP_TIME_WAIT
-#define tCL L4LB_TCP_CLOSE
-#define tCW L4LB_TCP_CLOSE_WAIT
-#define tLA L4LB_TCP_LAST_ACK
-#define tLI L4LB_TCP_LISTEN
-#define tSA L4LB_TCP_SYNACK
+#define T_NO L4LB_TCP_NONE
+#define T_ES L4LB_TCP_ESTABLISHED
+#define T_SS L4LB_TCP_SYN_SENT
+#define T_SR L4LB_TCP_SYN_RECV
+#define T_FW L4LB_TCP_FIN_WAIT
+#define T_TW L4LB_TCP_TIME_WAIT
+#define T_CL L4LB_TCP_CLOSE
+#define T_CW L4LB_TCP_CLOSE_WAIT
+#define T_LA L4LB_TCP_LAST_ACK
+#define T_LI L4LB_TCP_LISTEN
+#define T_SA L4LB_TCP_SYNACK
 
 static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	[SIDE_IN] = {
-		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
-		[ON_SYN] = { tSR, tES, tES, tSR, tSR, tSR, tSR, tSR, tSR, tSR, tSR },
-		[ON_FIN] = { tCL, tCW, tSS, tTW, tTW, tTW, tCL, tCW, tLA, tLI, tTW },
-		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tCL, tLI, tES },
-		[ON_RST] = { tCL, tCL, tCL, tSR, tCL, tCL, tCL, tCL, tLA, tLI, tSR },
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SR, T_ES, T_ES, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR },
+		[ON_FIN] = { T_CL, T_CW, T_SS, T_TW, T_TW, T_TW, T_CL, T_CW, T_LA, T_LI, T_TW },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_CL, T_LI, T_ES },
+		[ON_RST] = { T_CL, T_CL, T_CL, T_SR, T_CL, T_CL, T_CL, T_CL, T_LA, T_LI, T_SR },
 	},
 	[SIDE_OUT] = {
-		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
-		[ON_SYN] = { tSS, tES, tSS, tSR, tSS, tSS, tSS, tSS, tSS, tLI, tSR },
-		[ON_FIN] = { tTW, tFW, tSS, tTW, tFW, tTW, tCL, tTW, tLA, tLI, tTW },
-		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tLA, tES, tES },
-		[ON_RST] = { tCL, tCL, tSS, tCL, tCL, tTW, tCL, tCL, tCL, tCL, tCL },
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SS, T_ES, T_SS, T_SR, T_SS, T_SS, T_SS, T_SS, T_SS, T_LI, T_SR },
+		[ON_FIN] = { T_TW, T_FW, T_SS, T_TW, T_FW, T_TW, T_CL, T_TW, T_LA, T_LI, T_TW },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_LA, T_ES, T_ES },
+		[ON_RST] = { T_CL, T_CL, T_SS, T_CL, T_CL, T_TW, T_CL, T_CL, T_CL, T_CL, T_CL },
 	},
 	[SIDE_IN_ONLY] = {
-		/*           NO   ES   SS   SR   FW   TW   CL   CW   LA   LI   SA */
-		[ON_SYN] = { tSR, tES, tES, tSR, tSR, tSR, tSR, tSR, tSR, tSR, tSR },
-		[ON_FIN] = { tCL, tFW, tSS, tTW, tFW, tTW, tCL, tCW, tLA, tLI, tTW },
-		[ON_ACK] = { tES, tES, tSS, tES, tFW, tTW, tCL, tCW, tCL, tLI, tES },
-		[ON_RST] = { tCL, tCL, tCL, tSR, tCL, tCL, tCL, tCL, tLA, tLI, tCL },
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SR, T_ES, T_ES, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR },
+		[ON_FIN] = { T_CL, T_FW, T_SS, T_TW, T_FW, T_TW, T_CL, T_CW, T_LA, T_LI, T_TW },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_CL, T_LI, T_ES },
+		[ON_RST] = { T_CL, T_CL, T_CL, T_SR, T_CL, T_CL, T_CL, T_CL, T_LA, T_LI, T_CL },
 	},
 };
 
-#undef tNO
-#undef tES
-#undef tSS
-#undef tSR
-#undef tFW
-#undef tTW
-#undef tCL
-#undef tCW
-#undef tLA
-#undef tLI
-#undef tSA
+#undef T_NO
+#undef T_ES
+#undef T_SS
+#undef T_SR
+#undef T_FW
+#undef T_TW
+#undef T_CL
+#undef T_CW
+#undef T_LA
+#undef T_LI
+#undef T_SA
 
 static const struct {
 	const char	*name;
