@@ -18,6 +18,7 @@ from lab.netns import wait_until
 from lab.packet import SCTP, TCP, UDP
 
 V4, V6, OTHER = "198.51.100.150", "2001:db8:1::150", "198.51.100.151"
+SO_GET_VERSION = 64 + 1024 + 64
 RIP, RIP6 = "192.0.2.20", "2001:db8:2::20"
 
 
@@ -175,7 +176,7 @@ SERVICE_ROWS = [
     ("timeout 0", {8: u32(0), 7: u32(1) + u32(0xffffffff)}, None),
     ("timeout -1", {8: u32(0xffffffff), 7: u32(1) + u32(0xffffffff)}, None),
     ("one packet on TCP", {7: u32(4) + u32(0xffffffff)}, None),
-    ("flags cut", {7: u32(1)}, "EINVAL"),
+    ("flags without mask", {7: u32(1)}, None),
     ("AF cut", {1: u8(2)}, "EINVAL"), ("port cut", {4: u8(80)}, "EINVAL"),
     ("timeout cut", {8: u16(80)}, "EINVAL"), ("netmask cut", {9: u16(80)}, "EINVAL"),
     ("AF empty", {1: b""}, "EINVAL"),
@@ -289,6 +290,14 @@ def test_fwmark_services(ipvs, backend):
     assert [(s["proto"], s["addr"], s["port"]) for s in zero] == [(TCP, "0.0.0.0", 0)]
 
 
+def size(kind, data, *nests):
+    """The length of an attribute; in statistics without the padding that some
+    architectures put before 64-bit numbers."""
+    if kind not in nests:
+        return len(data)
+    return len(b"".join(attr(k, v) for k, v in genl.attributes(data) if k != 11))
+
+
 @pytest.mark.smoke
 def test_service_reply(ipvs):
     """Attribute order and sizes, as clients see them on the wire."""
@@ -298,8 +307,8 @@ def test_service_reply(ipvs):
     top = genl.attributes(replies[0][1])
     assert [k for k, _ in top] == [genl.SERVICE]
     a = genl.attributes(top[0][1])
-    assert [(k, len(v)) for k, v in a] == [
-        (1, 2), (2, 2), (3, 16), (4, 2), (6, 3), (7, 8), (8, 4), (9, 4), (10, 84), (12, 116)]
+    assert [(k, size(k, v, genl.S_STATS, genl.S_STATS64)) for k, v in a] == [
+        (1, 2), (2, 2), (3, 16), (4, 2), (6, 3), (7, 8), (8, 4), (9, 4), (10, 88), (12, 120)]
     a = dict(a)
     assert a[3] == packet.packed(V4) + bytes(12)
     assert (a[4], a[6], a[7], a[9]) == (be16(80), b"rr\0", u32(3) + u32(0xffffffff),
@@ -432,9 +441,9 @@ def test_dest_reply(ipvs):
     top = genl.attributes(replies[0][1])
     assert [k for k, _ in top] == [genl.DEST]
     a = genl.attributes(top[0][1])
-    assert [(k, len(v)) for k, v in a] == [
+    assert [(k, size(k, v, genl.D_STATS, genl.D_STATS64)) for k, v in a] == [
         (1, 16), (2, 2), (3, 4), (4, 4), (13, 1), (14, 2), (15, 2), (5, 4), (6, 4),
-        (7, 4), (8, 4), (9, 4), (11, 2), (10, 84), (12, 116)]
+        (7, 4), (8, 4), (9, 4), (11, 2), (10, 88), (12, 120)]
     a = dict(a)
     assert (a[2], a[3], a[4]) == (be16(8080), u32(3), u32(7))
     assert (a[13], a[14], a[15], a[5], a[6]) == (u8(2), be16(99), u16(3), u32(100), u32(20))
@@ -589,7 +598,9 @@ def as_nobody(lab, requests, user_namespace):
                         codes.append(0)
                     except genl.NetlinkError as e:
                         codes.append(e.errno)
-            os.write(write, ",".join(map(str, codes)).encode())
+                # Leaving the namespace takes more rights than are left.
+                os.write(write, ",".join(map(str, codes)).encode())
+                os._exit(0)
         finally:
             os._exit(0)
     os.close(write)
@@ -600,14 +611,14 @@ def as_nobody(lab, requests, user_namespace):
 
 
 def test_no_sockopt_interface(nat, backend):
-    """The old setsockopt way in checked privileges in any user namespace."""
+    """The old setsockopt way in lets any user namespace's root configure."""
     with nat.director.ns.socket(socket.AF_INET, socket.SOCK_RAW, 255) as s:
         if backend.is_l4lb:
             with pytest.raises(OSError) as e:
-                s.getsockopt(0, 1216 + 64, 64)
+                s.getsockopt(0, SO_GET_VERSION, 64)
             assert e.value.errno == errno.ENOPROTOOPT
         else:
-            assert b"IP Virtual Server" in s.getsockopt(0, 1216 + 64, 64)
+            assert b"IP Virtual Server" in s.getsockopt(0, SO_GET_VERSION, 64)
 
 
 def test_same_service_in_two_namespaces(topologies, ipvs):

@@ -182,7 +182,7 @@ def family_of(a):
 
 def ident(proto=packet.TCP, addr=None, port=0, fwmark=0, af=None):
     """The attributes that name a service."""
-    if fwmark:
+    if fwmark or addr is None:
         return [attr(S_AF, u16(af or socket.AF_INET)), attr(S_FWMARK, u32(fwmark))]
     return [attr(S_AF, u16(af or family_of(addr))), attr(S_PROTOCOL, u16(proto)),
             attr(S_ADDR, address(addr)), attr(S_PORT, be16(port))]

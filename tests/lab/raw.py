@@ -97,7 +97,7 @@ class Client:
         """What the real server would answer."""
         r = self.raw
         number = number or self.number or r.numbers[0]
-        src, sport = (r.address(number), r.dport) if r.lab.shape == "nat" else \
+        src, sport = (r.address(number), r.dport or r.port) if r.lab.shape == "nat" else \
             (r.vip, r.port)
         if r.proto == TCP:
             return packet.tcp_packet(src, sport, self.address, self.sport, flags,

@@ -114,16 +114,23 @@ class Tap:
 
     def send(self, ip_packet, mac=None, ethertype=None):
         """Send an IP packet to the link address MAC (default: self.peer)."""
+        # A full device queue is the sender's business: wait for room.
+        frame = self._frame(ip_packet, mac, ethertype)
+        wait_until(lambda: self._try(frame), what="room in the device queue")
+
+    def try_send(self, ip_packet):
+        """Send if that is possible right now, say whether it was."""
+        try:
+            return self._try(self._frame(ip_packet))
+        except OSError:
+            return False
+
+    def _frame(self, ip_packet, mac=None, ethertype=None):
         if ethertype is None:
             ethertype = packet.ETH_IP6 if ip_packet[:1] and ip_packet[0] >> 4 == 6 \
                 else packet.ETH_IP
-        frame = (mac or self.peer) + self.node.mac(self.device) + \
+        return (mac or self.peer) + self.node.mac(self.device) + \
             struct.pack("!H", ethertype) + ip_packet
-        self.send_frame(frame)
-
-    def send_frame(self, frame):
-        # A full device queue is the sender's business: wait for room.
-        wait_until(lambda: self._try(frame), what="room in the device queue")
 
     def _try(self, frame):
         try:

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Netlink messages that are cut, swollen, nested wrongly or plainly random."""
+
+import contextlib
+import errno
+import random
+import socket
+import struct
+import threading
+
+import pytest
+
+from lab import genl
+from lab.genl import attr, u32
+from lab.packet import TCP, UDP
+from lab.raw import Raw
+
+COMMANDS = [c for c in range(1, 18) if c not in (genl.SET_INFO, genl.NEW_DAEMON)]
+ADDRESSES = ("198.51.100.160", "198.51.100.161", "2001:db8:1::160")
+SERVERS = ("192.0.2.20", "192.0.2.21", "2001:db8:2::20", "224.0.0.1", "127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def seed():
+    value = random.randrange(1 << 32)
+    print(f"seed {value}")
+    return value
+
+
+def send(ipvs, message):
+    """Send raw bytes, wait for the answer if one is due, drop what comes."""
+    ipvs.sock.send(message)
+    ipvs.sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            ipvs.sock.recv(1 << 20)
+    ipvs.sock.settimeout(15)
+
+
+def service_nest(chance):
+    addr = chance.choice(ADDRESSES)
+    id_ = genl.ident(chance.choice((TCP, UDP)), addr, chance.randrange(3)) \
+        if chance.random() < 0.8 else genl.ident(fwmark=chance.randrange(3),
+                                                 af=chance.choice((2, 10)))
+    af = genl.family_of(addr)
+    return id_ + genl.service_options(
+        af, chance.choice(("rr", "wrr", "lc", "wlc", "none")),
+        chance.randrange(64), 0xffffffff, chance.randrange(1000))
+
+
+def dest_nest(chance):
+    addr = chance.choice(SERVERS)
+    return genl.dest_ident(addr, chance.randrange(3), chance.random() < 0.5) + \
+        genl.dest_options(chance.randrange(8), chance.choice((0, 1, 2, 65536, 1 << 30)),
+                          chance.choice((0, 0, 5)), chance.choice((0, 0, 3)))
+
+
+def payload(chance):
+    out = []
+    if chance.random() < 0.95:
+        out.append(attr(genl.SERVICE, service_nest(chance)))
+    if chance.random() < 0.7:
+        out.append(attr(genl.DEST, dest_nest(chance)))
+    if chance.random() < 0.1:
+        out.append(attr(chance.randrange(1, 9), u32(chance.randrange(1 << 32))))
+    return b"".join(out)
+
+
+def damage(chance, data):
+    data = bytearray(data)
+    for _ in range(chance.choice((0, 1, 1, 3))):
+        at = chance.randrange(len(data)) if data else 0
+        how = chance.randrange(5)
+        if how == 0 and data:
+            data[at] = chance.randrange(256)
+        elif how == 1:
+            del data[at:]
+        elif how == 2:
+            data += bytes(chance.randrange(256) for _ in range(chance.randrange(64)))
+        elif how == 3 and len(data) > at + 4:
+            at &= ~3
+            struct.pack_into("=H", data, at, chance.choice((0, 1, 3, 4, 5, 0x7fff, 0xffff)))
+        elif len(data) > at + 4:
+            at &= ~3
+            struct.pack_into("=H", data, at + 2, chance.choice((0, 12, 13, 16, 0x8000, 0xffff)))
+    return bytes(data)
+
+
+@pytest.mark.smoke
+def test_random_messages(nat, seed):
+    """Valid requests with valid and damaged attributes, all commands."""
+    chance = random.Random(seed)
+    ipvs = nat.ipvs
+    for _ in range(4000):
+        flags = genl.F_DUMP if chance.random() < 0.1 else genl.F_ACK
+        send(ipvs, ipvs.message(chance.choice(COMMANDS),
+                                damage(chance, payload(chance)), flags))
+    check_usable(nat)
+
+
+def check_usable(nat):
+    nat.flush()
+    assert nat.ipvs.services() == []
+    raw = Raw(nat, UDP)
+    assert raw.client().open() == 1
+
+
+@pytest.mark.smoke
+def test_truncated_everywhere(nat):
+    """A complete NEW_SERVICE and NEW_DEST cut after every byte, with the
+    lengths telling the truth or not."""
+    ipvs = nat.ipvs
+    service = attr(genl.SERVICE, genl.ident(TCP, ADDRESSES[0], 80)
+                   + genl.service_options(socket.AF_INET))
+    dest = attr(genl.DEST, genl.dest_ident(SERVERS[0], 80) + genl.dest_options())
+    for command, body in ((genl.NEW_SERVICE, service), (genl.NEW_DEST, service + dest)):
+        for size in range(len(body)):
+            send(ipvs, ipvs.message(command, body[:size]))
+            send(ipvs, ipvs.message(command, body[:size], length=20 + len(body)))
+            nested = bytearray(body[:size])
+            if len(nested) >= 4:
+                struct.pack_into("=H", nested, 0, len(nested))
+            send(ipvs, ipvs.message(command, bytes(nested)))
+    check_usable(nat)
+
+
+def test_oversized(nat):
+    """The largest message a socket takes, and attributes that claim it all."""
+    ipvs = nat.ipvs
+    for size in (1 << 10, 1 << 14, 60000):
+        body = attr(genl.SERVICE, attr(50, bytes(size - 8)))
+        genl.is_refused(lambda b=body: ipvs.request(genl.NEW_SERVICE, b), errno.EINVAL)
+    many = b"".join(attr(genl.SERVICE, service_nest(random.Random(n))) for n in range(200))
+    with contextlib.suppress(genl.NetlinkError):
+        ipvs.request(genl.NEW_SERVICE, many)
+    check_usable(nat)
+
+
+def test_many_messages_in_one_send(nat):
+    """A thousand requests in one buffer, each answered."""
+    ipvs = nat.ipvs
+    first = ipvs.seq + 1
+    batch = b"".join(ipvs.message(genl.NEW_SERVICE, attr(
+        genl.SERVICE, genl.ident(TCP, ADDRESSES[0], port)
+        + genl.service_options(socket.AF_INET))) for port in range(1, 301))
+    ipvs.sock.send(batch)
+    seen = set()
+    while len(seen) < 300:
+        data = ipvs.sock.recv(1 << 20)
+        while data:
+            length, kind, _, seq, _ = struct.unpack("=IHHII", data[:16])
+            assert kind == 2 and struct.unpack("=i", data[16:20])[0] == 0
+            seen.add(seq)
+            data = data[(length + 3) & ~3:]
+    assert seen == set(range(first, first + 300))
+    assert len(ipvs.services()) == 300
+
+
+def test_concurrent_writers_and_dumpers(nat):
+    """Several clients change and list at once; in the end the table is what
+    the last acknowledged requests made it."""
+    wrong = []
+
+    def write(number):
+        try:
+            with genl.Ipvs(nat.director.ns) as ipvs:
+                for turn in range(25):
+                    s = ipvs.service(ADDRESSES[0], 1000 + number)
+                    for n in range(4):
+                        s.server(f"192.0.2.{20 + n}", 80, weight=turn)
+                    s.edit(sched=("rr", "wlc", "wrr", "lc")[turn % 4])
+                    s.delete_server("192.0.2.21", 80)
+                    if turn < 24:
+                        s.delete()
+        except Exception as e:  # noqa: BLE001 - any failure is the finding
+            wrong.append(e)
+
+    def dump():
+        try:
+            with genl.Ipvs(nat.director.ns) as ipvs:
+                for _ in range(25):
+                    for s in ipvs.services():
+                        if "port" in s:
+                            ipvs.service(s["addr"], s["port"], add=False).servers()
+        except Exception as e:  # noqa: BLE001
+            wrong.append(e)
+
+    # Sockets are opened inside the namespace by the thread itself.
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(3)] + \
+        [threading.Thread(target=dump) for _ in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
+    assert not wrong, wrong
+    assert sorted(s["port"] for s in nat.ipvs.services()) == [1000, 1001, 1002]
+    for number in range(3):
+        s = nat.ipvs.service(ADDRESSES[0], 1000 + number, add=False)
+        assert [d["addr"] for d in s.servers()] == ["192.0.2.23", "192.0.2.22", "192.0.2.20"]
+
+
+def test_closed_before_the_answer(nat):
+    """A client that leaves without reading must cost nothing."""
+    for _ in range(50):
+        with genl.Ipvs(nat.director.ns) as ipvs:
+            ipvs.sock.send(ipvs.message(genl.GET_SERVICE, flags=genl.F_DUMP))
+            ipvs.sock.send(ipvs.message(genl.GET_INFO))
+    check_usable(nat)
