@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef HAVE_KMOD
-#include <libkmod.h>
-#endif
-
 #include "args.h"
 #include "backend.h"
 #include "cmd.h"
@@ -129,41 +125,30 @@ int scheduler_missing(const char *object, const char *name)
 	return rc;
 }
 
-#ifdef HAVE_KMOD
-/* What the module says about itself, for those not in the table above. */
-static bool ask_kmod(const char *module, char *out, size_t size)
+/* What a module says about itself, for those not in the table above. The
+ * name is one that the kernel or depmod gave; a shell must not see more than
+ * letters in it all the same.
+ */
+static bool ask_modinfo(const char *module, char *out, size_t size)
 {
-	struct kmod_list *info = NULL, *i;
-	struct kmod_ctx *ctx = kmod_new(NULL, NULL);
-	struct kmod_module *mod;
-	bool found = false;
+	char command[NAME_LEN + 128];
+	bool found;
+	FILE *f;
 
-	if (!ctx)
+	if (strspn(module, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
+	    strlen(module))
 		return false;
-	if (!kmod_module_new_from_name(ctx, module, &mod)) {
-		kmod_module_get_info(mod, &info);
-		kmod_list_foreach(i, info) {
-			if (strcmp(kmod_module_info_get_key(i), "description"))
-				continue;
-			snprintf(out, size, "%s",
-				 kmod_module_info_get_value(i));
-			found = true;
-		}
-		kmod_module_info_free_list(info);
-		kmod_module_unref(mod);
-	}
-	kmod_unref(ctx);
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/sbin:/usr/sbin modinfo -F description %s 2>/dev/null",
+		 module);
+	f = popen(command, "re");
+	if (!f)
+		return false;
+	found = fgets(out, (int)size, f) != NULL;
+	pclose(f);
+	out[found ? strcspn(out, "\n") : 0] = '\0';
 	return found;
 }
-#else
-static bool ask_kmod(const char *module, char *out, size_t size)
-{
-	(void)module;
-	(void)out;
-	(void)size;
-	return false;
-}
-#endif
 
 static const char *idea_of(const char *name)
 {
@@ -175,7 +160,7 @@ static const char *idea_of(const char *name)
 		if (!strcmp(ideas[i].name, name))
 			return ideas[i].idea;
 	snprintf(module, sizeof(module), "%s%s", prefix(), name);
-	return ask_kmod(module, text, sizeof(text)) ? text : "";
+	return ask_modinfo(module, text, sizeof(text)) ? text : "";
 }
 
 static int users_of(const struct service_list *list, const char *name)
