@@ -51,19 +51,24 @@ struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 	return find(ln, flow, L4LB_DIR_IN);
 }
 
-/*
- * The connection of a reply: from the real server's address with NAT, from
- * the VIP itself otherwise (seen only where such replies pass the director).
- */
+/* The NATed connection of a packet from a real server. */
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow)
 {
-	struct l4lb_conn *conn = find(ln, flow, L4LB_DIR_OUT);
-	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
+	return find(ln, flow, L4LB_DIR_OUT);
+}
 
-	if (conn)
-		return conn;
-	conn = find(ln, &inverse, L4LB_DIR_IN);
+/*
+ * The connection of a reply that has the VIP as its source already: with
+ * direct routing and tunnels, where the director is on the way back, and from
+ * a real server on this host.
+ */
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow)
+{
+	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
+	struct l4lb_conn *conn = find(ln, &inverse, L4LB_DIR_IN);
+
 	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
 }
 

@@ -114,6 +114,8 @@ struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 					  const struct l4lb_flow *key);
 

@@ -252,6 +252,9 @@ static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
 {
 	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow);
 
+	/* To this host the VIP, an address of its own, cannot be a source. */
+	if (!conn && pkt->hook != NF_INET_LOCAL_IN)
+		conn = l4lb_conn_find_passing(ln, &pkt->flow);
 	if (!conn) {
 		if (!stray_reply(pkt, ln))
 			return NF_ACCEPT;
@@ -269,10 +272,14 @@ static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
 /* Reassemble a fragment of what may be a reply.  0: @skb is whole now; else
  * it is gone, kept until the rest comes.
  */
-static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state)
+static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
+		      const struct l4lb_net *ln)
 {
-	return ip_defrag(state->net, skb, state->hook == NF_INET_LOCAL_OUT ?
-			 IP_DEFRAG_VS_OUT : IP_DEFRAG_VS_FWD);
+	int err = ip_defrag(state->net, skb, IP_DEFRAG_VS_FWD);
+
+	if (err && err != -EINPROGRESS)
+		l4lb_drop(ln, L4LB_DROP_FRAGMENT);
+	return err;
 }
 
 static __always_inline unsigned int
@@ -288,7 +295,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
 	    pkt.hook == NF_INET_FORWARD) {
-		if (reassemble(skb, state))
+		if (reassemble(skb, state, ln))
 			return NF_STOLEN;
 		parse = l4lb_parse(skb, af, 0, false, &pkt);
 	}

@@ -176,7 +176,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		return NF_ACCEPT;
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_out(ln, &flow);
-	if (!conn || conn->method != IP_VS_CONN_F_MASQ)
+	if (!conn)
 		return NF_ACCEPT;
 	if (!checksum_ok(skb, pkt, ln))
 		return NF_DROP;

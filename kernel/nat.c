@@ -196,8 +196,9 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_DROP;
 	}
 	if (pkt->hook == NF_INET_LOCAL_OUT) {
+		/* It leaves the hook, and the RCU section, with this route. */
 		skb_dst_drop(skb);
-		skb_dst_set_noref(skb, rt->dst);
+		skb_dst_set(skb, dst_clone(rt->dst));
 	} else {
 		skb_orphan(skb);
 	}

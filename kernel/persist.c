@@ -62,16 +62,18 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 				      enum l4lb_drop *reason)
 {
 	struct l4lb_real *real = l4lb_service_pick(svc, flow);
+	unsigned int timeout;
 
 	if (!real) {
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
 	*reason = L4LB_DROP_MEMORY;
+	/* User space may ask for 136 years. */
+	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ, INT_MAX);
 	return l4lb_conn_create_template(svc->ln, key, real,
 					 key->dport ? real->dest.port : 0,
-					 svc->key.fwmark,
-					 READ_ONCE(svc->timeout) * HZ);
+					 svc->key.fwmark, timeout);
 }
 
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,

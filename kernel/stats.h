@@ -102,7 +102,7 @@ enum l4lb_drop {
 	L4LB_DROP_TTL,		/* TTL or hop limit used up */
 	L4LB_DROP_TOO_BIG,	/* larger than the path's MTU, sender told */
 	L4LB_DROP_MEMORY,	/* out of memory */
-	L4LB_DROP_FRAGMENT,	/* reassembly failed or in progress */
+	L4LB_DROP_FRAGMENT,	/* a reply's fragments do not fit together */
 	L4LB_DROP_MARTIAN,	/* loopback real server, packet from outside */
 	L4LB_DROP_MAX
 };
