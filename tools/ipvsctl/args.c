@@ -128,14 +128,17 @@ bool parse_duration(const char *s, uint32_t *secs)
 	memcpy(digits, s, len + 1);
 	switch (digits[len - 1]) {
 	case 'h':
-		unit *= 60;
-		/* fall through */
+		unit = 3600;
+		break;
 	case 'm':
-		unit *= 60;
-		/* fall through */
+		unit = 60;
+		break;
 	case 's':
-		digits[len - 1] = '\0';
+		break;
+	default:
+		len++;		/* no unit to cut off */
 	}
+	digits[len - 1] = '\0';
 	if (!parse_u32(digits, 1, DURATION_MAX, &n))
 		return false;
 	if (n > DURATION_MAX / unit)

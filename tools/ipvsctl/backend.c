@@ -125,7 +125,7 @@ int backend_missing(void)
 		rc = fail(RC_BACKEND, NULL,
 			  "no IPVS backend: neither l4lb nor ip_vs is there for kernel %s",
 			  uts.release);
-		hint("try: build l4lb for this kernel (it needs the kernel's headers), then insmod l4lb.ko");
+		hint("try: install this kernel's headers, build l4lb, and insmod l4lb.ko");
 	}
 	return rc;
 }

@@ -97,15 +97,14 @@ static int get_bool(json_t *o, const char *object, const char *key, bool *out)
 
 static int parse_word(const char *word, struct svc_id *id)
 {
-	char *words[] = { (char *)word };
-	struct args a = { .word = words, .count = 1 };
+	struct args a = { .word = (char **)&word, .count = 1 };
 
 	return parse_svc_id(&a, id);
 }
 
 static bool is_v6(const char *address)
 {
-	return strchr(address, ':') != NULL;
+	return !!strchr(address, ':');
 }
 
 /* A service is named by its "id", by its parts, or by both alike. */
@@ -159,7 +158,7 @@ static int read_flags(json_t *o, struct service *svc, const char *object)
 		{ "flag-3", IP_VS_SVC_F_SCHED3 },
 	};
 	json_t *flags = json_object_get(o, "flags"), *flag;
-	size_t i, j, n = sizeof(names) / sizeof(names[0]);
+	size_t i, j, n = ARRAY_SIZE(names);
 
 	if (flags && !json_is_array(flags))
 		return fail(RC_USAGE, object, "\"flags\" must be a list");

@@ -166,9 +166,9 @@ static json_t *conn_json(const struct conn *c)
 	json_object_set_new(o, "expires", json_integer(c->expires));
 	json_object_set_new(o, "template", json_boolean(c->template));
 	if (c->pe[0])
-		json_object_set_new(o, "pe",
-			json_pack("{s:s, s:s}", "name", c->pe, "data",
-				  c->pe_data));
+		json_object_set_new(o, "pe", json_pack("{s:s, s:s}", "name",
+						       c->pe, "data",
+						       c->pe_data));
 	return o;
 }
 
@@ -224,7 +224,8 @@ static int conn_show(struct args *a)
 	while (!rc && arg_peek(a))
 		rc = filter_word(a, &f);
 	if (!rc && opt.columns)
-		rc = fail(RC_USAGE, NULL, "conn show has fixed columns: its list is not held in memory");
+		rc = fail(RC_USAGE, NULL,
+			  "conn show has fixed columns; choose some with awk, or of -j with jq");
 	if (rc)
 		return rc;
 	rc = proc_conns(show_one, &w);

@@ -100,9 +100,9 @@ static int wait_idle(const struct svc_id *id, const struct srv_id *name,
 	if (rc || !left(srv))
 		return rc;
 	rc = fail(RC_TIMEOUT, svc_text(id),
-		  "server %s: %u active, %u inactive, %u persistent connections left after %u s",
-		  ip_port_text(srv->af, &srv->addr, srv->port), srv->active,
-		  srv->inactive, srv->persistent, opt.wait_secs);
+		  "server %s: after %u s still %u active, %u inactive, %u persistent connections",
+		  ip_port_text(srv->af, &srv->addr, srv->port), opt.wait_secs,
+		  srv->active, srv->inactive, srv->persistent);
 	hint("it stays drained; try: a longer --wait");
 	return rc;
 }
@@ -111,23 +111,23 @@ static int report(const struct svc_id *id, const struct server *srv,
 		  uint32_t was)
 {
 	const char *name = ip_port_text(srv->af, &srv->addr, srv->port);
-	json_t *doc;
+	json_t *doc, *drain;
 
 	if (!opt.json) {
 		if (!opt.quiet)
-			printf("%s server %s: weight %u -> 0; %u active, %u inactive, %u persistent connections left\n",
+			printf("%s %s: weight %u -> 0; %u active, %u inactive, %u persistent\n",
 			       svc_text(id), name, was, srv->active,
 			       srv->inactive, srv->persistent);
 		return RC_OK;
 	}
 	doc = doc_new();
-	json_object_set_new(doc, "drain",
-		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}",
+	drain = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}",
 			  "service", svc_word(id), "server", name,
 			  "weight_before", (json_int_t)was,
 			  "active", (json_int_t)srv->active,
 			  "inactive", (json_int_t)srv->inactive,
-			  "persistent", (json_int_t)srv->persistent));
+			  "persistent", (json_int_t)srv->persistent);
+	json_object_set_new(doc, "drain", drain);
 	return print_doc(doc);
 }
 
@@ -137,7 +137,8 @@ static int cannot_kill(const char *object)
 		      "--kill: the module %s has no command that drops connections",
 		      backend_name());
 
-	hint("try: drain --wait, then server delete; with net.ipv4.vs.expire_nodest_conn=1 deleting ends what is left");
+	hint("try: drain --wait, then server delete");
+	hint("with net.ipv4.vs.expire_nodest_conn=1 deleting ends what is left");
 	return rc;
 }
 
@@ -167,7 +168,7 @@ int server_drain(struct args *a)
 		srv.weight = 0;
 		err = kern_server_set(&id, &srv);
 		if (err)
-			return refused_server(err, &id, &srv);
+			return refuse_server(err, &id, &srv);
 	}
 	if (opt.dry_run)
 		return RC_OK;
@@ -207,7 +208,7 @@ int server_undrain(struct args *a)
 	srv.weight = weight;
 	err = kern_server_set(&id, &srv);
 	if (err)
-		return refused_server(err, &id, &srv);
+		return refuse_server(err, &id, &srv);
 	if (!opt.dry_run)
 		drain_forget(&id, &srv);
 	return RC_OK;

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "args.h"
 #include "err.h"
 #include "options.h"
 
@@ -100,7 +101,7 @@ static char *object_word(const char *object)
 	size_t i;
 
 	if (!strncmp(object, "fwmark ", 7)) {
-		int six = strstr(object, " inet6") != NULL;
+		int six = !!strstr(object, " inet6");
 		long mark = strtol(object + 7, NULL, 10);
 
 		if (asprintf(&word, "fwm%s:%ld", six ? "6" : "", mark) < 0)
@@ -108,7 +109,7 @@ static char *object_word(const char *object)
 		return word;
 	}
 	word = strdup(object);
-	for (i = 0; word && i < sizeof(protos) / sizeof(protos[0]); i++)
+	for (i = 0; word && i < ARRAY_SIZE(protos); i++)
 		if (!strncmp(word, protos[i], strlen(protos[i])))
 			*strchr(word, ' ') = ':';
 	return word;

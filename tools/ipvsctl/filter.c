@@ -194,7 +194,7 @@ int filter_read(const struct filter *f, struct service_list *list)
 		err = kern_services(list, true);
 	}
 	if (err)
-		return refused(err, NULL, "reading the services");
+		return refuse(err, NULL, "reading the services");
 	for (i = 0; i < list->n; i++) {
 		if (passes(f, &list->v[i]))
 			list->v[kept++] = list->v[i];

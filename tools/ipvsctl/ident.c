@@ -150,7 +150,7 @@ static int bad_address(const char *object, const char *word)
 {
 	int rc = fail(RC_USAGE, object, "bad address \"%s\"", word);
 
-	hint("try: an IPv4 address such as 192.0.2.10, or an IPv6 address in brackets such as [2001:db8::10]");
+	hint("try: an address such as 192.0.2.10, or in brackets [2001:db8::10]");
 	return rc;
 }
 
@@ -213,7 +213,7 @@ static int parse_endpoint(const char *word, const char *object, uint16_t *af,
 		return rc;
 	if (!ip_parse(ip, af, addr))
 		return bad_address(object, ip);
-	*has_port = portword != NULL;
+	*has_port = !!portword;
 	if (portword && !parse_u32(portword, 0, 65535, &n))
 		return fail(RC_USAGE, object,
 			    "bad port \"%s\": write a number from 0 to 65535",

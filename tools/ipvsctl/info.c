@@ -54,7 +54,7 @@ static int gather(struct facts *f)
 	if (!err)
 		err = kern_services(&list, true);
 	if (err)
-		return refused(err, NULL, "info");
+		return refuse(err, NULL, "info");
 	f->services = list.n;
 	for (i = 0; i < list.n; i++)
 		f->servers += list.v[i].nservers;

@@ -2,7 +2,7 @@
 /* What the kernel knows, and how to change it: the IPVS commands as calls.
  *
  * kern_*() returns 0 or -errno and says nothing; the callers that talk to a
- * person turn that into a message with refused_*() of refuse.h.
+ * person turn that into a message with refuse_*() of refuse.h.
  */
 #ifndef IPVSCTL_KERN_H
 #define IPVSCTL_KERN_H

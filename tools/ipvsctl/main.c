@@ -51,7 +51,7 @@ static const struct verb *find_verb(const struct noun *noun, const char *word)
 	const struct verb *v = find_exact(noun, word);
 	size_t i;
 
-	for (i = 0; !v && i < sizeof(verb_aliases) / sizeof(*verb_aliases); i++)
+	for (i = 0; !v && i < ARRAY_SIZE(verb_aliases); i++)
 		if (!strcmp(word, verb_aliases[i][0]))
 			v = find_exact(noun, verb_aliases[i][1]);
 	return v;
@@ -59,7 +59,7 @@ static const struct verb *find_verb(const struct noun *noun, const char *word)
 
 static int unknown_noun(const char *word)
 {
-	const char *known[sizeof(nouns) / sizeof(*nouns) + 1] = { NULL };
+	const char *known[ARRAY_SIZE(nouns) + 1] = { NULL };
 	int i;
 
 	for (i = 0; nouns[i]; i++)

@@ -24,23 +24,33 @@ static const struct option_def {
 	int id;
 	const char *value, *help;
 } defs[] = {
-	{ 'j', "json", NONE, 'j', NULL, "print one JSON document; errors are JSON too" },
+	{ 'j', "json", NONE, 'j', NULL,
+	  "print one JSON document; errors are JSON too" },
 	{ 'p', "pretty", NONE, 'p', NULL, "indent the JSON" },
-	{ 'o', "columns", VALUE, 'o', "LIST", "columns of a table, separated by commas (with save: the file to write)" },
+	{ 'o', "columns", VALUE, 'o', "LIST",
+	  "columns of a table, separated by commas (save: the file to write)" },
 	{ 'H', "no-header", NONE, 'H', NULL, "leave the table's heading out" },
-	{ 'C', "color", VALUE, 'C', "WHEN", "auto (on a terminal), always or never" },
-	{ 'F', "format", VALUE, 'F', "FORMAT", "form of stats (table, json) or save (ipvsadm, json)" },
-	{ 'N', "netns", VALUE, 'N', "NS", "work in this network namespace: a name, a process id or a path" },
+	{ 'C', "color", VALUE, 'C', "WHEN",
+	  "auto (on a terminal), always or never" },
+	{ 'F', "format", VALUE, 'F', "FORMAT",
+	  "form of stats (table, json) or save (ipvsadm, json)" },
+	{ 'N', "netns", VALUE, 'N', "NS",
+	  "network namespace to work in: a name, a process id or a path" },
 	{ '4', "ipv4", NONE, '4', NULL, "IPv4 only" },
 	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only" },
-	{ 'n', "dry-run", NONE, 'n', NULL, "check and print what would be done, change nothing" },
+	{ 'n', "dry-run", NONE, 'n', NULL,
+	  "check and print what would be done, change nothing" },
 	{ 'q', "quiet", NONE, 'q', NULL, "errors only" },
-	{ 'v', "verbose", NONE, 'v', NULL, "name each message sent to the kernel; twice: dump it" },
-	{ 0, "timeout", VALUE, 'T', "SECS", "wait this long for each answer of the kernel (default 5)" },
+	{ 'v', "verbose", NONE, 'v', NULL,
+	  "name each change sent to the kernel; twice: dump the messages" },
+	{ 0, "timeout", VALUE, 'T', "SECS",
+	  "wait this long for each answer of the kernel (default 5)" },
 	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error" },
 	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service" },
-	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]", "drain: wait until no connection is left (default 60 s)" },
-	{ 0, "kill", NONE, 'k', NULL, "drain: drop the connections that are left" },
+	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]",
+	  "drain: wait until no connection is left (default 60 s)" },
+	{ 0, "kill", NONE, 'k', NULL,
+	  "drain: drop the connections that are left" },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or that of the object named" },
 	{ 'V', "version", NONE, 'V', NULL, "print the version" },
 };
@@ -49,7 +59,7 @@ static const struct option_def *find(const char *name, size_t len, char letter)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(defs); i++) {
 		if (letter && defs[i].letter == letter)
 			return &defs[i];
 		if (name && strlen(defs[i].name) == len &&
@@ -115,33 +125,40 @@ static int set_value(const struct option_def *def, const char *value)
 
 static void set_flag(int id)
 {
-	switch (id) {
-	case 'j': opt.json = true; break;
-	case 'p': opt.pretty = true; break;
-	case 'H': opt.no_header = true; break;
-	case '4': opt.family = AF_INET; break;
-	case '6': opt.family = AF_INET6; break;
-	case 'n': opt.dry_run = true; break;
-	case 'q': opt.quiet = true; break;
-	case 'v': opt.verbose++; break;
-	case 'e': opt.given |= OPT_IF_EXISTS; break;
-	case 'y': opt.given |= OPT_YES; break;
-	case 'k': opt.given |= OPT_KILL; break;
-	case 'h': opt.help = true; break;
-	case 'V': opt.version = true; break;
-	}
+	static const struct { int id; bool *flag; } flags[] = {
+		{ 'j', &opt.json }, { 'p', &opt.pretty },
+		{ 'H', &opt.no_header }, { 'n', &opt.dry_run },
+		{ 'q', &opt.quiet }, { 'h', &opt.help },
+		{ 'V', &opt.version },
+	};
+	static const struct { int id; unsigned int bit; } local[] = {
+		{ 'e', OPT_IF_EXISTS }, { 'y', OPT_YES }, { 'k', OPT_KILL },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (flags[i].id == id)
+			*flags[i].flag = true;
+	for (i = 0; i < ARRAY_SIZE(local); i++)
+		if (local[i].id == id)
+			opt.given |= local[i].bit;
+	if (id == 'v')
+		opt.verbose++;
+	if (id == '4' || id == '6')
+		opt.family = id == '4' ? AF_INET : AF_INET6;
 }
 
-static int unknown(const char *word)
+static int unknown_option(const char *word)
 {
-	const char *known[sizeof(defs) / sizeof(defs[0]) + 1] = { NULL };
+	const char *known[ARRAY_SIZE(defs) + 1] = { NULL };
 	const char *close;
 	size_t i;
 	int rc;
 
-	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(defs); i++)
 		known[i] = defs[i].name;
-	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"", word);
+	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"",
+		  word);
 	close = !strncmp(word, "--", 2) ? suggest(word + 2, known) : NULL;
 	if (close)
 		hint("did you mean: --%s", close);
@@ -177,7 +194,7 @@ static int parse_long(const char *word, struct args *line)
 	const struct option_def *def = find(word + 2, len, 0);
 
 	if (!def)
-		return unknown(word);
+		return unknown_option(word);
 	if (def->kind != NONE)
 		return take_value(def, attached, line);
 	if (attached)
@@ -195,7 +212,7 @@ static int parse_short(const char *word, struct args *line)
 		const struct option_def *def = find(NULL, 0, *p);
 
 		if (!def)
-			return unknown(word);
+			return unknown_option(word);
 		if (def->kind != NONE) {
 			const char *rest = p[1] == '=' ? p + 2 : p + 1;
 
@@ -247,7 +264,7 @@ int options_allow(const char *verb, unsigned int allowed)
 	unsigned int wrong = opt.given & ~allowed;
 	size_t i;
 
-	for (i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(local); i++)
 		if (wrong & local[i].bit)
 			return fail(RC_USAGE, NULL,
 				    "option %s does not belong to \"%s\"",
@@ -260,7 +277,7 @@ void options_help(void)
 	size_t i;
 
 	puts("Options (anywhere on the line):");
-	for (i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(defs); i++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "--%s%s%s", defs[i].name,

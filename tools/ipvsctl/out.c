@@ -123,8 +123,12 @@ int table_new(struct table **out, const struct column *cols, size_t ncols,
 	size_t i;
 
 	*out = t;
-	if (!t || !(t->scols = scols_new_table()))
+	if (t)
+		t->scols = scols_new_table();
+	if (!t || !t->scols) {
+		free(t);
 		return fail(RC_REFUSED, NULL, "out of memory");
+	}
 	for (i = 0; i < ncols; i++)
 		t->place[i] = -1;
 	scols_table_enable_noheadings(t->scols, opt.no_header);
@@ -144,8 +148,9 @@ int table_new(struct table **out, const struct column *cols, size_t ncols,
 
 struct row *table_row(struct table *t, struct row *parent)
 {
-	return (struct row *)scols_table_new_line(t->scols,
-			(struct libscols_line *)parent);
+	struct libscols_line *under = (struct libscols_line *)parent;
+
+	return (struct row *)scols_table_new_line(t->scols, under);
 }
 
 void table_cell(struct table *t, struct row *row, size_t col, const char *fmt,

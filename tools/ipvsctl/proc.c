@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,8 +106,15 @@ int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg)
 
 static bool parse_five(const char *line, uint64_t v[5])
 {
-	return sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
-		      " %" SCNx64, &v[0], &v[1], &v[2], &v[3], &v[4]) == 5;
+	char *end;
+	int i;
+
+	for (i = 0; i < 5; i++, line = end) {
+		v[i] = strtoull(line, &end, 16);
+		if (end == line || (*end && !isspace((unsigned char)*end)))
+			return false;
+	}
+	return true;
 }
 
 static void take_totals(struct counters *c, const uint64_t v[5])

@@ -34,7 +34,7 @@ static int with_extack(int rc, int err)
 	return rc;
 }
 
-int refused(int err, const char *object, const char *what)
+int refuse(int err, const char *object, const char *what)
 {
 	int rc;
 
@@ -152,7 +152,7 @@ static int service_exists(const struct svc_id *id)
 	return rc;
 }
 
-int refused_service(int err, const struct service *svc)
+int refuse_service(int err, const struct service *svc)
 {
 	const char *text = svc_text(&svc->id);
 	int rc;
@@ -173,7 +173,7 @@ int refused_service(int err, const struct service *svc)
 		}
 		return with_extack(rc, err);
 	}
-	return refused(err, text, "service");
+	return refuse(err, text, "service");
 }
 
 static bool loopback_is_down(void)
@@ -218,7 +218,7 @@ static int server_invalid(int err, const char *object, const struct svc_id *id,
 	return rc;
 }
 
-int refused_server(int err, const struct svc_id *id, const struct server *srv)
+int refuse_server(int err, const struct svc_id *id, const struct server *srv)
 {
 	const char *text = svc_text(id);
 	const char *name = ip_port_text(srv->af, &srv->addr, srv->port);
@@ -238,5 +238,5 @@ int refused_server(int err, const struct svc_id *id, const struct server *srv)
 	case EINVAL:
 		return server_invalid(err, text, id, srv);
 	}
-	return refused(err, text, name);
+	return refuse(err, text, name);
 }

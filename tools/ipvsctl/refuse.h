@@ -10,13 +10,13 @@ struct server;
 /* Each records the failure and returns the exit code. @err is -errno. */
 
 /* Anything that is about no service in particular; @what in a few words. */
-int refused(int err, const char *object, const char *what);
+int refuse(int err, const char *object, const char *what);
 
 /* Adding or changing a service. */
-int refused_service(int err, const struct service *svc);
+int refuse_service(int err, const struct service *svc);
 
 /* Adding, changing or deleting a real server. */
-int refused_server(int err, const struct svc_id *id, const struct server *srv);
+int refuse_server(int err, const struct svc_id *id, const struct server *srv);
 
 /* No such service, naming the nearest one. */
 int missing_service(const struct svc_id *id);

@@ -151,7 +151,7 @@ static int walk_server(struct plan *p, const struct service *want,
 		err = old ? kern_server_set(&want->id, srv)
 			  : kern_server_add(&want->id, srv);
 	if (err)
-		return refused_server(err, &want->id, srv);
+		return refuse_server(err, &want->id, srv);
 	p->done++;
 	return RC_OK;
 }
@@ -173,7 +173,7 @@ static int walk_service(struct plan *p, const struct service *want)
 			err = have ? kern_service_set(want)
 				   : kern_service_add(want);
 		if (err)
-			return refused_service(err, want);
+			return refuse_service(err, want);
 		p->done++;
 	}
 	for (i = 0; i < want->nservers && !rc; i++)
@@ -213,14 +213,14 @@ static json_t *tally_json(const struct tally *t)
 static int report(const struct plan *p)
 {
 	const struct tally *s = &p->services, *r = &p->servers;
-	json_t *doc;
+	json_t *doc, *done;
 
 	if (opt.json) {
 		doc = doc_new();
-		json_object_set_new(doc, "restore",
-			json_pack("{s:b, s:o, s:o}", "dry_run", opt.dry_run,
-				  "services", tally_json(s),
-				  "servers", tally_json(r)));
+		done = json_pack("{s:b, s:o, s:o}", "dry_run", opt.dry_run,
+				 "services", tally_json(s),
+				 "servers", tally_json(r));
+		json_object_set_new(doc, "restore", done);
 		return print_doc(doc);
 	}
 	if (opt.quiet)
@@ -232,7 +232,7 @@ static int report(const struct plan *p)
 	       r->added, opt.dry_run ? "would be " : "", r->changed,
 	       opt.dry_run ? "would be " : "", r->same);
 	if (s->extra || r->extra)
-		printf("left alone, not in the file: %zu services, and %zu servers of services that are in it\n",
+		printf("not in the file, left alone: %zu services, and %zu servers of the others\n",
 		       s->extra, r->extra);
 	return RC_OK;
 }
@@ -269,7 +269,7 @@ static int restore(struct args *a)
 	if (!rc) {
 		err = kern_services(&p.have, true);
 		if (err)
-			rc = refused(err, NULL, "reading the services");
+			rc = refuse(err, NULL, "reading the services");
 	}
 	if (!rc)
 		rc = check_schedulers(&p);

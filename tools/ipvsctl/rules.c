@@ -71,7 +71,7 @@ static int find_option(const char *word)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(options); i++)
 		if (!strcmp(word, options[i].name) ||
 		    (options[i].brief && !strcmp(word, options[i].brief)))
 			return (int)options[i].kind;
@@ -213,9 +213,8 @@ static int read_rule(struct args *a, struct rule *r)
 
 static int rule_ident(const struct rule *r, struct svc_id *id)
 {
-	char buf[128];
-	char *words[] = { buf };
-	struct args a = { .word = words, .count = 1 };
+	char buf[128], *word = buf;
+	struct args a = { .word = &word, .count = 1 };
 	int n, rc;
 
 	if (!r->vip == !r->mark)
@@ -246,7 +245,7 @@ static int rule_flags(const struct rule *r, struct service *svc)
 		{ "flag-2", IP_VS_SVC_F_SCHED2 },
 		{ "flag-3", IP_VS_SVC_F_SCHED3 },
 	};
-	size_t i, n = sizeof(names) / sizeof(names[0]);
+	size_t i, n = ARRAY_SIZE(names);
 	char buf[128], *word, *save;
 
 	snprintf(buf, sizeof(buf), "%s", r->flags ? r->flags : "");

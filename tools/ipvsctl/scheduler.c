@@ -144,7 +144,7 @@ static bool ask_modinfo(const char *module, char *out, size_t size)
 	f = popen(command, "re");
 	if (!f)
 		return false;
-	found = fgets(out, (int)size, f) != NULL;
+	found = !!fgets(out, (int)size, f);
 	pclose(f);
 	out[found ? strcspn(out, "\n") : 0] = '\0';
 	return found;
@@ -156,7 +156,7 @@ static const char *idea_of(const char *name)
 	char module[NAME_LEN + 8];
 	size_t i;
 
-	for (i = 0; i < sizeof(ideas) / sizeof(ideas[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(ideas); i++)
 		if (!strcmp(ideas[i].name, name))
 			return ideas[i].idea;
 	snprintf(module, sizeof(module), "%s%s", prefix(), name);
@@ -189,11 +189,12 @@ static int list_json(const struct sched_list *list,
 
 	for (i = 0; i < list->n; i++) {
 		const char *name = list->name[i];
-
-		json_array_append_new(all, json_pack("{s:s, s:b, s:i, s:s}",
-				      "name", name, "loaded", is_loaded(name),
+		json_t *o = json_pack("{s:s, s:b, s:i, s:s}", "name", name,
+				      "loaded", is_loaded(name),
 				      "services", users_of(services, name),
-				      "description", idea_of(name)));
+				      "description", idea_of(name));
+
+		json_array_append_new(all, o);
 	}
 	json_object_set_new(doc, "schedulers", all);
 	return print_doc(doc);
@@ -239,7 +240,7 @@ static int scheduler_list(struct args *a)
 	err = kern_services(&services, false);
 	find_all(&list);
 	if (err)
-		rc = refused(err, NULL, "reading the services");
+		rc = refuse(err, NULL, "reading the services");
 	else
 		rc = opt.json ? list_json(&list, &services)
 			      : list_table(&list, &services);
@@ -272,9 +273,9 @@ static int scheduler_set(struct args *a)
 	} else if (err == -ESRCH) {
 		return missing_service(&id);
 	} else {
-		return refused(err, svc_text(&id), "reading the service");
+		return refuse(err, svc_text(&id), "reading the service");
 	}
-	return err ? refused_service(err, &svc) : RC_OK;
+	return err ? refuse_service(err, &svc) : RC_OK;
 }
 
 static const struct verb verbs[] = {

@@ -37,7 +37,7 @@ int server_lookup(const struct svc_id *id, const struct srv_id *name,
 	if (err == -ESRCH)
 		return missing_service(id);
 	if (err)
-		return refused(err, svc_text(id), "reading the service");
+		return refuse(err, svc_text(id), "reading the service");
 	found = server_find(&svc, srv->af, &srv->addr, srv->port);
 	if (found)
 		*srv = *found;
@@ -92,11 +92,11 @@ static int server_add(struct args *a)
 		if (!err && server_find(&svc, srv.af, &srv.addr, srv.port))
 			err = -EEXIST;
 		if (err)
-			return refused_server(err, &id, &srv);
+			return refuse_server(err, &id, &srv);
 		service_free(&svc);
 	}
 	err = kern_server_add(&id, &srv);
-	return err ? refused_server(err, &id, &srv) : RC_OK;
+	return err ? refuse_server(err, &id, &srv) : RC_OK;
 }
 
 static int server_change(struct args *a)
@@ -127,7 +127,7 @@ static int server_change(struct args *a)
 	if (rc)
 		return rc;
 	err = kern_server_set(&id, &srv);
-	return err ? refused_server(err, &id, &srv) : RC_OK;
+	return err ? refuse_server(err, &id, &srv) : RC_OK;
 }
 
 static int server_replace(struct args *a)
@@ -145,11 +145,11 @@ static int server_replace(struct args *a)
 		return rc;
 	err = kern_service(&id, &svc, true);
 	if (err)
-		return refused_server(err, &id, &srv);
-	there = server_find(&svc, srv.af, &srv.addr, srv.port) != NULL;
+		return refuse_server(err, &id, &srv);
+	there = !!server_find(&svc, srv.af, &srv.addr, srv.port);
 	service_free(&svc);
 	err = there ? kern_server_set(&id, &srv) : kern_server_add(&id, &srv);
-	return err ? refused_server(err, &id, &srv) : RC_OK;
+	return err ? refuse_server(err, &id, &srv) : RC_OK;
 }
 
 static int server_delete(struct args *a)
@@ -172,12 +172,14 @@ static int server_delete(struct args *a)
 	if (err == -ESRCH && opt.given & OPT_IF_EXISTS)
 		return RC_OK;
 	if (err)
-		return refused_server(err, &id, &srv);
+		return refuse_server(err, &id, &srv);
 	found = server_find(&svc, srv.af, &srv.addr, srv.port);
-	if (!found && !(opt.given & OPT_IF_EXISTS))
+	if (found)
+		err = kern_server_delete(&id, found);
+	else if (!(opt.given & OPT_IF_EXISTS))
 		rc = missing_server(&svc, &srv);
-	else if (found && (err = kern_server_delete(&id, found)))
-		rc = refused_server(err, &id, &srv);
+	if (err)
+		rc = refuse_server(err, &id, &srv);
 	service_free(&svc);
 	if (!rc && !opt.dry_run)
 		drain_forget(&id, &srv);

@@ -91,20 +91,21 @@ static int service_add(struct args *a)
 
 		err = kern_service(&svc.id, &old, false);
 		if (err != -ESRCH) {
-			rc = refused_service(err ? err : -EEXIST, &svc);
+			rc = refuse_service(err ? err : -EEXIST, &svc);
 			goto out;
 		}
 	}
 	err = kern_service_add(&svc);
 	if (err) {
-		rc = refused_service(err, &svc);
+		rc = refuse_service(err, &svc);
 		goto out;
 	}
 	for (i = 0; i < svc.nservers && !rc; i++) {
 		err = kern_server_add(&svc.id, &svc.servers[i]);
-		if (err)
-			rc = undo_add(&svc.id, refused_server(err, &svc.id,
-							&svc.servers[i]));
+		if (!err)
+			continue;
+		rc = refuse_server(err, &svc.id, &svc.servers[i]);
+		rc = undo_add(&svc.id, rc);
 	}
 out:
 	service_free(&svc);
@@ -145,7 +146,7 @@ static int service_change(struct args *a)
 	if (err == -ESRCH)
 		return missing_service(&id);
 	if (err)
-		return refused(err, svc_text(&id), "reading the service");
+		return refuse(err, svc_text(&id), "reading the service");
 	svc_opts_apply(&svc, &o);
 	/* A scheduler cannot make odd settings of another program worse. */
 	if (o.named & ~(unsigned int)SVC_SCHEDULER)
@@ -153,7 +154,7 @@ static int service_change(struct args *a)
 	if (rc)
 		return rc;
 	err = kern_service_set(&svc);
-	return err ? refused_service(err, &svc) : RC_OK;
+	return err ? refuse_service(err, &svc) : RC_OK;
 }
 
 static int service_replace(struct args *a)
@@ -175,9 +176,9 @@ static int service_replace(struct args *a)
 		return rc;
 	err = kern_service(&id, &old, false);
 	if (err && err != -ESRCH)
-		return refused(err, svc_text(&id), "reading the service");
+		return refuse(err, svc_text(&id), "reading the service");
 	err = err ? kern_service_add(&svc) : kern_service_set(&svc);
-	return err ? refused_service(err, &svc) : RC_OK;
+	return err ? refuse_service(err, &svc) : RC_OK;
 }
 
 static int service_delete(struct args *a)
@@ -198,7 +199,7 @@ static int service_delete(struct args *a)
 		err = kern_service_delete(&id);
 	if (err == -ESRCH)
 		return opt.given & OPT_IF_EXISTS ? RC_OK : missing_service(&id);
-	return err ? refused(err, svc_text(&id), "deleting") : RC_OK;
+	return err ? refuse(err, svc_text(&id), "deleting") : RC_OK;
 }
 
 static int service_flush(struct args *a)
@@ -216,7 +217,7 @@ static int service_flush(struct args *a)
 	n = list.n;
 	service_list_free(&list);
 	if (err)
-		return refused(err, NULL, "reading the services");
+		return refuse(err, NULL, "reading the services");
 	if (n && !(opt.given & OPT_YES) && !opt.dry_run) {
 		rc = fail(RC_USAGE, NULL,
 			  "flush would delete %zu service%s and end their connections",
@@ -225,7 +226,7 @@ static int service_flush(struct args *a)
 		return rc;
 	}
 	err = kern_flush();
-	return err ? refused(err, NULL, "flush") : RC_OK;
+	return err ? refuse(err, NULL, "flush") : RC_OK;
 }
 
 static const struct verb verbs[] = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl stats`: counters and rates. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,20 +38,24 @@ static const struct column rate_cols[NCOLS] = {
 
 static json_t *counters_json(const struct counters *c, bool rates)
 {
-	json_t *o = json_pack("{s:I, s:I, s:I, s:I, s:I}",
-			      "conns", (json_int_t)c->conns,
-			      "in_packets", (json_int_t)c->inpkts,
-			      "out_packets", (json_int_t)c->outpkts,
-			      "in_bytes", (json_int_t)c->inbytes,
-			      "out_bytes", (json_int_t)c->outbytes);
+	const struct { const char *key; uint64_t value; } fields[] = {
+		{ "conns", c->conns },
+		{ "in_packets", c->inpkts },
+		{ "out_packets", c->outpkts },
+		{ "in_bytes", c->inbytes },
+		{ "out_bytes", c->outbytes },
+		{ "conns_per_second", c->cps },
+		{ "in_packets_per_second", c->inpps },
+		{ "out_packets_per_second", c->outpps },
+		{ "in_bytes_per_second", c->inbps },
+		{ "out_bytes_per_second", c->outbps },
+	};
+	size_t i, n = rates ? ARRAY_SIZE(fields) : ARRAY_SIZE(fields) / 2;
+	json_t *o = json_object();
 
-	if (rates)
-		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I}",
-			"conns_per_second", (json_int_t)c->cps,
-			"in_packets_per_second", (json_int_t)c->inpps,
-			"out_packets_per_second", (json_int_t)c->outpps,
-			"in_bytes_per_second", (json_int_t)c->inbps,
-			"out_bytes_per_second", (json_int_t)c->outbps));
+	for (i = 0; i < n; i++)
+		json_object_set_new(o, fields[i].key,
+				    json_integer((json_int_t)fields[i].value));
 	return o;
 }
 
@@ -63,10 +66,11 @@ static json_t *service_stats_json(const struct service *svc)
 
 	for (i = 0; i < svc->nservers; i++) {
 		const struct server *s = &svc->servers[i];
+		const char *name = ip_port_text(s->af, &s->addr, s->port);
+		json_t *o = json_pack("{s:s, s:o}", "id", name, "stats",
+				      counters_json(&s->stats, true));
 
-		json_array_append_new(servers, json_pack("{s:s, s:o}", "id",
-			ip_port_text(s->af, &s->addr, s->port),
-			"stats", counters_json(&s->stats, true)));
+		json_array_append_new(servers, o);
 	}
 	return json_pack("{s:s, s:o, s:o}", "id", svc_word(&svc->id), "stats",
 			 counters_json(&svc->stats, true), "servers", servers);
@@ -91,15 +95,19 @@ static struct row *stats_row(struct table *t, struct row *parent,
 			     const char *name, const struct counters *c,
 			     bool rate)
 {
+	const uint64_t totals[NCOLS] = {
+		0, c->conns, c->inpkts, c->outpkts, c->inbytes, c->outbytes
+	};
+	const uint64_t rates[NCOLS] = {
+		0, c->cps, c->inpps, c->outpps, c->inbps, c->outbps
+	};
 	struct row *row = table_row(t, parent);
+	size_t i;
 
 	table_cell(t, row, NAME, "%s", name);
-	table_cell(t, row, CONNS, "%" PRIu64, rate ? c->cps : c->conns);
-	table_cell(t, row, INPKTS, "%" PRIu64, rate ? c->inpps : c->inpkts);
-	table_cell(t, row, OUTPKTS, "%" PRIu64, rate ? c->outpps : c->outpkts);
-	table_cell(t, row, INBYTES, "%" PRIu64, rate ? c->inbps : c->inbytes);
-	table_cell(t, row, OUTBYTES, "%" PRIu64,
-		   rate ? c->outbps : c->outbytes);
+	for (i = CONNS; i < NCOLS; i++)
+		table_cell(t, row, i, "%llu", (unsigned long long)
+			   (rate ? rates[i] : totals[i]));
 	return row;
 }
 
@@ -239,7 +247,7 @@ static int stats_show(struct args *a)
 
 static int stats_zero(struct args *a)
 {
-	bool one = arg_peek(a) != NULL;
+	bool one = !!arg_peek(a);
 	struct svc_id id;
 	int err, rc = RC_OK;
 
@@ -254,7 +262,7 @@ static int stats_zero(struct args *a)
 	err = kern_zero(one ? &id : NULL);
 	if (err == -ESRCH && one)
 		return missing_service(&id);
-	return err ? refused(err, NULL, "zeroing the counters") : RC_OK;
+	return err ? refuse(err, NULL, "zeroing the counters") : RC_OK;
 }
 
 static const struct verb verbs[] = {

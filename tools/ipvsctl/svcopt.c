@@ -81,7 +81,7 @@ static int parse_flags(struct args *a, const char *object, struct svc_opts *o)
 	const char *known[7] = { NULL };
 	char buf[128], *word, *save;
 	const char *list;
-	size_t i, n = sizeof(flags) / sizeof(flags[0]);
+	size_t i, n = ARRAY_SIZE(flags);
 	int rc = arg_value(a, object, "flags", &list);
 
 	if (rc)
@@ -176,7 +176,7 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 }
 
 /* The same option twice is a slip of which one half would be lost. */
-static int twice(const char *object, const char *word)
+static int given_twice(const char *object, const char *word)
 {
 	return fail(RC_USAGE, object, "\"%s\" is given twice", word);
 }
@@ -194,7 +194,7 @@ int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)
 		o->named = 0;
 		rc = svc_opt(a, id, arg_next(a), o);
 		if (!rc && (o->named & before))
-			rc = twice(svc_text(id), word);
+			rc = given_twice(svc_text(id), word);
 		o->named |= before;
 	}
 	return rc;
@@ -263,7 +263,7 @@ static int srv_opt(struct args *a, const char *object, const char *word,
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(how); i++) {
 		if (strcmp(word, how[i].name))
 			continue;
 		o->forward = how[i].forward;
@@ -298,11 +298,13 @@ int srv_opts_parse(struct args *a, const struct svc_id *id,
 
 		o->named = 0;
 		rc = srv_opt(a, object, arg_next(a), o);
-		if (!rc && (o->named & before))
-			rc = o->named & SRV_FORWARD
-				? fail(RC_USAGE, object,
-				       "two forwarding methods for one server: choose nat, dr or tun")
-				: twice(object, word);
+		if (rc || !(o->named & before))
+			;
+		else if (o->named & SRV_FORWARD)
+			rc = fail(RC_USAGE, object,
+				  "two forwarding methods for one server: choose nat, dr or tun");
+		else
+			rc = given_twice(object, word);
 		o->named |= before;
 	}
 	return rc;

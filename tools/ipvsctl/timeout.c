@@ -26,7 +26,7 @@ static int timeout_show(struct args *a)
 		return rc;
 	err = kern_timeouts(&t);
 	if (err)
-		return refused(err, NULL, "reading the timeouts");
+		return refuse(err, NULL, "reading the timeouts");
 	if (!opt.json) {
 		printf("tcp %u  tcp-fin %u  udp %u  (seconds)\n", t.tcp,
 		       t.tcp_fin, t.udp);
@@ -82,7 +82,7 @@ static int timeout_set(struct args *a)
 	if (err == -EINVAL && !wire_extack()[0])
 		return fail(RC_REFUSED, "timeout",
 			    "the kernel refused: one of the times is too long for its clock");
-	return err ? refused(err, "timeout", "set") : RC_OK;
+	return err ? refuse(err, "timeout", "set") : RC_OK;
 }
 
 static const struct verb verbs[] = {
