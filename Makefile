@@ -74,8 +74,7 @@ deps:
 .PHONY: demo
 demo:
 	@tests/lab/deps
-	@tests/lab/suite --build-only 6.12
-	@tests/lab/run --vehicle auto --timeout 600 -- $(PYTHON) tests/demo.py
+	@tests/lab/demo
 
 .PHONY: test test-all
 test:
