@@ -489,6 +489,28 @@ def test_manual_is_lint_clean():
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.skipif(not shutil.which("gcc") or "san" in IPVSCTL, reason="needs LD_PRELOAD")
+def test_a_silent_kernel_is_not_waited_for_ever(tmp_path):
+    """poll() that never sees an answer stands for a kernel that gives none."""
+    source = tmp_path / "deaf.c"
+    source.write_text("""
+#include <poll.h>
+#include <unistd.h>
+int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	(void)fds;
+	(void)n;
+	usleep(1000 * (ms < 2000 ? ms : 60000));
+	return 0;
+}
+""", encoding="ascii")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "deaf.so", source], check=True)
+    done = subprocess.run([*shield(), "env", f"LD_PRELOAD={tmp_path}/deaf.so", IPVSCTL, "show",
+                           "--timeout", "1"], capture_output=True, text=True, check=False,
+                          timeout=20)
+    assert done.returncode == 9 and "did not answer within 1000 ms" in done.stderr
+
+
 def test_full_disk_is_an_error():
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([IPVSCTL, "help"], stdout=full, stderr=subprocess.PIPE,

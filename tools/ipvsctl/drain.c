@@ -41,7 +41,8 @@ static void note_path(char *path, size_t size, const struct svc_id *id,
 		 ip_port_text(srv->af, &srv->addr, srv->port));
 }
 
-static void remember(const struct svc_id *id, const struct server *srv)
+static void remember(const struct svc_id *id, const struct server *srv,
+		     uint32_t weight)
 {
 	char path[256];
 	FILE *f;
@@ -49,9 +50,9 @@ static void remember(const struct svc_id *id, const struct server *srv)
 	mkdir(NOTES, 0700);
 	note_path(path, sizeof(path), id, srv);
 	f = fopen(path, "we");
-	if (!f || fprintf(f, "%u\n", srv->weight) < 0)
+	if (!f || fprintf(f, "%u\n", weight) < 0)
 		note("ipvsctl: cannot note the weight in " NOTES ": %s; undrain with: weight %u",
-		     strerror(errno), srv->weight);
+		     strerror(errno), weight);
 	if (f)
 		fclose(f);
 }
@@ -163,12 +164,12 @@ int server_drain(struct args *a)
 		return rc;
 	was = srv.weight;
 	if (was) {
-		if (!opt.dry_run)
-			remember(&id, &srv);
 		srv.weight = 0;
 		err = kern_server_set(&id, &srv);
 		if (err)
 			return refuse_server(err, &id, &srv);
+		if (!opt.dry_run)
+			remember(&id, &srv, was);
 	}
 	if (opt.dry_run)
 		return RC_OK;
@@ -207,9 +208,5 @@ int server_undrain(struct args *a)
 	}
 	srv.weight = weight;
 	err = kern_server_set(&id, &srv);
-	if (err)
-		return refuse_server(err, &id, &srv);
-	if (!opt.dry_run)
-		drain_forget(&id, &srv);
-	return RC_OK;
+	return err ? refuse_server(err, &id, &srv) : RC_OK;
 }

@@ -10,7 +10,7 @@ struct svc_id;
 int server_drain(struct args *a);
 int server_undrain(struct args *a);
 
-/* The server is gone: drop the note of its weight. */
+/* The server is gone, new, or has a weight: drop the note of its old one. */
 void drain_forget(const struct svc_id *id, const struct server *srv);
 
 #endif

@@ -14,10 +14,12 @@
 #include <netlink/msg.h>
 
 #include "describe.h"
+#include "drain.h"
 #include "kern.h"
 #include "model.h"
 #include "wire.h"
 #include "options.h"
+#include "out.h"
 
 enum { DUMP_TRIES = 5 };
 
@@ -25,7 +27,7 @@ enum { DUMP_TRIES = 5 };
 static bool announce(const char *verb, const char *what)
 {
 	if (opt.dry_run)
-		printf("would %s %s\n", verb, what);
+		plan_step(verb, what);
 	else if (opt.verbose)
 		fprintf(stderr, "%s %s\n", verb, what);
 	return opt.dry_run;
@@ -304,23 +306,38 @@ static int server_write(int cmd, const struct svc_id *id,
 
 int kern_server_add(const struct svc_id *id, const struct server *srv)
 {
+	int err;
+
 	if (announce("add", describe_server(id, srv)))
 		return 0;
-	return server_write(IPVS_CMD_NEW_DEST, id, srv);
+	err = server_write(IPVS_CMD_NEW_DEST, id, srv);
+	if (!err)
+		drain_forget(id, srv);
+	return err;
 }
 
 int kern_server_set(const struct svc_id *id, const struct server *srv)
 {
+	int err;
+
 	if (announce("set", describe_server(id, srv)))
 		return 0;
-	return server_write(IPVS_CMD_SET_DEST, id, srv);
+	err = server_write(IPVS_CMD_SET_DEST, id, srv);
+	if (!err && srv->weight)
+		drain_forget(id, srv);
+	return err;
 }
 
 int kern_server_delete(const struct svc_id *id, const struct server *srv)
 {
+	int err;
+
 	if (announce("delete", describe_server(id, srv)))
 		return 0;
-	return server_write(IPVS_CMD_DEL_DEST, id, srv);
+	err = server_write(IPVS_CMD_DEL_DEST, id, srv);
+	if (!err)
+		drain_forget(id, srv);
+	return err;
 }
 
 int kern_flush(void)

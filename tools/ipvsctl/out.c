@@ -52,8 +52,36 @@ int print_doc(json_t *doc)
 	return rc;
 }
 
+static json_t *plan;
+
+void plan_step(const char *verb, const char *what)
+{
+	if (!opt.json) {
+		printf("would %s %s\n", verb, what);
+		return;
+	}
+	if (!plan)
+		plan = json_array();
+	json_array_append_new(plan, json_sprintf("%s %s", verb, what));
+}
+
+json_t *plan_json(void)
+{
+	json_t *steps = plan ? plan : json_array();
+
+	plan = NULL;
+	return steps;
+}
+
 int out_finish(void)
 {
+	json_t *doc;
+
+	if (plan) {
+		doc = doc_new();
+		json_object_set_new(doc, "plan", plan_json());
+		print_doc(doc);
+	}
 	if (!fflush(stdout) && !ferror(stdout))
 		return RC_OK;
 	return fail(RC_REFUSED, NULL, "cannot write the output: %s",

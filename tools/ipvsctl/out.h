@@ -17,6 +17,12 @@ int print_doc(json_t *doc);
 /* The JSON text of one value on stdout, as -j or -p ask; frees it. */
 int print_value(json_t *value);
 
+/* A step that a dry run does not take: a line of text, or with -j an entry of
+ * the list that plan_json() gives away and out_finish() otherwise prints.
+ */
+void plan_step(const char *verb, const char *what);
+json_t *plan_json(void);
+
 /* The envelope object {"schema":...} alone. */
 json_t *envelope(void);
 

@@ -220,6 +220,8 @@ static int report(const struct plan *p)
 		done = json_pack("{s:b, s:o, s:o}", "dry_run", opt.dry_run,
 				 "services", tally_json(s),
 				 "servers", tally_json(r));
+		if (opt.dry_run)
+			json_object_set_new(doc, "plan", plan_json());
 		json_object_set_new(doc, "restore", done);
 		return print_doc(doc);
 	}

@@ -181,8 +181,6 @@ static int server_delete(struct args *a)
 	if (err)
 		rc = refuse_server(err, &id, &srv);
 	service_free(&svc);
-	if (!rc && !opt.dry_run)
-		drain_forget(&id, &srv);
 	return rc;
 }
 
