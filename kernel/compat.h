@@ -24,7 +24,7 @@
 	NL_SET_ERR_MSG_ATTR(extack, attr, msg)
 #else
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
-	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg " \"%s\"", str)
+	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)
 #endif
 
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */

@@ -38,23 +38,23 @@ static int dest_check_config(const struct l4lb_service *svc,
 	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
 	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
-		NL_SET_ERR_MSG_MOD(extack, "a server of the other family needs method tunnel");
+		NL_SET_ERR_MSG(extack, "a server of the other family needs method tunnel");
 		return -EINVAL;
 	}
 	if (cfg->weight < 0) {
-		NL_SET_ERR_MSG_MOD(extack, "the weight must be 0 to 2147483647");
+		NL_SET_ERR_MSG(extack, "the weight must be 0 to 2147483647");
 		return -ERANGE;
 	}
 	if (cfg->l_thresh > cfg->u_thresh) {
-		NL_SET_ERR_MSG_MOD(extack, "the lower threshold must not be above the upper one");
+		NL_SET_ERR_MSG(extack, "the lower threshold must not be above the upper one");
 		return -ERANGE;
 	}
 	if (cfg->u_thresh > INT_MAX) {
-		NL_SET_ERR_MSG_MOD(extack, "the upper threshold must be 0 to 2147483647");
+		NL_SET_ERR_MSG(extack, "the upper threshold must be 0 to 2147483647");
 		return -EINVAL;
 	}
 	if (cfg->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_GUE && !cfg->tun_port) {
-		NL_SET_ERR_MSG_MOD(extack, "tunnel type gue needs a tunnel port");
+		NL_SET_ERR_MSG(extack, "tunnel type gue needs a tunnel port");
 		return -EINVAL;
 	}
 	return 0;
@@ -69,9 +69,9 @@ static int dest_check_ipv4(struct net *net, __be32 addr,
 		return 0;
 	/* Without a local table every address looks like a broadcast. */
 	if (type == RTN_BROADCAST && !(net->loopback_dev->flags & IFF_UP))
-		NL_SET_ERR_MSG_MOD(extack, "cannot check the address while lo is down: bring lo up");
+		NL_SET_ERR_MSG(extack, "cannot check the address while lo is down: bring lo up");
 	else
-		NL_SET_ERR_MSG_MOD(extack, "the real server's address must be unicast");
+		NL_SET_ERR_MSG(extack, "the real server's address must be unicast");
 	return -EINVAL;
 }
 
@@ -85,7 +85,7 @@ static int dest_check_ipv6(struct net *net, const struct in6_addr *addr,
 		return 0;
 	if (ipv6_mod_enabled() && ipv6_chk_addr(net, addr, NULL, 0))
 		return 0;
-	NL_SET_ERR_MSG_MOD(extack, "the real server's address must be unicast and not link-local");
+	NL_SET_ERR_MSG(extack, "the real server's address must be unicast and not link-local");
 	return -EINVAL;
 }
 
@@ -96,10 +96,10 @@ static int dest_check_tunnel(const struct l4lb_dest_config *cfg,
 		return 0;
 	switch (cfg->tun_type) {
 	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
-		NL_SET_ERR_MSG_MOD(extack, "tunnel type gue is not implemented: use ipip");
+		NL_SET_ERR_MSG(extack, "tunnel type gue is not implemented: use ipip");
 		return -EOPNOTSUPP;
 	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
-		NL_SET_ERR_MSG_MOD(extack, "tunnel type gre is not implemented: use ipip");
+		NL_SET_ERR_MSG(extack, "tunnel type gre is not implemented: use ipip");
 		return -EOPNOTSUPP;
 	default:
 		return 0;
@@ -119,11 +119,11 @@ static int dest_check(const struct l4lb_service *svc,
 	if (err)
 		return err;
 	if (add && real) {
-		NL_SET_ERR_MSG_MOD(extack, "the service has this real server already: edit it");
+		NL_SET_ERR_MSG(extack, "the service has this real server already: edit it");
 		return -EEXIST;
 	}
 	if (!add && !real) {
-		NL_SET_ERR_MSG_MOD(extack, "the service has no such real server: add it");
+		NL_SET_ERR_MSG(extack, "the service has no such real server: add it");
 		return -ENOENT;
 	}
 	if (add) {
@@ -362,13 +362,13 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 	if (!real)
 		real = real_create(svc, cfg);
 	if (!real) {
-		NL_SET_ERR_MSG_MOD(extack, "no memory for the real server");
+		NL_SET_ERR_MSG(extack, "no memory for the real server");
 		return -ENOMEM;
 	}
 	real_enlist(real, svc, svc->dests.prev, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not take the real server");
+		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
 		real_retire(real, svc);
 		return err;
 	}
@@ -401,7 +401,7 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 	real_apply(real, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "the scheduler could not take the change");
+		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
 		real_apply(real, &old);
 		return err;
 	}

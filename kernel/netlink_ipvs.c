@@ -48,7 +48,7 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 	if (!found)
 		NL_SET_ERR_MSG_ATTR(info->extack,
 				    info->attrs[IPVS_CMD_ATTR_SERVICE],
-				    "no such service");
+				    "there is no such service");
 	return found;
 }
 
@@ -68,7 +68,8 @@ static int resolve_config(const struct l4lb_nl_service *svc,
 		*ops = l4lb_sched_get(svc->cfg.sched);
 		if (!*ops) {
 			l4lb_err_attr_str(extack, svc->sched,
-					  "no such scheduler", svc->cfg.sched);
+					  "no such scheduler, and no module l4lb_NAME",
+					  svc->cfg.sched);
 			return -ENOENT;
 		}
 	}
@@ -81,7 +82,7 @@ static int resolve_config(const struct l4lb_nl_service *svc,
 	if (svc->key.af == AF_INET6 &&
 	    (!svc->cfg.netmask || svc->cfg.netmask > prefix_max)) {
 		NL_SET_ERR_MSG_ATTR(extack, svc->netmask,
-				    "IPv6 prefix length must be 1 to 128");
+				    "the IPv6 prefix length must be 1 to 128");
 		l4lb_sched_put(*ops);
 		return -EINVAL;
 	}
@@ -106,7 +107,7 @@ static int check_absent(struct l4lb_net *ln, const struct l4lb_nl_service *svc,
 	if (!l4lb_service_find(ln, &svc->key))
 		return 0;
 	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[IPVS_CMD_ATTR_SERVICE],
-			    "service exists already");
+			    "the service exists already: edit or delete it");
 	return -EEXIST;
 }
 
@@ -273,10 +274,10 @@ static int remove_dest(struct l4lb_service *svc,
 	if (err == -ENOENT)
 		NL_SET_ERR_MSG_ATTR(info->extack,
 				    info->attrs[IPVS_CMD_ATTR_DEST],
-				    "no such server in this service");
+				    "the service has no such real server");
 	else if (err)
 		NL_SET_ERR_MSG(info->extack,
-			       "the scheduler could not give up the server");
+			       "no memory for the scheduler to go on without it");
 	return err;
 }
 
@@ -339,7 +340,7 @@ static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
 
 	if (seconds > INT_MAX / HZ) {
 		NL_SET_ERR_MSG_ATTR(extack, attr,
-				    "timeout is out of range");
+				    "the timeout is too long, or negative");
 		return -EINVAL;
 	}
 	if (seconds)
@@ -430,7 +431,7 @@ static int get_service(struct sk_buff *skb, struct genl_info *info)
 	if (err == -ESRCH)
 		NL_SET_ERR_MSG_ATTR(info->extack,
 				    info->attrs[IPVS_CMD_ATTR_SERVICE],
-				    "no such service");
+				    "there is no such service");
 	return err;
 }
 

@@ -80,15 +80,15 @@ static const struct required service_config[] = {
 };
 
 static const struct required dest_identity[] = {
-	{ IPVS_DEST_ATTR_ADDR, "server: attribute ADDR is missing" },
-	{ IPVS_DEST_ATTR_PORT, "server: attribute PORT is missing" },
+	{ IPVS_DEST_ATTR_ADDR, "real server: attribute ADDR is missing" },
+	{ IPVS_DEST_ATTR_PORT, "real server: attribute PORT is missing" },
 };
 
 static const struct required dest_config[] = {
-	{ IPVS_DEST_ATTR_FWD_METHOD, "server: attribute FWD_METHOD is missing" },
-	{ IPVS_DEST_ATTR_WEIGHT, "server: attribute WEIGHT is missing" },
-	{ IPVS_DEST_ATTR_U_THRESH, "server: attribute U_THRESH is missing" },
-	{ IPVS_DEST_ATTR_L_THRESH, "server: attribute L_THRESH is missing" },
+	{ IPVS_DEST_ATTR_FWD_METHOD, "real server: attribute FWD_METHOD is missing" },
+	{ IPVS_DEST_ATTR_WEIGHT, "real server: attribute WEIGHT is missing" },
+	{ IPVS_DEST_ATTR_U_THRESH, "real server: attribute U_THRESH is missing" },
+	{ IPVS_DEST_ATTR_L_THRESH, "real server: attribute L_THRESH is missing" },
 };
 
 /* The sentences outlive the request: they are this module's constants. */
@@ -264,7 +264,7 @@ int l4lb_nl_parse_dest(struct l4lb_dest_config *cfg, u16 svc_af,
 		cfg->af = svc_af;
 	if (cfg->af != AF_INET && cfg->af != AF_INET6) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_DEST_ATTR_ADDR_FAMILY],
-				    "server: family must be IPv4 (2) or IPv6 (10)");
+				    "real server: family must be IPv4 (2) or IPv6 (10)");
 		return -EAFNOSUPPORT;
 	}
 	copy_addr(&cfg->addr, cfg->af, tb[IPVS_DEST_ATTR_ADDR]);

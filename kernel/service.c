@@ -366,26 +366,26 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 
 	lockdep_assert_held(&ln->lock);
 	if (ln->exiting) {
-		NL_SET_ERR_MSG_MOD(extack, "the network namespace is going away");
+		NL_SET_ERR_MSG(extack, "the network namespace is going away");
 		return -ENODEV;
 	}
 	if (l4lb_service_find(ln, key)) {
-		NL_SET_ERR_MSG_MOD(extack, "the service exists already: edit or delete it");
+		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
 		return -EEXIST;
 	}
 	err = l4lb_conn_table_create(ln);
 	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "no memory for the connection table");
+		NL_SET_ERR_MSG(extack, "no memory for the connection table");
 		return err;
 	}
 	svc = service_create(ln, key, cfg, ops);
 	if (IS_ERR(svc)) {
-		NL_SET_ERR_MSG_MOD(extack, "no memory for the service or its scheduler");
+		NL_SET_ERR_MSG(extack, "no memory for the service or its scheduler");
 		return PTR_ERR(svc);
 	}
 	err = service_publish(svc);
 	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "the netfilter hooks could not be registered");
+		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
 		pool_free(pool_current(svc));
 		inst_put(svc->inst);
 		service_free(svc);
@@ -420,12 +420,12 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	if (ops != old_ops)
 		inst = inst_create(ops);
 	if (IS_ERR(inst)) {
-		NL_SET_ERR_MSG_MOD(extack, "no memory for the scheduler");
+		NL_SET_ERR_MSG(extack, "no memory for the scheduler");
 		return PTR_ERR(inst);
 	}
 	pool = pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
 	if (IS_ERR(pool)) {
-		NL_SET_ERR_MSG_MOD(extack, "no memory for the scheduler's table");
+		NL_SET_ERR_MSG(extack, "no memory for the scheduler's table");
 		if (inst != svc->inst)
 			inst_put(inst);
 		return PTR_ERR(pool);
