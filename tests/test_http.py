@@ -89,18 +89,21 @@ def test_least_connections(lab, family, sched, weights):
         assert counts == {lab.rip(n, family): active[n] for n in active}
 
 
+def set_offloads(lab, state, gro):
+    for node, device in ((lab.client, "eth0"), (lab.director, "eth0"),
+                         (lab.director, lab.back), (lab.nodes["router"], "rs1"),
+                         (lab.servers[0], "eth0")):
+        node.ns.run(["ethtool", "-K", device, "tso", state, "gso", state, "gro", gro,
+                     "tx", state], check=False)
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("offload", ("on", "off"))
 def test_bulk(lab, family, offload):
     """Megabytes both ways, with segmentation and checksums left to the device
     or done by the stack; the content is compared byte by byte."""
     port = lab.http_port()
-    for node in (lab.client, lab.director, lab.nodes["router"], lab.servers[0]):
-        devices = {"client": ["eth0"], "director": ["eth0", lab.back],
-                   "router": ["rs1"]}.get(node.role, ["eth0"])
-        for device in devices:
-            node.ns.run(["ethtool", "-K", device, "tso", offload, "gso", offload,
-                         "gro", offload, "tx", offload], check=False)
+    set_offloads(lab, offload, gro=offload)
     service = lab.ipvs.service(lab.vip(family), port, sched="rr")
     service.server(lab.rip(1, family), port, method=lab.method)
     size = 3 << 20
@@ -109,6 +112,7 @@ def test_bulk(lab, family, offload):
         assert h.request(path=f"/bulk/{size}") == data
         assert h.request("PUT", "/", data).decode() == hashlib.sha256(data).hexdigest()
         assert h.request(path="/after").decode().split()[0] == "rs1"
+    set_offloads(lab, "on", gro="off")  # as they come up
 
 
 def test_udp_sizes(lab, family):

@@ -386,6 +386,8 @@ DEST_ROWS = [
                          ids=[r[0].replace(" ", "-") for r in DEST_ROWS])
 def test_new_dest(ipvs, backend, change, code):
     s = ipvs.service(V4, 80)
+    if backend.is_l4lb and 14 in change:
+        code = "EOPNOTSUPP"  # the one documented lack: encapsulation in UDP
     if code:
         refused(backend, code, lambda: new_dest(ipvs, dest(change)))
         assert s.servers() == []
@@ -528,7 +530,7 @@ def test_moby_style(ipvs):
     ipvs.request(genl.DEL_DEST, NAME + dest({genl.D_ADDR: packet.packed(RIP)}))
 
 
-# -- daemons: l4lb has none yet, and says so
+# -- daemons
 
 def daemon(change=None):
     attrs = {1: u32(1), 2: text("lo"), 3: u32(7)}
@@ -537,7 +539,13 @@ def daemon(change=None):
 
 
 def test_daemon_commands(ipvs, backend):
-    """Bad requests are refused as ip_vs does; good ones may be unsupported."""
+    """l4lb has no synchronisation: it says so whatever the request is."""
+    if backend.is_l4lb:
+        for command in (genl.NEW_DAEMON, genl.DEL_DAEMON):
+            for body in (b"", daemon(), daemon({1: None})):
+                refused(backend, "EOPNOTSUPP", lambda c=command, b=body: ipvs.request(c, b))
+        assert ipvs.dump(genl.GET_DAEMON) == []
+        return
     for change in ({1: None}, {2: None}, {3: None}, {1: u32(0)}, {1: u32(3)},
                    {2: text("a" * 16)}):
         refused(backend, "EINVAL", lambda c=change: ipvs.request(genl.NEW_DAEMON, daemon(c)))
@@ -545,12 +553,8 @@ def test_daemon_commands(ipvs, backend):
     refused(backend, "EINVAL", lambda: ipvs.request(genl.DEL_DAEMON))
     refused(backend, "EINVAL", lambda: ipvs.request(genl.DEL_DAEMON, daemon({1: u32(9)})))
     refused(backend, "ESRCH", lambda: ipvs.request(genl.DEL_DAEMON, daemon()))
-    if backend.is_l4lb:
-        refused(backend, "EOPNOTSUPP", lambda: ipvs.request(genl.NEW_DAEMON, daemon()))
-        assert ipvs.dump(genl.GET_DAEMON) == []
-    else:
-        refused(backend, "ENODEV", lambda: ipvs.request(
-            genl.NEW_DAEMON, daemon({2: text("nosuch0")})))
+    refused(backend, "ENODEV", lambda: ipvs.request(
+        genl.NEW_DAEMON, daemon({2: text("nosuch0")})))
 
 
 # -- who may

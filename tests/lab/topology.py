@@ -145,9 +145,12 @@ class Tap:
         """Every IP packet that has arrived and nobody has taken yet."""
         while True:
             try:
-                frame, aux, _, _ = self.sock.recvmsg(70000, 128)
+                frame, aux, _, source = self.sock.recvmsg(70000, 128)
             except BlockingIOError:
                 return self.pending
+            # A bridge floods what it has not learned; that is not for us.
+            if source[2] == socket.PACKET_OTHERHOST:
+                continue
             if frame[12:14] not in (b"\x08\x00", b"\x86\xdd"):
                 continue
             status = struct.unpack("I", aux[0][2][:4])[0] if aux else 0
