@@ -481,6 +481,35 @@ def test_exit_codes_of_help_and_manual_agree():
         assert re.search(rf"^\.It {code}$", manual(), re.M)
 
 
+COMPLETE = r"""
+source "$1"
+ipvsctl() {
+	case $* in
+	*"server show"*) printf 'tcp 192.0.2.10:80\n|-10.0.0.11:8080\n`-10.0.0.12:8080\n' ;;
+	*show*) printf 'tcp 192.0.2.10:80 \n|-10.0.0.11:8080\nfwmark 7 inet6\n' ;;
+	*scheduler*) printf 'rr\nwrr\n' ;;
+	esac
+}
+COMP_LINE=$2 COMP_POINT=${#2}
+_ipvsctl
+echo "${COMPREPLY[*]}"
+"""
+
+
+@pytest.mark.parametrize("line, words", [
+    ("ipvsctl se", "service server"), ("ipvsctl sched ", "list set"),
+    ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--wait"),
+    ("ipvsctl svc delete ", "tcp:192.0.2.10:80 fwm6:7"),
+    ("ipvsctl svc delete tcp:19", "192.0.2.10:80"),
+    ("ipvsctl rs delete tcp:192.0.2.10:80 ", "10.0.0.11:8080 10.0.0.12:8080"),
+    ("ipvsctl svc add fwm:7 scheduler w", "wrr"), ("ipvsctl -j timeout set tcp-", "tcp-fin"),
+])
+def test_completion_offers(line, words):
+    done = subprocess.run(["bash", "-c", COMPLETE, "bash", str(SOURCES / "ipvsctl.bash"), line],
+                          capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == (words, "")
+
+
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
 def test_manual_is_lint_clean():
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning",

@@ -43,13 +43,17 @@ _ipvsctl_schedulers() {
 }
 
 _ipvsctl() {
-	local cur prev noun='' verb='' place=0 w i words=()
+	local cur='' prev noun='' verb='' place=0 w i cword words=()
 	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill
 		--help --version'
 
-	# Service names hold colons, which bash would split at.
-	_get_comp_words_by_ref -n : cur prev words cword 2>/dev/null || return
+	# Service names hold colons, at which bash would split them; so the line
+	# is split here, at blanks only.
+	read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
+	[[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && words+=('')
+	cword=$((${#words[@]} - 1))
+	cur=${words[cword]} prev=${words[cword - 1]}
 	for ((i = 1; i < cword; i++)); do
 		w=${words[i]}
 		[[ $w == -* ]] && continue
@@ -95,6 +99,9 @@ _ipvsctl() {
 	else
 		mapfile -t COMPREPLY < <(compgen -W "$w" -- "$cur")
 	fi
-	declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$cur"
+	# Bash replaces only what follows the last colon.
+	if [[ $cur == *:* && $COMP_WORDBREAKS == *:* ]]; then
+		COMPREPLY=("${COMPREPLY[@]#"${cur%"${cur##*:}"}"}")
+	fi
 }
 complete -F _ipvsctl ipvsctl

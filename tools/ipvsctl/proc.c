@@ -81,8 +81,10 @@ bool proc_conn_line(const char *line, struct conn *c)
 	c->expires = expires;
 	c->template = !fport && (!strcmp(c->state, "NONE") ||
 				 !strcmp(c->state, "ASSURED"));
-	if (!proto_parse(pro, &c->proto))
+	if (!strcmp(pro, "ip"))
 		take_fwmark(c);
+	else if (!proto_parse(pro, &c->proto) && !strncmp(pro, "ip_", 3))
+		c->proto = (uint16_t)strtoul(pro + 3, NULL, 10);
 	return true;
 }
 

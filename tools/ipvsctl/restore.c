@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <linux/ip_vs.h>
 
@@ -264,6 +265,8 @@ static int restore(struct args *a)
 	int err, rc;
 
 	rc = arg_end(a, "restore");
+	if (!rc && !file && isatty(STDIN_FILENO))
+		note("reading the configuration from the terminal; Ctrl-D ends it");
 	if (!rc)
 		rc = read_file(file ? file : "-", &p.want);
 	if (!rc)

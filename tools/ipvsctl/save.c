@@ -108,6 +108,11 @@ static void print_server_rule(const struct service *svc,
 {
 	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
 
+	if (method == IP_VS_CONN_F_LOCALNODE || method >= IP_VS_CONN_F_BYPASS)
+		note("ipvsctl: %s: server %s: its method %s has no rule; -m stands for it",
+		     svc_text(&svc->id),
+		     ip_port_text(srv->af, &srv->addr, srv->port),
+		     describe_forward(srv));
 	print_ident('a', &svc->id);
 	printf(" -r %s -%c -w %u",
 	       ip_port_text(srv->af, &srv->addr, srv->port),
