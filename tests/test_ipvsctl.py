@@ -109,6 +109,7 @@ def fresh(module):
     one.ns.destroy()
 
 
+@pytest.mark.smoke
 @both_modules
 def test_one_line_makes_a_farm(director):
     director.ctl("svc add tcp 192.0.2.10:80 scheduler wrr "
@@ -191,6 +192,7 @@ def test_replace_sets_everything_and_takes_defaults(director):
         "-A -t 192.0.2.10:80 -s wlc\n-a -t 192.0.2.10:80 -r 10.0.0.11:80 -m -w 1\n")
 
 
+@pytest.mark.smoke
 @both_modules
 def test_refusals_change_nothing_and_say_why(director):
     director.ctl("svc add", *WEB, "scheduler rr server 10.0.0.11:8080 server 10.0.0.12")
@@ -347,6 +349,7 @@ def test_drain_of_an_idle_server_is_done_at_once(director):
                     "weight_before": 3, "active": 0, "inactive": 0, "persistent": 0}
 
 
+@pytest.mark.smoke
 @both_modules
 def test_connections_are_listed_filtered_and_counted(udp):
     knock(udp, 6)
@@ -493,6 +496,7 @@ svc add fwmark 7 scheduler rr flags flag-1,flag-3 server 10.0.0.9 weight 0
 svc add fwmark 7 inet6"""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("form", ["json", "ipvsadm"])
 def test_save_and_restore_round_trip(director, form, tmp_path):
     director.build(FULL)
