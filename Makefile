@@ -18,8 +18,9 @@ KREL     = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(kdir)/include/generated/utsrelease.h 2>/dev/null)
 out      = $(CURDIR)/build
 obj      = $(out)/obj/$(KREL)
+# ARCH=, W=1, CC= and the like reach it by MAKEFLAGS.
 kbuild   = $(MAKE) --no-print-directory -C $(kdir) M=$(obj) \
-	$(foreach v,ARCH W C CF V CC LLVM CROSS_COMPILE,$(if $($(v)),$(v)=$($(v))))
+	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
 PREFIX  ?= /usr
 DESTDIR ?=
