@@ -92,20 +92,22 @@ style:
 moddir  = $(DESTDIR)/lib/modules/$(KREL)/updates/l4lb
 confdir = $(DESTDIR)/usr/lib/modprobe.d
 mandir  = $(DESTDIR)$(PREFIX)/share/man/man8
+compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 
 .PHONY: install uninstall
 install: modules ipvsctl
-	install -d $(moddir) $(confdir) $(DESTDIR)$(PREFIX)/sbin $(mandir)
+	install -d $(moddir) $(confdir) $(DESTDIR)$(PREFIX)/sbin $(mandir) $(compdir)
 	install -m 644 $(out)/$(KREL)/*.ko $(moddir)/
 	install -m 644 tools/modprobe.d/l4lb.conf $(confdir)/
 	install -m 755 $(out)/ipvsctl $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 tools/ipvsctl/ipvsctl.8 $(mandir)/
+	install -m 644 tools/ipvsctl/ipvsctl.bash $(compdir)/ipvsctl
 	$(if $(DESTDIR),@echo 'DESTDIR is set: run depmod $(KREL) on the target',depmod $(KREL))
 
 uninstall:
 	@test -n '$(KREL)' || { echo 'no kernel release: name the kernel build directory with KDIR=' >&2; exit 1; }
 	rm -rf $(moddir)
-	rm -f $(confdir)/l4lb.conf $(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/ipvsctl.8
+	rm -f $(confdir)/l4lb.conf $(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/ipvsctl.8 $(compdir)/ipvsctl
 	$(if $(DESTDIR),,depmod $(KREL))
 
 .PHONY: clean
