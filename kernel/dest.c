@@ -372,7 +372,6 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 		real_retire(real, svc);
 		return err;
 	}
-	l4lb_net_changed(svc->ln);
 	return 0;
 }
 
@@ -405,7 +404,6 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 		real_apply(real, &old);
 		return err;
 	}
-	l4lb_net_changed(svc->ln);
 	return 0;
 }
 
@@ -438,7 +436,6 @@ int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real)
 	}
 	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
 		l4lb_conn_expire_nodest(ln);
-	l4lb_net_changed(ln);
 	return 0;
 }
 

@@ -176,8 +176,13 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		return NF_ACCEPT;
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_out(ln, &flow);
-	if (!conn)
+	if (!conn) {
+		/* From a real server with the VIP: right as it is. */
+		conn = l4lb_conn_find_passing(ln, &flow);
+		if (conn)
+			l4lb_account_out(conn->real, skb->len);
 		return NF_ACCEPT;
+	}
 	if (!checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_out(conn->real, skb->len);

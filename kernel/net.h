@@ -54,7 +54,6 @@ struct l4lb_sysctl {
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
  * @est_work: rate estimator
- * @seq: bumped by every change; dumps compare it (never 0)
  * @exiting: the namespace is going: nothing may be added
  * @sysctl_header: of the namespace's sysctl directory
  */
@@ -77,7 +76,6 @@ struct l4lb_net {
 	struct list_head		trash;
 	struct delayed_work		trash_work;
 	struct delayed_work		est_work;
-	unsigned int			seq;
 	bool				exiting;
 	struct ctl_table_header		*sysctl_header;
 };

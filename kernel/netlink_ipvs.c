@@ -466,19 +466,15 @@ static int get_info(struct sk_buff *skb, struct genl_info *info)
 }
 
 /* Dumps: as many objects per call as fit.  The position is an index, which
- * survives any change between two calls; the change itself is reported by
- * NLM_F_DUMP_INTR.
+ * survives any change between two calls.  The change is not reported by
+ * NLM_F_DUMP_INTR: the original does not, and to libnl, so to ipvsadm, it is
+ * a failure.
  */
 
 static void *dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
-	void *hdr;
-
-	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &ipvs_family, NLM_F_MULTI, cmd);
-	if (hdr)
-		genl_dump_check_consistent(cb, hdr);
-	return hdr;
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+			   cb->nlh->nlmsg_seq, &ipvs_family, NLM_F_MULTI, cmd);
 }
 
 /**
@@ -535,7 +531,6 @@ static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 	if (!ln)
 		return -EAGAIN;
 	mutex_lock(&ln->lock);
-	cb->seq = ln->seq;
 	service = cursor_service(ln, cursor);
 	if (service) {
 		list_for_each_entry_from(service, &ln->services, list) {
@@ -604,7 +599,6 @@ static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
 		return 0;
 
 	mutex_lock(&ln->lock);
-	cb->seq = ln->seq;
 	service = l4lb_service_find(ln, &svc.key);
 	if (service)
 		dump_dests_of(skb, cb, service);

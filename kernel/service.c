@@ -392,7 +392,6 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		return err;
 	}
 	__module_get(THIS_MODULE);
-	l4lb_net_changed(ln);
 	return 0;
 }
 
@@ -441,7 +440,6 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	 * The same scheduler as before had two references: one is left.
 	 */
 	l4lb_sched_put(old_ops);
-	l4lb_net_changed(svc->ln);
 	return 0;
 }
 
@@ -475,7 +473,6 @@ static void services_gone(struct l4lb_net *ln)
 {
 	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
 		l4lb_conn_expire_nodest(ln);
-	l4lb_net_changed(ln);
 }
 
 /* Its connections stay; so do its real servers for a while, in the trash. */
@@ -515,7 +512,6 @@ void l4lb_service_zero(struct l4lb_service *svc)
 int l4lb_service_net_init(struct l4lb_net *ln)
 {
 	INIT_LIST_HEAD(&ln->services);
-	ln->seq = 1;
 	return rhashtable_init(&ln->svc_table, &svc_params);
 }
 

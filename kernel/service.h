@@ -84,13 +84,6 @@ void l4lb_service_flush(struct l4lb_net *ln);
 void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
 
-/* A change was made: dumps that are under way are told. */
-static inline void l4lb_net_changed(struct l4lb_net *ln)
-{
-	lockdep_assert_held(&ln->lock);
-	WRITE_ONCE(ln->seq, ln->seq + 1 ?: 1);
-}
-
 /* Rebuild and publish the pool after any change to dests, weights, flags or
  * scheduler.  On failure the old pool stays.
  */
