@@ -410,12 +410,15 @@ def test_fragments_of_server(nat, family):
                        + body) == 0xffff
 
 
-def test_ipv4_options(nat):
-    """A packet with IP options is found and rewritten at the right offset."""
-    raw = Raw(nat, UDP, 4)
+@pytest.mark.parametrize("options", (
+    b"\x94\x04\x00\x00" + b"\x01\x01\x01\x00", b"\x07\x07\x04" + bytes(5),
+    b"\x44\x0c\x05\x00" + bytes(8)), ids=("router-alert", "record-route", "timestamp"))
+def test_ipv4_options(lab, options):
+    """A packet with IP options is found and rewritten at the right offset; the
+    stack fills some of them in, and the header's checksum has to know."""
+    raw = Raw(lab, UDP, 4)
     client = raw.client()
-    client.send(payload=b"with options",
-                ip_args={"options": b"\x94\x04\x00\x00" + b"\x01\x01\x01\x00"})
+    client.send(payload=b"with options", ip_args={"options": options})
     number, p = client.arrive()
     check_request(raw, client, number, p, None, b"with options")
 

@@ -277,12 +277,17 @@ def test_table(lab, table):
 
 
 def check_outgoing(raw):
-    """Malformed or not, a forwarded packet has a sound IPv4 header."""
+    """Malformed or not, a forwarded packet has a sound IPv4 header, and so
+    has one inside our tunnel."""
     for tap in raw.taps.values():
         for p in tap.take(lambda p: True):
-            if p.family == 4:
+            while p.family == 4:
                 assert packet.fold(p.raw[:p.hlen]) == 0xffff, p
                 assert p.ttl > 0, p
+                if p.proto != packet.IPIP or len(p.l4) < 20 or p.mf or p.offset \
+                        or p.src != raw.lab.dip(4):
+                    break
+                p = p.inner()
 
 
 def test_bad_transport_checksum_stays_bad(nat, family, proto):
