@@ -59,14 +59,9 @@ static bool ttl_decrease(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 					 ICMP_EXC_TTL, 0);
 			return false;
 		}
-		if (skb_ensure_writable(skb, ip_hdrlen(skb)))
+		if (skb_ensure_writable(skb, sizeof(struct iphdr)))
 			goto no_memory;
 		ip_decrease_ttl(ip_hdr(skb));
-		/* Our own address, in a Record Route or Timestamp option. */
-		if (IPCB(skb)->opt.is_changed) {
-			IPCB(skb)->opt.is_changed = 0;
-			ip_send_check(ip_hdr(skb));
-		}
 		return true;
 	}
 	if (ipv6_hdr(skb)->hop_limit <= 1) {

@@ -179,6 +179,19 @@ static unsigned int handle_known(struct sk_buff *skb,
 	return handle_new(skb, pkt, ln);
 }
 
+/* The stack has filled in a Record Route or Timestamp option and left the
+ * header's checksum to whoever sends the packet on.  That sum is part of the
+ * checks and rewrites here.
+ */
+static void settle_options(struct sk_buff *skb)
+{
+	if (likely(!IPCB(skb)->opt.is_changed) ||
+	    skb_ensure_writable(skb, ip_hdrlen(skb)))
+		return;
+	IPCB(skb)->opt.is_changed = 0;
+	ip_send_check(ip_hdr(skb));
+}
+
 static __always_inline unsigned int
 handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
@@ -189,6 +202,8 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	if (skb->ipvs_property || !skb_dst(skb) ||
 	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST))
 		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
 	switch (l4lb_parse(skb, af, 0, false, &pkt)) {
 	case L4LB_PARSE_OK:
 		break;
@@ -291,6 +306,8 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
 	parse = l4lb_parse(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
