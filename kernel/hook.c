@@ -229,8 +229,11 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 {
 	struct l4lb_pkt pkt = { .hook = state->hook };
 
-	if (skb->ipvs_property || !skb_dst(skb) ||
-	    l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	if (l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
 	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
