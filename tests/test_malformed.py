@@ -24,6 +24,16 @@ def seed():
     return value
 
 
+@pytest.fixture(autouse=True)
+def forget_routes(topologies):
+    """Among the packets are good ICMP errors: the path MTU that the stack
+    learns from them would outlive the test by ten minutes."""
+    yield
+    for lab in topologies.built.values():
+        lab.director.ns.run("ip -4 route flush cache")
+        lab.director.ns.run("ip -6 route flush cache")
+
+
 class Victims:
     """One TCP and one UDP service of each family, each with a live flow."""
 
