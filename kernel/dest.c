@@ -300,6 +300,8 @@ static void real_apply(struct l4lb_real *real,
 		l4lb_route_flush(real);
 	}
 	WRITE_ONCE(real->dest.weight, cfg->weight);
+	if (cfg->weight)
+		WRITE_ONCE(real->dest.last_weight, cfg->weight);
 	WRITE_ONCE(real->u_thresh, cfg->u_thresh);
 	WRITE_ONCE(real->l_thresh, cfg->l_thresh);
 	smp_mb();	/* levels before looking at them */
@@ -390,18 +392,20 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 		   struct netlink_ext_ack *extack)
 {
 	struct l4lb_dest_config old;
-	int err;
+	int last_weight, err;
 
 	lockdep_assert_held(&svc->ln->lock);
 	err = dest_check(svc, real, cfg, false, extack);
 	if (err)
 		return err;
 	real_save(real, &old);
+	last_weight = real->dest.last_weight;
 	real_apply(real, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
 		real_apply(real, &old);
+		WRITE_ONCE(real->dest.last_weight, last_weight);
 		return err;
 	}
 	return 0;

@@ -163,3 +163,33 @@ struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool)
 	return best;
 }
 EXPORT_SYMBOL_GPL(l4lb_pool_least);
+
+/* Does one more connection wait less at a than at b? */
+static bool dest_faster(const struct l4lb_dest *a, const struct l4lb_dest *b)
+{
+	return (u64)(atomic_read(&a->active) + 1) * READ_ONCE(b->weight) <
+	       (u64)(atomic_read(&b->active) + 1) * READ_ONCE(a->weight);
+}
+
+/**
+ * l4lb_pool_fastest() - the usable real server with the shortest expected delay
+ * @pool: to choose from
+ *
+ * The delay is (active + 1) / weight; a tie goes to the server added last.
+ *
+ * Return: the server, or NULL if none is usable.
+ */
+struct l4lb_dest *l4lb_pool_fastest(const struct l4lb_pool *pool)
+{
+	struct l4lb_dest *best = NULL;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (l4lb_dest_usable(d) && (!best || dest_faster(d, best)))
+			best = d;
+	}
+	return best;
+}
+EXPORT_SYMBOL_GPL(l4lb_pool_fastest);

@@ -13,11 +13,16 @@
 
 #include <linux/atomic.h>
 #include <linux/device/driver.h>
+#include <linux/ip_vs.h>
 #include <linux/module.h>
 #include <linux/netfilter.h>
 #include <linux/workqueue.h>
 
 #define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
+
+/* Service flags of the hashing schedulers, in l4lb_pool.flags */
+#define L4LB_SCHED_FALLBACK	IP_VS_SVC_F_SCHED1 /* try other servers */
+#define L4LB_SCHED_PORT		IP_VS_SVC_F_SCHED2 /* hash the port, too */
 
 /**
  * struct l4lb_flow - what identifies a new flow
@@ -43,6 +48,7 @@ struct l4lb_flow {
  * @af: family of @addr; differs from the flow's in a mixed-family tunnel
  * @overloaded: past its upper connection threshold
  * @weight: 0 to 2^31-1; 0 means that it gets no new connection
+ * @last_weight: its last weight that was not 0; 0 if it never had one
  * @active: connections that are being used (TCP: SYN seen to established)
  * @total: all connections, active and inactive
  *
@@ -54,6 +60,7 @@ struct l4lb_dest {
 	u16			af;
 	bool			overloaded;
 	int			weight;
+	int			last_weight;
 	atomic_t		active;
 	atomic_t		total;
 };
@@ -64,6 +71,7 @@ struct l4lb_dest {
  * @state: per service memory, from init() to exit()
  * @table: per pool memory, from build() to free()
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
+ * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
  * @work: private to the core
  * @n: number of entries in @dest
@@ -77,6 +85,7 @@ struct l4lb_pool {
 	void				*state;
 	void				*table;
 	u32				flags;
+	u8				af;
 	struct l4lb_sched_inst		*inst;
 	struct rcu_work			work;
 	unsigned int			n;
@@ -143,5 +152,25 @@ static inline bool l4lb_dest_less(const struct l4lb_dest *a,
 }
 
 struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool);
+struct l4lb_dest *l4lb_pool_fastest(const struct l4lb_pool *pool);
+
+/* An address as the hashing schedulers see it: 32 bits, host order. */
+static inline u32 l4lb_addr_fold(const struct l4lb_pool *pool,
+				 const union nf_inet_addr *addr)
+{
+	if (pool->af == AF_INET)
+		return ntohl(addr->ip);
+	return ntohl(addr->ip6[0] ^ addr->ip6[1] ^ addr->ip6[2] ^
+		     addr->ip6[3]);
+}
+
+/* The client as the hashing schedulers see it. */
+static inline u32 l4lb_flow_source(const struct l4lb_pool *pool,
+				   const struct l4lb_flow *flow)
+{
+	u32 fold = l4lb_addr_fold(pool, &flow->saddr);
+
+	return pool->flags & L4LB_SCHED_PORT ? fold + ntohs(flow->sport) : fold;
+}
 
 #endif /* _L4LB_SCHED_H */

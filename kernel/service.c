@@ -132,6 +132,7 @@ static struct l4lb_pool *pool_create(struct l4lb_service *svc,
 		return ERR_PTR(-ENOMEM);
 	pool->n = svc->n_dests;
 	pool->flags = flags;
+	pool->af = svc->key.af;
 	INIT_RCU_WORK(&pool->work, pool_free_work);
 	list_for_each_entry(real, &svc->dests, node) {
 		l4lb_real_hold(real);

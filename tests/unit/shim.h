@@ -7,6 +7,7 @@
 #ifndef _L4LB_UNIT_SHIM_H
 #define _L4LB_UNIT_SHIM_H
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -25,10 +26,16 @@ typedef u16 __be16;
 typedef u32 __be32;
 
 union nf_inet_addr {
-	u32	all[4];
-	__be32	ip;
+	u32		all[4];
+	__be32		ip;
+	__be32		ip6[4];
+	struct in6_addr	in6;
 };
 
+#define IP_VS_SVC_F_SCHED1	0x0008
+#define IP_VS_SVC_F_SCHED2	0x0010
+
+#undef __counted_by
 #define __counted_by(member)
 #define BIT(n)			(1UL << (n))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
@@ -68,6 +75,66 @@ static inline u64 div_u64(u64 a, u32 b)
 	return a / b;
 }
 
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rem)
+{
+	*rem = a % b;
+	return a / b;
+}
+
+static inline int fls(u32 x)
+{
+	return x ? 32 - __builtin_clz(x) : 0;
+}
+
+/* Numbers of a seed, for reproducible tests. */
+static inline u64 get_random_u64(void)
+{
+	static __thread u64 state = 42;
+	u64 z = state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+/* The hashes that the kernel documents: multiplicative, and SipHash-1-3. */
+static inline u32 hash_32(u32 value, unsigned int bits)
+{
+	return value * 0x61c88647 >> (32 - bits);
+}
+
+typedef struct { unsigned long key[2]; } hsiphash_key_t;
+
+static inline void sip_round(u64 v[4])
+{
+#define ROTATE(x, n) ((x) << (n) | (x) >> (64 - (n)))
+	v[0] += v[1], v[1] = ROTATE(v[1], 13) ^ v[0], v[0] = ROTATE(v[0], 32);
+	v[2] += v[3], v[3] = ROTATE(v[3], 16) ^ v[2];
+	v[0] += v[3], v[3] = ROTATE(v[3], 21) ^ v[0];
+	v[2] += v[1], v[1] = ROTATE(v[1], 17) ^ v[2], v[2] = ROTATE(v[2], 32);
+#undef ROTATE
+}
+
+static inline u32 hsiphash_1u32(u32 first, const hsiphash_key_t *key)
+{
+	u64 last = (u64)4 << 56 | first;
+	u64 v[4] = {
+		key->key[0] ^ 0x736f6d6570736575ULL,
+		key->key[1] ^ 0x646f72616e646f6dULL,
+		key->key[0] ^ 0x6c7967656e657261ULL,
+		key->key[1] ^ 0x7465646279746573ULL,
+	};
+	int i;
+
+	v[3] ^= last;
+	sip_round(v);
+	v[0] ^= last;
+	v[2] ^= 0xff;
+	for (i = 0; i < 3; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
 static inline unsigned long gcd(unsigned long a, unsigned long b)
 {
 	while (b) {
@@ -95,6 +162,8 @@ static inline void *shim_alloc(size_t size, int fill)
 #define kmalloc(size, gfp)	shim_alloc(size, 0xa5)
 #define kzalloc(size, gfp)	shim_alloc(size, 0)
 #define kvzalloc		kzalloc
+#define kcalloc(n, size, gfp)	kzalloc((size_t)(n) * (size), gfp)
+#define kvcalloc		kcalloc
 #define kfree			free
 #define kvfree			free
 

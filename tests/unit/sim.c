@@ -5,7 +5,10 @@
  *	add ID WEIGHT [UPPER LOWER]	prints ok or a negative errno
  *	edit ID WEIGHT [UPPER LOWER]	likewise
  *	del ID				likewise
+ *	addr ID ADDRESS [PORT]		its address, before it is added
+ *	service 4|6 FLAGS		family and flags of the service
  *	pick tcp|udp [N]		new connections; prints "ID ID ...", - is none
+ *	flow tcp|udp SRC PORT DST PORT	likewise, one
  *	load ID ACTIVE TOTAL		set its counters
  *	over ID 0|1			set its overload flag
  *	memory 0|1			make allocations fail, or not
@@ -39,6 +42,8 @@ static struct l4lb_dest *order[MAX_DEST];
 static unsigned int n_order;
 static const struct l4lb_sched_ops *ops;
 static struct l4lb_pool *pool;
+static u8 service_af = AF_INET;
+static u32 service_flags;
 static void *state;
 static unsigned long worst;
 
@@ -64,6 +69,8 @@ static int rebuild(void)
 	next = calloc(1, struct_size(next, dest, n_order));
 	next->ops = ops;
 	next->state = state;
+	next->af = service_af;
+	next->flags = service_flags;
 	next->n = n_order;
 	memcpy(next->dest, order, n_order * sizeof(*order));
 	err = ops->build ? ops->build(next, old) : 0;
@@ -99,6 +106,8 @@ static void configure(struct server *s, char **arg)
 	u32 total = s->dest.total.counter;
 
 	s->dest.weight = atoi(arg[0]);
+	if (s->dest.weight)
+		s->dest.last_weight = s->dest.weight;
 	s->upper = arg[1] ? atoi(arg[1]) : 0;
 	s->lower = arg[1] && arg[2] ? atoi(arg[2]) : 0;
 	if (s->upper && total >= s->upper)
@@ -146,23 +155,58 @@ static int cmd_del(struct server *s)
 	return rebuild();
 }
 
+static int parse_address(union nf_inet_addr *addr, const char *text)
+{
+	*addr = (union nf_inet_addr){};
+	if (inet_pton(AF_INET, text, &addr->ip) == 1)
+		return AF_INET;
+	if (inet_pton(AF_INET6, text, &addr->in6) != 1)
+		abort();
+	return AF_INET6;
+}
+
+static void cmd_addr(struct server *s, char **arg)
+{
+	s->dest.af = parse_address(&s->dest.addr, arg[0]);
+	s->dest.port = htons(arg[1] ? atoi(arg[1]) : 0);
+}
+
+static void pick_one(const struct l4lb_flow *flow)
+{
+	struct l4lb_dest *d;
+
+	shim_reads = 0;
+	d = ops->pick(pool, flow);
+	worst = max(worst, shim_reads);
+	if (!d) {
+		putchar('-');
+		return;
+	}
+	connected(container_of(d, struct server, dest), flow->proto == 6);
+	printf("%d", id_of(d));
+}
+
+static void cmd_flow(char **arg)
+{
+	struct l4lb_flow flow = { .proto = strcmp(arg[0], "tcp") ? 17 : 6 };
+
+	flow.af = parse_address(&flow.saddr, arg[1]);
+	flow.sport = htons(atoi(arg[2]));
+	parse_address(&flow.daddr, arg[3]);
+	flow.dport = htons(atoi(arg[4]));
+	pick_one(&flow);
+	putchar('\n');
+}
+
 static void cmd_pick(bool tcp, unsigned int n)
 {
-	struct l4lb_flow flow = { .af = 2, .proto = tcp ? 6 : 17 };
+	struct l4lb_flow flow = { .af = AF_INET, .proto = tcp ? 6 : 17 };
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		struct l4lb_dest *d;
-
-		shim_reads = 0;
-		d = ops->pick(pool, &flow);
-		worst = max(worst, shim_reads);
-		if (d) {
-			connected(container_of(d, struct server, dest), tcp);
-			printf("%s%d", i ? " " : "", id_of(d));
-		} else {
-			printf("%s-", i ? " " : "");
-		}
+		if (i)
+			putchar(' ');
+		pick_one(&flow);
 	}
 	putchar('\n');
 }
@@ -300,6 +344,8 @@ static void run(char **word)
 	if (!strcmp(cmd, "pick"))
 		return cmd_pick(!strcmp(word[1], "tcp"),
 				word[2] ? atoi(word[2]) : 1);
+	if (!strcmp(cmd, "flow"))
+		return cmd_flow(word + 1);
 	if (!strcmp(cmd, "race"))
 		return cmd_race(atoi(word[1]), atol(word[2]));
 	if (!strcmp(cmd, "registry"))
@@ -315,7 +361,13 @@ static void run(char **word)
 		err = cmd_edit(server_of(word[1]), word + 2);
 	else if (!strcmp(cmd, "del"))
 		err = cmd_del(server_of(word[1]));
-	else if (!strcmp(cmd, "over"))
+	else if (!strcmp(cmd, "addr"))
+		cmd_addr(server_of(word[1]), word + 2);
+	else if (!strcmp(cmd, "service")) {
+		service_af = atoi(word[1]) == 6 ? AF_INET6 : AF_INET;
+		service_flags = strtoul(word[2], NULL, 0);
+		err = rebuild();
+	} else if (!strcmp(cmd, "over"))
 		server_of(word[1])->dest.overloaded = atoi(word[2]);
 	else if (!strcmp(cmd, "memory"))
 		shim_no_memory = !atoi(word[1]);

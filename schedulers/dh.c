@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Destination hashing: the address that the client asked for decides the real
+ * server, whatever the weights.
+ *
+ * Source: "Scheduling techniques in a Linux cluster web server"; placement as
+ * in IPVS: the address is hashed to one of 256 buckets, which the servers
+ * share in turn, the one that was added last first.
+ *
+ * Meant for caches behind a service by firewall mark, where many destinations
+ * are in play.  There is no second choice: if the server of an address is
+ * unusable the flow is refused, for any other cache would be the wrong one.
+ * Wrong tool for a single VIP: one server gets all.
+ */
+#include "sched.h"
+
+#include <linux/hash.h>
+
+#define DH_BITS	8
+
+static struct l4lb_dest *dh_pick(const struct l4lb_pool *pool,
+				 const struct l4lb_flow *flow)
+{
+	struct l4lb_dest *d;
+	u32 bucket;
+
+	if (!pool->n)
+		return NULL;
+	bucket = hash_32(l4lb_addr_fold(pool, &flow->daddr), DH_BITS);
+	d = pool->dest[pool->n - 1 - bucket % pool->n];
+	return l4lb_dest_usable(d) ? d : NULL;
+}
+
+static struct l4lb_sched_ops dh_sched = {
+	.name	= "dh",
+	.owner	= THIS_MODULE,
+	.pick	= dh_pick,
+};
+module_l4lb_sched(dh_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb destination hashing scheduler");
+MODULE_VERSION("0.1.0");

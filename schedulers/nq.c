@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Never queue: an idle usable real server at once, however slow it is; if all
+ * have connections, the one with the shortest expected delay (see sed.c).
+ *
+ * Source: IPVS.  Idle is who has no active connection; of several idle
+ * servers the one that was added last is chosen.
+ *
+ * Wrong tool for UDP, whose connections are never active: the server that was
+ * added last gets all.
+ */
+#include "sched.h"
+
+static struct l4lb_dest *nq_pick(const struct l4lb_pool *pool,
+				 const struct l4lb_flow *flow)
+{
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (!atomic_read(&d->active) && l4lb_dest_usable(d))
+			return d;
+	}
+	return l4lb_pool_fastest(pool);
+}
+
+static struct l4lb_sched_ops nq_sched = {
+	.name	= "nq",
+	.owner	= THIS_MODULE,
+	.pick	= nq_pick,
+};
+module_l4lb_sched(nq_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb never queue scheduler");
+MODULE_VERSION("0.1.0");

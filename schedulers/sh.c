@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Source hashing: the client's address decides the real server, so a client
+ * keeps its server without any memory of it.
+ *
+ * Source: "Scheduling techniques in a Linux cluster web server"; placement,
+ * weights and flags as in IPVS.  256 buckets are dealt out again and again,
+ * to the server added last first, to each as many in a row as its weight.
+ *
+ *	sh-fallback	an unusable server's clients go elsewhere
+ *	sh-port		the client's port decides, too
+ *
+ * Wrong tool where many clients come from few addresses, and where adding a
+ * server must not move the clients of others (mh).
+ */
+#include "sched.h"
+
+#include <linux/hash.h>
+#include <linux/slab.h>
+
+#define SH_BITS	8
+#define SH_SIZE	(1 << SH_BITS)
+
+static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
+{
+	struct l4lb_dest **bucket, *d;
+	unsigned int filled = 0, i = 0;
+	int turns;
+
+	bucket = kcalloc(SH_SIZE, sizeof(*bucket), GFP_KERNEL);
+	if (!bucket)
+		return -ENOMEM;
+	while (pool->n && filled < SH_SIZE) {
+		d = pool->dest[pool->n - 1 - i++ % pool->n];
+		/* A weight of 0 keeps one place: the table moves less. */
+		turns = max(READ_ONCE(d->weight), 1);
+		while (turns-- && filled < SH_SIZE)
+			bucket[filled++] = d;
+	}
+	pool->table = bucket;
+	return 0;
+}
+
+static void sh_free(struct l4lb_pool *pool)
+{
+	kfree(pool->table);
+}
+
+/* Buckets are tried in an order that is each client's own. */
+static struct l4lb_dest *sh_fallback(const struct l4lb_pool *pool, u32 hash)
+{
+	struct l4lb_dest **bucket = pool->table;
+	unsigned int i;
+
+	for (i = 0; i < SH_SIZE; i++) {
+		struct l4lb_dest *d = bucket[(i + 2 * hash) % SH_SIZE];
+
+		if (l4lb_dest_usable(d))
+			return d;
+	}
+	return NULL;
+}
+
+static struct l4lb_dest *sh_pick(const struct l4lb_pool *pool,
+				 const struct l4lb_flow *flow)
+{
+	u32 hash = hash_32(l4lb_flow_source(pool, flow), SH_BITS);
+	struct l4lb_dest **bucket = pool->table;
+	struct l4lb_dest *d = bucket[hash];
+
+	if (!d || l4lb_dest_usable(d))
+		return d;
+	if (pool->flags & L4LB_SCHED_FALLBACK)
+		return sh_fallback(pool, hash);
+	return NULL;
+}
+
+static struct l4lb_sched_ops sh_sched = {
+	.name	= "sh",
+	.owner	= THIS_MODULE,
+	.pick	= sh_pick,
+	.build	= sh_build,
+	.free	= sh_free,
+};
+module_l4lb_sched(sh_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb source hashing scheduler");
+MODULE_VERSION("0.1.0");
