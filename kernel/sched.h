@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Scheduler plug-in interface: the only project header that a file in
- * schedulers/ may include.
+ * Scheduler plug-in interface: with affinity.h, which includes it, the only
+ * project header that a file in schedulers/ may include.
  *
  * A scheduler sees three things and nothing else: the flow to place, an
  * immutable pool of real servers, and its own private memory.  It never sees

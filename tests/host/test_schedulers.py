@@ -6,7 +6,9 @@ goes to.  Servers are named by number; the program's commands are described at
 the head of unit/sim.c.
 """
 
+import ipaddress
 import json
+import random
 import re
 import subprocess
 from collections import Counter
@@ -16,7 +18,8 @@ import pytest
 
 UNIT = Path(__file__).parent.parent / "unit"
 ROOT = UNIT.parent.parent
-SCHEDULERS = ("rr", "wrr", "lc", "wlc", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos")
+SCHEDULERS = ("rr", "wrr", "lc", "wlc", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos",
+              "lblc", "lblcr")
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
          "-fsanitize=address,undefined -fno-sanitize-recover=all "
          "-D_L4LB_SERVICE_H").split()
@@ -26,7 +29,7 @@ FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
 def sim(tmp_path_factory):
     """sim("rr", "add 1 1; pick tcp 3") -> the answers, one for each command."""
     build = tmp_path_factory.mktemp("sched")
-    core = [ROOT / "kernel/sched.h", ROOT / "kernel/sched.c"]
+    core = [ROOT / "kernel" / f for f in ("sched.h", "sched.c", "affinity.h", "affinity.c")]
     for name in SCHEDULERS:
         source = ROOT / f"schedulers/{name}.c"
         for text in (f.read_text() for f in [*core, source]):
@@ -36,8 +39,8 @@ def sim(tmp_path_factory):
                 stub.touch()
         done = subprocess.run(
             ["gcc", *FLAGS, "-include", UNIT / "shim.h",
-             "-I", build / "include", "-I", ROOT / "kernel",
-             "-o", build / name, UNIT / "sim.c", core[1], source],
+             "-I", build / "include", "-iquote", ROOT / "kernel",
+             "-o", build / name, UNIT / "sim.c", core[1], core[3], source],
             capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             pytest.exit(f"{name}.c does not compile against unit/shim.h:\n{done.stderr}", 1)
@@ -403,6 +406,281 @@ class TestWlc:
         assert picks(sim("wlc", script)) == [2]
         script = add(top, 1) + "load 1 8000000 8000000; load 2 1 1; pick tcp"
         assert picks(sim("wlc", script)) == [1]
+
+
+# ---- sed, nq, fo, ovf ----
+
+
+class TestSed:
+    def test_first_connections_go_to_the_fast(self, sim):
+        """(0+1)/4 < (0+1)/1; the slow one when the fast has as much to do."""
+        assert picks(sim("sed", add(4, 1) + "pick tcp 5")) == [1, 1, 1, 2, 1]
+
+    def test_inactive_connections_do_not_count(self, sim):
+        script = add(1, 1) + "load 2 0 1000; load 1 1 1; pick tcp"
+        assert picks(sim("sed", script)) == [2]
+
+    def test_largest_values(self, sim):
+        top = 2**31 - 1
+        script = add(top, top) + f"load 1 {top - 2} {top - 2}; load 2 {top - 3} {top - 3}; pick tcp"
+        assert picks(sim("sed", script)) == [2]
+
+
+class TestNq:
+    def test_idle_servers_first(self, sim):
+        """Even the slow ones; then by expected delay: 2/9, 2/5, 2/1."""
+        assert picks(sim("nq", add(9, 5, 1) + "pick tcp 5")) == [3, 2, 1, 1, 1]
+
+    def test_idle_but_unusable(self, sim):
+        script = add(1, 1, 1) + "over 3 1; edit 2 0; pick tcp 2"
+        assert picks(sim("nq", script)) == [1, 1]
+
+
+class TestFo:
+    def test_heaviest_until_it_fails(self, sim):
+        script = add(1, 7, 5) + ("pick tcp 3; edit 2 0; pick tcp 2; over 3 1; pick tcp;"
+                                 "over 3 0; edit 2 7; pick tcp")
+        assert picks(sim("fo", script)) == [2] * 3 + [3] * 2 + [1, 2]
+
+    def test_tie_goes_to_the_newest(self, sim):
+        assert picks(sim("fo", add(5, 5, 4) + "pick tcp")) == [2]
+
+
+class TestOvf:
+    def test_fills_up_in_order_of_weight(self, sim):
+        """A server overflows when it has more connections than its weight."""
+        got = picks(sim("ovf", add(1, 3, 2) + "pick tcp 10"))
+        assert got == [2] * 4 + [3] * 3 + [1] * 2 + [None]
+
+    def test_takes_again_what_ends(self, sim):
+        script = add(1, 3) + "pick tcp 6; load 2 3 3; pick tcp 2"
+        assert picks(sim("ovf", script)) == [2] * 4 + [1] * 2 + [2, None]
+
+
+# ---- dh, sh, mh ----
+
+
+def hash_32(value, bits):
+    return (value * 0x61c88647 & 0xffffffff) >> 32 - bits
+
+
+def fold(address):
+    address = ipaddress.ip_address(address)
+    value, out = int(address), 0
+    for _ in range(address.max_prefixlen // 32):
+        out ^= value & 0xffffffff
+        value >>= 32
+    return out
+
+
+def addresses(family, n=64):
+    chance = random.Random(family)
+    return [str(ipaddress.IPv4Address(chance.getrandbits(32)) if family == 4
+                else ipaddress.IPv6Address(chance.getrandbits(128))) for _ in range(n)]
+
+
+@pytest.mark.parametrize("family", (4, 6))
+class TestHashing:
+    """Against the definition, written down a second time."""
+
+    def test_dh(self, sim, family):
+        vips = addresses(family)
+        script = f"service {family} 0;" + add(1, 9, 0, 1, 4) + "".join(
+            f"flow tcp {vips[0]} 1 {vip} 80;" for vip in vips)
+        order = [5, 4, 3, 2, 1]
+        want = [order[hash_32(fold(v), 8) % 5] for v in vips]
+        assert picks(sim("dh", script)) == [None if d == 3 else d for d in want]
+
+    @pytest.mark.parametrize("flags", (0, 8, 16, 24))
+    def test_sh(self, sim, family, flags):
+        clients_, weights = addresses(family), (1, 9, 0, 200, 4)
+        order = [d for d in (5, 4, 3, 2, 1) for _ in range(max(1, weights[d - 1]))]
+        table = (order * 256)[:256]
+        want = []
+        for i, client in enumerate(clients_):
+            h = hash_32(fold(client) + (1000 + i if flags & 16 else 0), 8)
+            tries = [h] + [(2 * h + o) % 256 for o in range(256)]
+            up = [table[t] for t in tries[:None if flags & 8 else 1] if table[t] != 3]
+            want.append(up[0] if up else None)
+        script = f"service {family} {flags};" + add(*weights) + "".join(
+            f"flow udp {c} {1000 + i} {c} 80;" for i, c in enumerate(clients_))
+        assert picks(sim("sh", script)) == want
+
+    def test_address_alone_decides(self, sim, family):
+        a, b = addresses(family, 2)
+        for name, flow in (("sh", f"flow tcp {a} {{}} {b} {{}};"),
+                           ("mh", f"flow tcp {a} {{}} {b} {{}};"),
+                           ("dh", f"flow tcp {b} {{}} {a} {{}};")):
+            flows = "".join(flow.format(1000 + i, 80 + i) for i in range(50))
+            got = picks(sim(name, f"service {family} 0;" + add(1, 1, 1, 1) + flows))
+            assert len(set(got)) == 1 and got[0]
+
+    def test_port_decides_too(self, sim, family):
+        a = addresses(family, 1)[0]
+        flows = "".join(f"flow tcp {a} {1000 + i} {a} 80;" for i in range(200))
+        for name in ("sh", "mh"):
+            got = picks(sim(name, f"service {family} 16;" + named(4) + flows))
+            assert set(got) == {1, 2, 3, 4}
+
+
+def named(n, weight=1):
+    """Servers with addresses of their own, which mh hashes."""
+    return "".join(f"addr {i} 192.0.2.{i} 80; add {i} {weight};" for i in range(1, n + 1))
+
+
+MANY = "".join(f"flow tcp {a} 1 192.0.2.1 80;" for a in addresses(4, 4000))
+
+
+class TestMh:
+    def test_shares(self, sim):
+        got = Counter(picks(sim("mh", named(4) + MANY)))
+        assert all(abs(got[i] - 1000) < 120 for i in (1, 2, 3, 4)), got
+
+    def test_weights(self, sim):
+        got = Counter(picks(sim("mh", named(4) + "edit 1 5;" + MANY)))
+        assert abs(got[1] - 2500) < 200, got
+
+    def test_removal_moves_few_others(self, sim):
+        whole = picks(sim("mh", named(5) + MANY))
+        less = picks(sim("mh", named(5) + "del 2;" + MANY))
+        kept = [(a, b) for a, b in zip(whole, less) if a != 2]
+        assert sum(a != b for a, b in kept) < len(kept) * 0.2
+
+    def test_weight_zero_moves_nobody(self, sim):
+        whole = picks(sim("mh", named(5) + MANY))
+        quiet = picks(sim("mh", named(5) + "edit 2 0;" + MANY))
+        assert quiet == [None if a == 2 else a for a in whole]
+
+    def test_fallback_moves_only_its_own(self, sim):
+        whole = picks(sim("mh", "service 4 8;" + named(5) + MANY))
+        quiet = picks(sim("mh", "service 4 8;" + named(5) + "over 2 1;" + MANY))
+        assert all(b == a for a, b in zip(whole, quiet) if a != 2)
+        fell = Counter(b for a, b in zip(whole, quiet) if a == 2)
+        assert set(fell) == {1, 3, 4, 5}
+
+    def test_more_servers_than_places(self, sim):
+        script = "".join(f"addr {i} 10.1.{i >> 8}.{i & 255} 80;" for i in range(4095))
+        script += "memory 1;" + "".join(f"add {i} 1;" for i in range(3800, 4095))
+        got = picks(sim("mh", script + MANY))
+        assert None not in got and len(set(got)) > 200
+
+    def test_nobody_up_costs_little(self, sim):
+        script = "service 4 8;" + named(5) + "".join(f"over {i} 1;" for i in range(1, 6))
+        answers = sim("mh", script + "pick tcp; cost")
+        assert answers[-2] == "-" and int(answers[-1]) < 50
+
+
+# ---- twos ----
+
+
+class TestTwos:
+    def test_shares_of_idle_servers(self, sim):
+        """Without load it is a draw by weight."""
+        script = add(1, 2, 5) + "pick udp; load 1 0 0; load 2 0 0; load 3 0 0;" * 4000
+        got = Counter(picks(sim("twos", script)))
+        for i, weight in enumerate((1, 2, 5), 1):
+            assert abs(got[i] - 500 * weight) < 150, got
+
+    def test_less_loaded_of_two(self, sim):
+        """The loaded of two equals is chosen only when drawn twice: a quarter."""
+        script = add(1, 1) + "pick udp; load 1 5 5; load 2 0 0;" * 4000
+        got = Counter(picks(sim("twos", script)))
+        assert abs(got[1] - 1000) < 150, got
+
+    def test_balances_like_wlc(self, sim):
+        got = Counter(picks(sim("twos", add(*[1] * 50) + "pick udp 5000")))
+        assert max(got.values()) - min(got.values()) < 12
+
+    def test_almost_nobody_usable(self, sim):
+        script = add(*[1000] * 200) + "".join(f"over {i} 1;" for i in range(1, 200))
+        assert picks(sim("twos", script + "pick udp 50")) == [200] * 50
+
+
+# ---- lblc, lblcr ----
+
+
+def to(vip, proto="tcp", times=1):
+    return f"flow {proto} 10.0.0.1 1000 203.0.113.{vip} 80;" * times
+
+
+@pytest.mark.parametrize("name", ("lblc", "lblcr"))
+class TestLocality:
+    def test_address_stays(self, sim, name):
+        got = picks(sim(name, add(9, 9, 9) + (to(1) + to(2) + to(3)) * 3))
+        assert got == [3, 2, 1] * 3
+
+    def test_moves_when_saturated(self, sim, name):
+        """More active connections than its weight, and somebody half idle."""
+        script = add(2, 4) + to(1, times=5) + to(1)
+        assert picks(sim(name, script)) == [2] * 5 + [1]
+
+    def test_stays_when_nobody_is_half_idle(self, sim, name):
+        script = add(4, 2) + "load 1 2 2;" + to(1, times=6)
+        assert picks(sim(name, script))[:3] == [2, 2, 2]
+        script = add(4, 2) + to(1) + "load 1 2 2; load 2 9 9;" + to(1, times=3)
+        assert len(set(picks(sim(name, script)))) == 1
+
+    def test_leaves_unusable_servers(self, sim, name):
+        for leave in ("edit 3 0", "over 3 1", "del 3"):
+            got = picks(sim(name, add(9, 9, 9) + to(1) + leave + ";" + to(1, times=3)))
+            assert got[0] == 3 and 3 not in got[1:]
+
+    def test_removed_and_added_again(self, sim, name):
+        script = add(9, 9) + to(1) + "del 2;" + to(2) + "add 2 9;" + to(1)
+        assert picks(sim(name, script)) == [2, 1, 2]
+
+    def test_forgets_after_a_day(self, sim, name):
+        """An idle address, not one that is asked for; nor one of a removed
+        server, whose object it would hold."""
+        script = add(9, 9, 9) + to(1) + to(2)
+        answers = sim(name, script + "refs 3; refs 2; wait 80000;" + to(1) +
+                      "wait 10000; refs 3; refs 2; wait 86500; refs 3; refs 2")
+        refs = [a for a in answers if a.startswith("refs")]
+        assert refs == ["refs 1", "refs 1", "refs 1", "refs 0", "refs 0", "refs 0"]
+
+    def test_lets_go_of_removed_servers(self, sim, name):
+        answers = sim(name, add(9, 9) + to(1) + "refs 2; del 2; wait 130; refs 2")
+        assert [a for a in answers if a.startswith("refs")] == ["refs 1", "refs 0"]
+
+    def test_bounded(self, sim, name):
+        """16,384 addresses; further ones push out old ones, not each other."""
+        script = add(9, 9)
+        script += "".join(f"flow udp 10.0.0.1 1 10.{i >> 16}.{i >> 8 & 255}.{i & 255} 80;"
+                          for i in range(40000))
+        answers = sim(name, script + "refs 1; refs 2;" + to(1, "udp") + "refs 1; refs 2")
+        refs = [int(a.split()[1]) for a in answers if a.startswith("refs")]
+        assert refs[0] + refs[1] == refs[2] + refs[3] == 16384
+
+    def test_out_of_memory_still_picks(self, sim, name):
+        script = add(9, 9) + "memory 0;" + (to(1, "udp") * 2) + "memory 1;" + to(1, "udp", 2)
+        got = picks(sim(name, script))
+        assert got[:2] == [2, 1]
+        assert got[2] == got[3]
+
+    def test_race(self, sim, name):
+        answer = sim(name, add(5, 5, 5) + "race 8 20000")[-1].split()
+        assert sum(int(a.split("=")[1]) for a in answer) == 160000
+
+
+class TestLblcr:
+    def test_set_serves_together(self, sim):
+        """2 is full, 1 joins; from then on the less loaded of both."""
+        script = add(4, 4, 4) + to(1, times=5) + to(1, times=4)
+        got = picks(sim("lblcr", script))
+        assert got == [3] * 5 + [2] * 4
+
+    def test_set_shrinks(self, sim):
+        """A day without a change: the most loaded member leaves."""
+        script = add(4, 4) + to(1, times=6) + "refs 1; refs 2; wait 43000;" + to(1, "udp") + \
+            "wait 43500;" + to(1, "udp") + "refs 1; refs 2"
+        answers = sim("lblcr", script)
+        assert [a for a in answers if a.startswith("refs")] == \
+            ["refs 1", "refs 1", "refs 1", "refs 0"]
+
+    def test_set_is_bounded(self, sim):
+        script = add(*[1] * 100) + to(1, times=400)
+        answers = sim("lblcr", script + "".join(f"refs {i};" for i in range(1, 101)))
+        assert sum(int(a.split()[1]) for a in answers if a.startswith("refs")) <= 64
 
 
 # ---- registry ----

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -166,6 +167,102 @@ static inline void *shim_alloc(size_t size, int fill)
 #define kvcalloc		kcalloc
 #define kfree			free
 #define kvfree			free
+
+#define GFP_ATOMIC	0
+#define __GFP_NOWARN	0
+
+/* The clock is the test's: HZ ticks are a second. */
+#define HZ		250
+extern unsigned long jiffies;
+#define time_after(a, b)	((long)((b) - (a)) < 0)
+#define time_before(a, b)	time_after(b, a)
+
+/* Grace periods end, and work is done, between two commands of the test. */
+struct rcu_head {
+	struct rcu_head		*next;
+	void			(*func)(struct rcu_head *head);
+};
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
+
+struct work_struct {
+	void			(*func)(struct work_struct *work);
+};
+struct delayed_work {
+	struct work_struct	work;
+	unsigned long		due;
+	bool			pending;
+	struct delayed_work	*next;
+};
+#define INIT_DELAYED_WORK(w, fn)	((w)->work.func = (fn), (w)->pending = false)
+#define system_power_efficient_wq	NULL
+void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay);
+#define cancel_delayed_work_sync(w)	((w)->pending = false)
+#define cond_resched()			((void)0)
+
+typedef pthread_mutex_t spinlock_t;
+#define spin_lock_init(l)	pthread_mutex_init(l, NULL)
+#define spin_lock		pthread_mutex_lock
+#define spin_unlock		pthread_mutex_unlock
+#define spin_lock_bh		pthread_mutex_lock
+#define spin_unlock_bh		pthread_mutex_unlock
+#define lockdep_is_held(l)	((void)(l), true)
+
+struct hlist_head { struct hlist_node *first; };
+struct hlist_node { struct hlist_node *next, **pprev; };
+#define hlist_empty(h)		(!READ_ONCE((h)->first))
+
+static inline void hlist_add_head_rcu(struct hlist_node *n, struct hlist_head *h)
+{
+	n->next = h->first;
+	n->pprev = &h->first;
+	if (h->first)
+		h->first->pprev = &n->next;
+	__atomic_store_n(&h->first, n, __ATOMIC_RELEASE);
+}
+
+static inline void hlist_del_rcu(struct hlist_node *n)
+{
+	__atomic_store_n(n->pprev, n->next, __ATOMIC_RELEASE);
+	if (n->next)
+		n->next->pprev = n->pprev;
+}
+
+#define hlist_entry_safe(ptr, type, member) ({ \
+	struct hlist_node *__n = (ptr); \
+	__n ? container_of(__n, type, member) : NULL; })
+#define hlist_next(ptr)		__atomic_load_n(&(ptr), __ATOMIC_CONSUME)
+#define hlist_for_each_entry(pos, head, member) \
+	for (pos = hlist_entry_safe(hlist_next((head)->first), typeof(*pos), member); \
+	     pos; \
+	     pos = hlist_entry_safe(hlist_next(pos->member.next), typeof(*pos), member))
+#define hlist_for_each_entry_rcu(pos, head, member, cond) \
+	hlist_for_each_entry(pos, head, member)
+#define hlist_for_each_entry_safe(pos, n, head, member) \
+	for (pos = hlist_entry_safe((head)->first, typeof(*pos), member); \
+	     pos && (n = pos->member.next, true); \
+	     pos = hlist_entry_safe(n, typeof(*pos), member))
+
+#define nf_inet_addr_cmp(a, b)	(!memcmp((a)->all, (b)->all, sizeof((a)->all)))
+#define get_random_u32()	((u32)get_random_u64())
+
+static inline u32 jhash2(const u32 *key, u32 n, u32 seed)
+{
+	while (n--)
+		seed = (seed ^ *key++) * 0x9e3779b1, seed ^= seed >> 15;
+	return seed * 0x85ebca6b;
+}
+
+/* Of kernel/dest.h, which is left out. */
+#define _L4LB_DEST_H
+typedef struct { int counter; } refcount_t;
+struct l4lb_dest;
+struct l4lb_real { refcount_t refs; bool available; };
+struct l4lb_real *l4lb_real(const struct l4lb_dest *d);
+#define l4lb_real_available(r)	READ_ONCE((r)->available)
+#define refcount_inc_not_zero(r) \
+	(__atomic_fetch_add(&(r)->counter, 1, __ATOMIC_RELAXED), true)
+#define l4lb_real_put(r) \
+	((void)__atomic_fetch_sub(&(r)->refs.counter, 1, __ATOMIC_RELAXED))
 
 struct list_head { struct list_head *next, *prev; };
 #define LIST_HEAD(name)		struct list_head name = { &(name), &(name) }

@@ -12,6 +12,8 @@
  *	load ID ACTIVE TOTAL		set its counters
  *	over ID 0|1			set its overload flag
  *	memory 0|1			make allocations fail, or not
+ *	wait SECONDS			lets time pass, and work be done
+ *	refs ID				references that others hold on it
  *	turns T				set the rotation's counter
  *	race THREADS N			concurrent picks; prints "ID=COUNT ..."
  *	cost				most field reads one pick did so far
@@ -30,9 +32,11 @@ __thread unsigned long shim_reads;
 bool shim_no_memory;
 char shim_requested[64];
 struct workqueue_struct *l4lb_wq;
+unsigned long jiffies = -300 * HZ;	/* wraps soon, as in the kernel */
 
 struct server {
 	struct l4lb_dest	dest;
+	struct l4lb_real	real;
 	u32			upper, lower;
 	u32			raced;
 };
@@ -50,6 +54,61 @@ static unsigned long worst;
 static int id_of(const struct l4lb_dest *d)
 {
 	return container_of(d, struct server, dest) - servers;
+}
+
+struct l4lb_real *l4lb_real(const struct l4lb_dest *d)
+{
+	return &container_of(d, struct server, dest)->real;
+}
+
+/* ---- time ---- */
+
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rcu_head *late_rcu;
+static struct delayed_work *late_work;
+
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
+{
+	pthread_mutex_lock(&late_lock);
+	head->func = func;
+	head->next = late_rcu;
+	late_rcu = head;
+	pthread_mutex_unlock(&late_lock);
+}
+
+static void end_grace_period(void)
+{
+	struct rcu_head *head;
+
+	while ((head = late_rcu)) {
+		late_rcu = head->next;
+		head->func(head);
+	}
+}
+
+/* There is one at most: of the only service. */
+void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay)
+{
+	pthread_mutex_lock(&late_lock);
+	if (!work->pending) {
+		work->pending = true;
+		work->due = jiffies + delay;
+		late_work = work;
+	}
+	pthread_mutex_unlock(&late_lock);
+}
+
+static void cmd_wait(unsigned long seconds)
+{
+	unsigned long end = jiffies + seconds * HZ;
+
+	while (late_work && late_work->pending && !time_after(late_work->due, end)) {
+		jiffies = late_work->due;
+		late_work->pending = false;
+		late_work->work.func(&late_work->work);
+		end_grace_period();
+	}
+	jiffies = end;
 }
 
 static struct server *server_of(const char *id)
@@ -124,9 +183,12 @@ static int cmd_add(struct server *s, char **arg)
 
 	configure(s, arg);
 	order[n_order++] = &s->dest;
+	s->real.available = true;
 	err = rebuild();
-	if (err)
+	if (err) {
 		n_order--;
+		s->real.available = false;
+	}
 	return err;
 }
 
@@ -152,6 +214,8 @@ static int cmd_del(struct server *s)
 	if (n == n_order)
 		return -ENOENT;
 	n_order = n;
+	s->real.available = false;
+	s->dest.weight = 0;
 	return rebuild();
 }
 
@@ -350,6 +414,10 @@ static void run(char **word)
 		return cmd_race(atoi(word[1]), atol(word[2]));
 	if (!strcmp(cmd, "registry"))
 		return cmd_registry();
+	if (!strcmp(cmd, "refs")) {
+		printf("refs %d\n", server_of(word[1])->real.refs.counter);
+		return;
+	}
 	if (!strcmp(cmd, "cost")) {
 		printf("%lu\n", worst);
 		return;
@@ -369,6 +437,8 @@ static void run(char **word)
 		err = rebuild();
 	} else if (!strcmp(cmd, "over"))
 		server_of(word[1])->dest.overloaded = atoi(word[2]);
+	else if (!strcmp(cmd, "wait"))
+		cmd_wait(atol(word[1]));
 	else if (!strcmp(cmd, "memory"))
 		shim_no_memory = !atoi(word[1]);
 	else if (!strcmp(cmd, "turns"))
@@ -402,11 +472,16 @@ int main(int argc, char **argv)
 			word[i + 1] = strtok(NULL, " \n");
 		if (word[0])
 			run(word);
+		end_grace_period();
 	}
 	if (ops->free)
 		ops->free(pool);
 	free(pool);
 	if (ops->exit)
 		ops->exit(state);
+	end_grace_period();
+	for (unsigned int i = 0; i < MAX_DEST; i++)
+		if (servers[i].real.refs.counter)
+			return 3;
 	return 0;
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locality-based least connection: an address that clients ask for stays with
+ * the real server that served it last, whose cache is warm, until that server
+ * is saturated while another one is half idle; then it moves to the least
+ * loaded (wlc) and stays there.
+ *
+ * Source: "Scheduling techniques in a Linux cluster web server"; what counts
+ * as saturated as in IPVS, see l4lb_affinity_saturated().  Unlike in IPVS an
+ * overloaded server (upper threshold) is left, too.
+ *
+ * Meant for caches behind a service by firewall mark, where many addresses are
+ * in play.  Wrong tool for a single VIP: one server gets all until it is full.
+ */
+#include "affinity.h"
+
+static struct l4lb_dest *lblc_pick(const struct l4lb_pool *pool,
+				   const struct l4lb_flow *flow)
+{
+	const struct l4lb_affinity_set *known;
+	struct l4lb_dest *d;
+
+	known = l4lb_affinity_find(pool->state, &flow->daddr);
+	if (known && l4lb_dest_usable(known->dest[0]) &&
+	    !l4lb_affinity_saturated(pool, known->dest[0]))
+		return known->dest[0];
+
+	d = l4lb_pool_least(pool);
+	if (d && !(known && known->dest[0] == d))
+		l4lb_affinity_store(pool->state, &flow->daddr, &d, 1);
+	return d;
+}
+
+static struct l4lb_sched_ops lblc_sched = {
+	.name	= "lblc",
+	.owner	= THIS_MODULE,
+	.pick	= lblc_pick,
+	.init	= l4lb_affinity_create,
+	.exit	= l4lb_affinity_destroy,
+};
+module_l4lb_sched(lblc_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb locality-based least connection scheduler");
+MODULE_VERSION("0.1.0");

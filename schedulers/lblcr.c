@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Locality-based least connection with replication: like lblc, but an address
+ * has a set of real servers, of which the least loaded one serves it.
+ *
+ * When that one is saturated while another server is half idle, the least
+ * loaded of all (wlc) joins the set; when the set has not changed for a while,
+ * its most loaded member leaves.  So replication follows demand up and down.
+ *
+ * Source: "Scheduling techniques in a Linux cluster web server"; what counts
+ * as saturated, and for how long a set lasts (a day), as in IPVS.
+ *
+ * Meant for many caches, and addresses that are too popular for one of them.
+ * Wrong tool for a single VIP: it is wlc with a memory.
+ */
+#include "affinity.h"
+
+/* A set to be: what is known, with a change. */
+struct lblcr_draft {
+	unsigned int		n;
+	struct l4lb_dest	*dest[L4LB_AFFINITY_SERVERS];
+};
+
+static struct l4lb_dest *set_least(const struct l4lb_affinity_set *set)
+{
+	struct l4lb_dest *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < set->n; i++) {
+		struct l4lb_dest *d = set->dest[i];
+
+		if (l4lb_dest_usable(d) && (!best || l4lb_dest_less(d, best)))
+			best = d;
+	}
+	return best;
+}
+
+/* Of those with a weight; NULL if none has. */
+static struct l4lb_dest *set_most(const struct l4lb_affinity_set *set)
+{
+	struct l4lb_dest *most = NULL;
+	unsigned int i;
+
+	for (i = 0; i < set->n; i++) {
+		struct l4lb_dest *d = set->dest[i];
+
+		if (READ_ONCE(d->weight) > 0 &&
+		    (!most || l4lb_dest_less(most, d)))
+			most = d;
+	}
+	return most;
+}
+
+static void draft_add(struct lblcr_draft *draft, struct l4lb_dest *d)
+{
+	if (draft->n < ARRAY_SIZE(draft->dest))
+		draft->dest[draft->n++] = d;
+}
+
+/* @first, if any, then what is known without @leaves and @first itself. */
+static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
+		  const struct l4lb_affinity_set *known,
+		  struct l4lb_dest *first, const struct l4lb_dest *leaves)
+{
+	struct lblcr_draft draft = { .n = 0 };
+	unsigned int i;
+
+	if (first)
+		draft_add(&draft, first);
+	for (i = 0; known && i < known->n; i++)
+		if (known->dest[i] != first && known->dest[i] != leaves)
+			draft_add(&draft, known->dest[i]);
+	l4lb_affinity_store(pool->state, &flow->daddr, draft.dest, draft.n);
+}
+
+static bool set_has(const struct l4lb_affinity_set *set,
+		    const struct l4lb_dest *d, const struct l4lb_dest *leaves)
+{
+	unsigned int i;
+
+	for (i = 0; set && i < set->n; i++)
+		if (set->dest[i] == d && d != leaves)
+			return true;
+	return false;
+}
+
+static struct l4lb_dest *lblcr_pick(const struct l4lb_pool *pool,
+				    const struct l4lb_flow *flow)
+{
+	struct l4lb_dest *d = NULL, *leaves = NULL;
+	const struct l4lb_affinity_set *known;
+
+	known = l4lb_affinity_find(pool->state, &flow->daddr);
+	if (known) {
+		d = set_least(known);
+		if (known->n > 1 && l4lb_affinity_due(pool->state, known))
+			leaves = set_most(known);
+	}
+	if (d && !l4lb_affinity_saturated(pool, d)) {
+		if (leaves)
+			store(pool, flow, known, NULL, leaves);
+		return d;
+	}
+
+	d = l4lb_pool_least(pool);
+	if (d && !set_has(known, d, leaves))
+		store(pool, flow, known, d, leaves);
+	else if (leaves)
+		store(pool, flow, known, NULL, leaves);
+	return d;
+}
+
+static struct l4lb_sched_ops lblcr_sched = {
+	.name	= "lblcr",
+	.owner	= THIS_MODULE,
+	.pick	= lblcr_pick,
+	.init	= l4lb_affinity_create,
+	.exit	= l4lb_affinity_destroy,
+};
+module_l4lb_sched(lblcr_sched);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("l4lb locality-based least connection with replication");
+MODULE_VERSION("0.1.0");

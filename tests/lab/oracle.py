@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Which server does a scheduler choose?  Asked of a module in a kernel, so
+that one can be compared with another, or with a recording.
+
+The director balances, by firewall mark, every TCP or UDP packet for port 80
+that comes from the client's side, whatever its addresses; its real servers are
+a device that swallows everything.  Choices are read from the connection table.
+"""
+
+import contextlib
+import socket
+
+from . import genl, packet
+from .netns import wait_until
+from .packet import ACK, RST, SYN
+
+MARK = 9
+PORT = 80
+PINGER = "10.255.255.7"
+FENCE_EVERY = 300       # packets; the director's receive queue takes 1,000
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+class Oracle:
+    """A direct-routing topology LAB in that state, for as long as `with` lasts."""
+
+    def __init__(self, lab):
+        self.lab, self.ns = lab, lab.director.ns
+        self.tap = lab.tap("client")
+        self._undo = contextlib.ExitStack()
+        self._sent = 0
+
+    def __enter__(self):
+        with contextlib.ExitStack() as undo:
+            def step(do, back=None):
+                self.ns.run(do)
+                if back:
+                    undo.callback(self.ns.run, back)
+            step("ip link add sink0 type dummy", "ip link del sink0")
+            step("ip link set sink0 up")
+            step("ip route add 10.8.0.0/16 dev sink0")
+            step("ip -6 route add 2001:db8:8::/48 dev sink0")
+            for ip in ("ip", "ip -6"):
+                step(f"{ip} rule add fwmark {MARK} lookup 100", f"{ip} rule del fwmark {MARK}")
+                step(f"{ip} route add local default dev lo table 100",
+                     f"{ip} route flush table 100")
+            self.ns.run(["nft", "-f", "-"], text_input=f"""
+table inet l4lb_oracle {{
+ chain pre {{ type filter hook prerouting priority mangle;
+  iifname eth0 meta l4proto {{ tcp, udp }} th dport {PORT} meta mark set {MARK} ; }}
+}}
+""")
+            undo.callback(self.ns.run, "nft delete table inet l4lb_oracle")
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self._undo.close()
+
+    def service(self, sched, family=4, flags=0):
+        return self.lab.ipvs.service(fwmark=MARK, af=FAMILY[family], sched=sched,
+                                     flags=flags)
+
+    def server(self, service, kind, address, weight=1, upper=0, lower=0):
+        """KIND: add, edit or del."""
+        self.fence()
+        if kind == "del":
+            return service.delete_server(address)
+        call = service.server if kind == "add" else service.edit_server
+        return call(address, method=self.lab.method, weight=weight, upper=upper,
+                    lower=lower)
+
+    def send(self, proto, source, sport, to, dport, flags=SYN):
+        flow = (source, sport, to, dport)
+        self.tap.send(packet.tcp_packet(*flow, flags) if proto == "tcp"
+                      else packet.udp_packet(*flow, b"x"))
+        self._sent += 1
+        if self._sent % FENCE_EVERY == 0:
+            self.fence()
+
+    def fence(self):
+        """Return when the director has dealt with everything sent so far."""
+        for n in (1, 2):
+            self.tap.send(packet.icmp_packet(PINGER, self.lab.raw_vip(), 8, 0, n))
+            self.tap.expect(lambda p: p.dst == PINGER and p.type == 0, what="echo reply")
+        self.tap.drain()
+
+    def chosen(self):
+        """{(protocol, client, its port, asked for, port): server}"""
+        self.fence()
+        return {(c["proto"].lower(), c["client"], c["cport"], c["vip"], c["vport"]):
+                c["server"] for c in genl.conns(self.ns)}
+
+    def replay(self, case):
+        """The servers chosen in CASE, whose form is that of the recordings
+        (tests/unit/golden_picks.jsonl); besides there, a step may be "ack" or
+        "rst" with a flow.  Its connections are gone afterwards."""
+        service, flows = self.service(case["sched"], flags=case["flags"]), []
+        for kind, *rest in case["steps"]:
+            if kind == "pkt":
+                flows.append(tuple(rest[:5]))
+                self.send(*rest[:5])
+            elif kind in ("ack", "rst"):
+                self.send(*rest, flags=ACK if kind == "ack" else RST)
+            else:
+                self.server(service, kind, *rest)
+        got = self.chosen()
+        with self.expiring():
+            service.delete()
+            wait_until(lambda: not genl.conns(self.ns), 10, what="connections gone")
+        return [got.get(flow) for flow in flows]
+
+    @contextlib.contextmanager
+    def expiring(self):
+        """Connections go with their server."""
+        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=1")
+        try:
+            yield
+        finally:
+            self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=0")
