@@ -94,7 +94,7 @@ table inet l4lb_oracle {{
     def replay(self, case):
         """The servers chosen in CASE, whose form is that of the recordings
         (tests/unit/golden_picks.jsonl); besides there, a step may be "ack" or
-        "rst" with a flow.  Its connections are gone afterwards."""
+        "rst" with a flow."""
         service, flows = self.service(case["sched"], flags=case["flags"]), []
         for kind, *rest in case["steps"]:
             if kind == "pkt":
@@ -105,16 +105,13 @@ table inet l4lb_oracle {{
             else:
                 self.server(service, kind, *rest)
         got = self.chosen()
-        with self.expiring():
-            service.delete()
-            wait_until(lambda: not genl.conns(self.ns), 10, what="connections gone")
+        # Its connections go with it: see forget().
+        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=1")
+        service.delete()
+        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=0")
         return [got.get(flow) for flow in flows]
 
-    @contextlib.contextmanager
-    def expiring(self):
-        """Connections go with their server."""
-        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=1")
-        try:
-            yield
-        finally:
-            self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=0")
+    def forget(self):
+        """Return when the last case's connections are gone: the next one may
+        use the same flows."""
+        wait_until(lambda: not genl.conns(self.ns), 70, what="connections gone")
