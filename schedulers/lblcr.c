@@ -57,7 +57,7 @@ static void draft_add(struct lblcr_draft *draft, struct l4lb_dest *d)
 		draft->dest[draft->n++] = d;
 }
 
-/* @first, if any, then what is known without @leaves and @first itself. */
+/* @first, if any, which is new or leaves; then what is known without @leaves. */
 static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
 		  const struct l4lb_affinity_set *known,
 		  struct l4lb_dest *first, const struct l4lb_dest *leaves)
@@ -68,7 +68,7 @@ static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
 	if (first)
 		draft_add(&draft, first);
 	for (i = 0; known && i < known->n; i++)
-		if (known->dest[i] != first && known->dest[i] != leaves)
+		if (known->dest[i] != leaves)
 			draft_add(&draft, known->dest[i]);
 	l4lb_affinity_store(pool->state, &flow->daddr, draft.dest, draft.n);
 }

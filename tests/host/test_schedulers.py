@@ -528,6 +528,38 @@ def named(n, weight=1):
     return "".join(f"addr {i} 192.0.2.{i} 80; add {i} {weight};" for i in range(1, n + 1))
 
 
+def siphash13(value, key):
+    """SipHash-1-3 of four bytes under KEY twice; the lower 32 bits."""
+    mask = 2**64 - 1
+
+    def rotate(x, n):
+        return (x << n | x >> 64 - n) & mask
+
+    v = [key ^ c for c in (0x736f6d6570736575, 0x646f72616e646f6d,
+                           0x6c7967656e657261, 0x7465646279746573)]
+
+    def round_():
+        v[0] = v[0] + v[1] & mask
+        v[1] = rotate(v[1], 13) ^ v[0]
+        v[0] = rotate(v[0], 32)
+        v[2] = v[2] + v[3] & mask
+        v[3] = rotate(v[3], 16) ^ v[2]
+        v[0] = v[0] + v[3] & mask
+        v[3] = rotate(v[3], 21) ^ v[0]
+        v[2] = v[2] + v[1] & mask
+        v[1] = rotate(v[1], 17) ^ v[2]
+        v[2] = rotate(v[2], 32)
+
+    block = 4 << 56 | value
+    v[3] ^= block
+    round_()
+    v[0] ^= block
+    v[2] ^= 0xff
+    for _ in range(3):
+        round_()
+    return (v[0] ^ v[1] ^ v[2] ^ v[3]) & 0xffffffff
+
+
 MANY = "".join(f"flow tcp {a} 1 192.0.2.1 80;" for a in addresses(4, 4000))
 
 
@@ -557,6 +589,25 @@ class TestMh:
         assert all(b == a for a, b in zip(whole, quiet) if a != 2)
         fell = Counter(b for a, b in zip(whole, quiet) if a == 2)
         assert set(fell) == {1, 3, 4, 5}
+
+    def test_fallback_order(self, sim):
+        """With h the place of v, the place of v + (h + i) mod 4093 is tried next,
+        i = 0, 1, ...  Whose place that is, a pool without failures tells."""
+        def place(v):
+            return siphash13(v & 0xffffffff, 2654435761) % 4093
+
+        def flows(values):
+            return "".join(f"flow udp {ipaddress.IPv4Address(v)} 1 192.0.2.1 80;"
+                           for v in values)
+
+        values = [int(ipaddress.IPv4Address(a)) for a in addresses(4, 100)]
+        tries = {v: [(v + (place(v) + i) % 4093) & 0xffffffff for i in range(20)]
+                 for v in values}
+        asked = sorted({t for v in values for t in (v, *tries[v])})
+        owner = dict(zip(asked, picks(sim("mh", named(3) + flows(asked)))))
+        want = [next(owner[t] for t in (v, *tries[v]) if owner[t] != 2) for v in values]
+        got = picks(sim("mh", "service 4 8;" + named(3) + "over 2 1;" + flows(values)))
+        assert got == want
 
     def test_more_servers_than_places(self, sim):
         script = "".join(f"addr {i} 10.1.{i >> 8}.{i & 255} 80;" for i in range(4095))
@@ -672,10 +723,10 @@ class TestLblcr:
     def test_set_shrinks(self, sim):
         """A day without a change: the most loaded member leaves."""
         script = add(4, 4) + to(1, times=6) + "refs 1; refs 2; wait 43000;" + to(1, "udp") + \
-            "wait 43500;" + to(1, "udp") + "refs 1; refs 2"
+            "refs 1; refs 2; wait 43500;" + to(1, "udp") + "refs 1; refs 2"
         answers = sim("lblcr", script)
         assert [a for a in answers if a.startswith("refs")] == \
-            ["refs 1", "refs 1", "refs 1", "refs 0"]
+            ["refs 1", "refs 1", "refs 1", "refs 1", "refs 1", "refs 0"]
 
     def test_set_is_bounded(self, sim):
         script = add(*[1] * 100) + to(1, times=400)
