@@ -709,6 +709,7 @@ class TestLocality:
         assert got[2] == got[3]
 
     def test_race(self, sim, name):
+        """Misses, hits and evictions at once; ASan watches over what is freed."""
         answer = sim(name, add(5, 5, 5) + "race 8 20000")[-1].split()
         assert sum(int(a.split("=")[1]) for a in answer) == 160000
 

@@ -15,7 +15,8 @@
  *	wait SECONDS			lets time pass, and work be done
  *	refs ID				references that others hold on it
  *	turns T				set the rotation's counter
- *	race THREADS N			concurrent picks; prints "ID=COUNT ..."
+ *	race THREADS N			concurrent picks, of addresses 1 to N;
+ *					prints "ID=COUNT ..."
  *	cost				most field reads one pick did so far
  *	registry			tries kernel/sched.c; prints its answers
  *
@@ -281,7 +282,10 @@ static void *racer(void *n)
 	unsigned long i;
 
 	for (i = 0; i < (unsigned long)n; i++) {
-		struct l4lb_dest *d = ops->pick(pool, &flow);
+		struct l4lb_dest *d;
+
+		flow.daddr.ip = htonl(i);
+		d = ops->pick(pool, &flow);
 
 		if (!d)
 			return "a pick failed";
