@@ -167,8 +167,11 @@ static unsigned int handle_known(struct sk_buff *skb,
 				 struct l4lb_net *ln, struct l4lb_conn *conn)
 {
 	if (!l4lb_real_available(conn->real)) {
-		if (!READ_ONCE(ln->sysctl.expire_nodest_conn)) {
-			/* It may be added again: keep both sides waiting. */
+		/* It may be added again: keep both sides waiting.  But who
+		 * sends a SYN is not waiting: the port is used anew.
+		 */
+		if (!(pkt->tcp & L4LB_TCP_FLAG_SYN) &&
+		    !READ_ONCE(ln->sysctl.expire_nodest_conn)) {
 			l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 			return NF_DROP;
 		}

@@ -8,7 +8,7 @@ import pytest
 from lab import packet
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
-from lab.packet import ACK, IPIP, RST, SYN, TCP, UDP
+from lab.packet import ACK, FIN, IPIP, RST, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.topology import pattern
 
@@ -77,6 +77,27 @@ def test_expire_nodest_conn_by_a_packet(nat, family):
     with setting(nat, "expire_nodest_conn", 1):
         client.send()
         assert client.arrive()[0] == 3 - first
+
+
+@pytest.mark.smoke
+def test_port_used_anew_after_removal(lab, family, backend):
+    """A client's port comes round again while the old connection, to a server
+    that was removed meanwhile, is remembered: the SYN gets another server. The
+    old connection's other segments wait for theirs to return."""
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs drops it")
+    raw = Raw(lab, TCP, family, (1, 2))
+    client = raw.client()
+    first = client.open()
+    client.send(ACK)
+    client.arrive()
+    client.send(FIN | ACK)
+    client.arrive()
+    raw.remove(first)
+    client.send(ACK)
+    client.nothing_arrives()
+    client.send(SYN)
+    assert client.arrive()[0] == 3 - first
 
 
 def test_expire_nodest_conn_with_weight_zero(nat, family):
