@@ -144,9 +144,9 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
 	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
+	bool drains = !READ_ONCE(conn->real->dest.weight);
 
-	if (READ_ONCE(ln->sysctl.expire_nodest_conn) &&
-	    !READ_ONCE(conn->real->dest.weight))
+	if (drains && READ_ONCE(ln->sysctl.expire_nodest_conn))
 		return true;
 	if (!mode || conn->control)
 		return false;
@@ -155,8 +155,11 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 	case L4LB_TCP_CLOSE:
 		return true;
 	case L4LB_TCP_FIN_WAIT:
-		/* Half of the closing was not seen; it may not be over. */
-		return mode & 2 && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
+		/* Half of the closing was not seen; it may not be over.  But
+		 * a server that drains must not get it: it would never end.
+		 */
+		return (drains || mode & 2) &&
+		       l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
 	default:
 		return false;
 	}

@@ -116,6 +116,33 @@ def test_expire_nodest_conn_with_weight_zero(nat, family):
         assert client.arrive()[0] == 3 - first
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize("mode", (0, 1, 3))
+def test_port_used_anew_while_draining(dr, family, backend, mode):
+    """Direct routing sees half of the closing, so a SYN on a closed connection
+    stays with its server (conn_reuse_mode 1), unless that one drains: clients
+    that reuse their ports would keep it busy for ever."""
+    raw = Raw(dr, TCP, family, (1, 2))
+    with setting(dr, "conn_reuse_mode", mode):
+        client = raw.client()
+        first = client.establish()
+        client.send(FIN | ACK)
+        client.arrive()
+        client.send(SYN)
+        now = client.arrive()[0]
+        assert now == (3 - first if mode == 3 else first)
+        client.send(ACK)
+        client.arrive()
+        raw.edit(now, weight=0)
+        client.send(SYN)
+        assert client.arrive()[0] == now
+        client.send(FIN | ACK)
+        client.arrive()
+        client.send(SYN)
+        stays = mode == 0 or (mode == 1 and not backend.is_l4lb)
+        assert client.arrive()[0] == (now if stays else 3 - now)
+
+
 def test_expire_quiescent_template(nat, family):
     """A client does not stick to a server whose weight became 0."""
     raw = Raw(nat, TCP, family, (1, 2), flags=PERSISTENT, timeout=300)
