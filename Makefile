@@ -33,6 +33,8 @@ help:
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
 	@echo '  test        the test suite on Debian 6.12 in QEMU (about 15 minutes)'
 	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
+	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
+	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1; an hour, quick 3 minutes)'
 	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
 	@echo '  ipvsctl     the command-line tool into build/ipvsctl'
 	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
@@ -84,6 +86,15 @@ test:
 test-all:
 	@tests/lab/deps
 	@tests/lab/suite --slow host 6.12 6.1 uml
+
+# Variables of the command line become options of the same name.
+bench_options = $(foreach name,sched servers experiments seed repeat jobs,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+
+.PHONY: bench-schedulers
+bench-schedulers:
+	@tests/lab/deps
+	@bench/schedulers $(bench_options) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .PHONY: style
 style:
