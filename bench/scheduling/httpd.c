@@ -99,7 +99,8 @@ static void unlink_document(struct document *d)
 {
 	*(d->newer ? &d->newer->older : &newest) = d->older;
 	*(d->older ? &d->older->newer : &oldest) = d->newer;
-	d->newer = d->older = NULL;
+	d->newer = NULL;
+	d->older = NULL;
 }
 
 static void use_document(struct document *d)
@@ -325,7 +326,7 @@ static void serve(void)
 static void listen_on(const char *address, const char *port, int backlog)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET,
-				   .sin_port = htons(number(port, 65535)) };
+				   .sin_port = htons(parse_number(port, 65535)) };
 	int on = 1;
 
 	if (inet_pton(AF_INET, address, &sin.sin_addr) != 1)
@@ -351,14 +352,14 @@ int main(int argc, char **argv)
 
 	if (argc != 12)
 		errx(2, "11 arguments are needed, see the top of httpd.c");
-	cost.number = number(argv[3], 255);
+	cost.number = parse_number(argv[3], 255);
 	sizes = read_entries(argv[4], sizeof(*sizes), &ndocs);
-	cost.cpu_request = number(argv[5], most);
-	cost.cpu_byte = number(argv[6], most);
-	cost.disk_seek = number(argv[7], most);
-	cost.disk_rate = number(argv[8], most);
-	cost.cache = number(argv[9], most);
-	cost.workers = number(argv[10], 100000);
+	cost.cpu_request = parse_number(argv[5], most);
+	cost.cpu_byte = parse_number(argv[6], most);
+	cost.disk_seek = parse_number(argv[7], most);
+	cost.disk_rate = parse_number(argv[8], most);
+	cost.cache = parse_number(argv[9], most);
+	cost.workers = parse_number(argv[10], 100000);
 	if (!cost.disk_rate || !cost.workers)
 		errx(2, "the disk's rate and the number of workers must not be 0");
 	docs = calloc(ndocs, sizeof(*docs));
@@ -370,7 +371,7 @@ int main(int argc, char **argv)
 	fill_cache();
 	memset(body, 'x', sizeof(body));
 	signal(SIGPIPE, SIG_IGN);
-	listen_on(argv[1], argv[2], number(argv[11], 65535));
+	listen_on(argv[1], argv[2], parse_number(argv[11], 65535));
 	puts("ready");
 	fflush(stdout);
 	serve();

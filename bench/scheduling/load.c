@@ -33,6 +33,7 @@ struct fetch {
 	uint64_t	begun;
 	size_t		head, got;	/* bytes of the answer's head; of all */
 	unsigned int	length;		/* that its head announces */
+	bool		good;		/* says the head */
 	struct fetch	*older, *newer;	/* in the order of begun */
 	char		text[1024];
 };
@@ -63,23 +64,23 @@ static void finish(struct fetch *f, uint64_t now, enum fault fault)
 }
 
 /* The head of an answer, once it is whole. */
-static bool parse_head(struct fetch *f)
+static void parse_head(struct fetch *f)
 {
 	struct outcome *o = &outcomes[f->index];
 	char *end = memmem(f->text, f->got, "\r\n\r\n", 4), *field;
 
 	if (!end)
-		return false;
+		return;
 	*end = 0;
 	f->head = end + 4 - f->text;
 	field = strstr(f->text, "\r\nReal-Server: ");
 	if (field)
 		o->server = atoi(field + 15);
-	o->hit = strstr(f->text, "\r\nCache: hit") != NULL;
+	o->hit = !!strstr(f->text, "\r\nCache: hit");
 	field = strstr(f->text, "\r\nContent-Length: ");
 	if (field)
 		f->length = strtoul(field + 18, NULL, 10);
-	return strstr(f->text, " 200 ") && o->server && field;
+	f->good = strstr(f->text, " 200 ") && o->server && field;
 }
 
 static void receive(struct fetch *f, uint64_t now)
@@ -97,10 +98,12 @@ static void receive(struct fetch *f, uint64_t now)
 		if (n <= 0)
 			break;
 		f->got += n;
-		if (!f->head && !parse_head(f) && f->got == sizeof(f->text))
+		if (!f->head)
+			parse_head(f);
+		if (!f->head && f->got == sizeof(f->text))
 			break;
 	}
-	finish(f, now, n == 0 && f->head && f->got == f->head + f->length ?
+	finish(f, now, n == 0 && f->good && f->got == f->head + f->length ?
 	       FAULT_NONE : FAULT_BROKEN);
 }
 
@@ -195,9 +198,22 @@ static void replay(uint64_t give_up)
 	}
 }
 
+/* Overload keeps thousands of requests waiting; take what we may have. */
+static void raise_files(void)
+{
+	struct rlimit files = { 65536, 65536 };
+
+	if (!setrlimit(RLIMIT_NOFILE, &files))
+		return;
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		err(1, "getrlimit");
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		err(1, "setrlimit");
+}
+
 int main(int argc, char **argv)
 {
-	const struct rlimit files = { 65536, 65536 };
 	struct in_addr a, v;
 	FILE *out;
 	size_t i;
@@ -209,15 +225,16 @@ int main(int argc, char **argv)
 		errx(2, "'%s' or '%s' is not an IPv4 address", argv[3], argv[4]);
 	clients = ntohl(a.s_addr);
 	vips = ntohl(v.s_addr);
-	port = number(argv[5], 65535);
+	port = parse_number(argv[5], 65535);
 	for (i = 1; i < total; i++)
 		if (trace[i].at < trace[i - 1].at)
 			errx(1, "%s: entry %zu is earlier than the one before", argv[1], i);
 	outcomes = calloc(total, sizeof(*outcomes));
 	epoll = epoll_create1(0);
-	if (!outcomes || epoll < 0 || setrlimit(RLIMIT_NOFILE, &files))
+	if (!outcomes || epoll < 0)
 		err(1, "setting up");
-	replay(number(argv[6], 3600) * NSEC_PER_SEC);
+	raise_files();
+	replay(parse_number(argv[6], 3600) * NSEC_PER_SEC);
 	out = fopen(argv[2], "wb");
 	if (!out || fwrite(outcomes, sizeof(*outcomes), total, out) != total || fclose(out))
 		err(1, "%s", argv[2]);

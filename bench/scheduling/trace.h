@@ -52,10 +52,12 @@ static inline struct timespec timespec_of(uint64_t ns)
 static inline void *read_entries(const char *path, size_t size, size_t *count)
 {
 	FILE *f = fopen(path, "rb");
-	long length;
+	long length = -1;
 	void *data;
 
-	if (!f || fseek(f, 0, SEEK_END) || (length = ftell(f)) < 0)
+	if (f && !fseek(f, 0, SEEK_END))
+		length = ftell(f);
+	if (length < 0)
 		err(1, "%s", path);
 	rewind(f);
 	if (!length || length % size)
@@ -69,13 +71,13 @@ static inline void *read_entries(const char *path, size_t size, size_t *count)
 	return data;
 }
 
-static inline unsigned long number(const char *text, unsigned long most)
+static inline unsigned long parse_number(const char *text, unsigned long most)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
 
 	if (end == text || *end || n > most)
-		errx(2, "'%s' is not a number from 0 to %lu", text, most);
+		errx(2, "'%s' is none of the numbers from 0 to %lu", text, most);
 	return n;
 }
 
