@@ -112,6 +112,8 @@ class Bed:
         else:
             words += ["tcp", f"{VIPS}:{PORT}"]
         words += ["scheduler", self.spec["scheduler"]]
+        for option in self.spec["options"].items():
+            words += ["option", *option]
         for number, weight in enumerate(self.spec["weights"], 1):
             words += ["server", f"{SERVERS}{number}", "dr", "weight", str(weight)]
         self.ipvsctl(*words)
