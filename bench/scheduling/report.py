@@ -229,10 +229,10 @@ def text(results, experiments):
 
 def colours(experiment):
     import matplotlib
-    palette = matplotlib.colormaps["tab10"].colors
-    return {s: "0.45" if s == STANDALONE else palette[i % 10]
-            for i, s in enumerate([s for s in experiment.schedulers if s != STANDALONE])} | \
-        {STANDALONE: "0.45"}
+    # Grey is for the machine without a scheduler.
+    palette = [c for c in matplotlib.colormaps["tab10"].colors if len(set(c)) > 1]
+    names = [s for s in experiment.schedulers if s != STANDALONE]
+    return {s: palette[i % len(palette)] for i, s in enumerate(names)} | {STANDALONE: "0.5"}
 
 
 def plot_times(experiment, path):
@@ -252,6 +252,8 @@ def plot_times(experiment, path):
             ticks.append(at + (len(cells) - 1) / 2)
             labels.append(f"{size} server{'s' * (size > 1)}" if size else "alone")
             at += len(cells) + 1
+        if len(experiment.sizes) == 1:
+            ticks, labels = range(len(cells)), [c.scheduler for c in cells]
         ax.set_xticks(ticks, labels)
         ax.set_title(f"{what} request time")
         ax.set_ylabel("ms")

@@ -173,14 +173,12 @@ def test_httpd_one_processor_and_one_disk(programs, tmp_path):
 
 def test_httpd_reads_a_document_once(programs, tmp_path):
     """A second request for what the disk is reading waits for that."""
-    with Server(programs, tmp_path, [10] * 3, disk=400, cache=30) as server:
-        server.get(0)
-    with Server(programs, tmp_path, [10, 50, 50], disk=400, cache=20) as server:
+    with Server(programs, tmp_path, [10, 50], disk=400, cache=20, workers=20) as server:
         started = time.monotonic()
-        assert server.get(1, 1, 1) == [("miss", 50)] * 3
+        assert server.get(*[1] * 20) == [("miss", 50)] * 20
         took = time.monotonic() - started
         assert took >= 0.4
-        assert took < 1.2, "three times from the disk"
+        assert took < 10 * 0.4, "read again for each"
 
 
 def test_httpd_workers(programs, tmp_path):
