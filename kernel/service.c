@@ -248,6 +248,20 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 	return pool->ops ? pool->ops->name : "none";
 }
 
+/* Flags of one scheduler may mean something else to another, or nothing. */
+static int check_flags(u32 flags, const struct l4lb_sched_ops *ops,
+		       struct netlink_ext_ack *extack)
+{
+	u32 wrong = flags & L4LB_SCHED_FLAGS & ~(ops ? ops->flags : 0);
+
+	if (!wrong)
+		return 0;
+	l4lb_err_attr_fmt(extack, NULL,
+			  "scheduler %s does not have the flags 0x%x: clear them",
+			  ops ? ops->name : "none", wrong);
+	return -EINVAL;
+}
+
 static void service_apply(struct l4lb_service *svc,
 			  const struct l4lb_svc_config *cfg)
 {
@@ -360,7 +374,8 @@ static int service_publish(struct l4lb_service *svc)
  *	it passes to the service, on failure it stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0 or a negative errno; -EEXIST if there is such a service.
+ * Return: 0 or a negative errno; -EEXIST if there is such a service, -EINVAL
+ * for a scheduler's flag that @ops does not have.
  */
 int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		     const struct l4lb_svc_config *cfg,
@@ -379,6 +394,9 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
 		return -EEXIST;
 	}
+	err = check_flags(cfg->flags, ops, extack);
+	if (err)
+		return err;
 	err = l4lb_conn_table_create(ln);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");
@@ -410,7 +428,8 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
  *	stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0, or a negative errno with nothing changed.
+ * Return: 0, or a negative errno with nothing changed; -EINVAL for a
+ * scheduler's flag that @ops does not have.
  */
 int l4lb_service_edit(struct l4lb_service *svc,
 		      const struct l4lb_svc_config *cfg,
@@ -420,8 +439,12 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	const struct l4lb_sched_ops *old_ops = inst_ops(svc->inst);
 	struct l4lb_sched_inst *inst = svc->inst;
 	struct l4lb_pool *pool;
+	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
+	err = check_flags(cfg->flags, ops, extack);
+	if (err)
+		return err;
 	if (ops != old_ops)
 		inst = inst_create(ops);
 	if (IS_ERR(inst)) {
