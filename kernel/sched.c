@@ -44,7 +44,7 @@ static const char *option_fault(const struct l4lb_sched_ops *ops)
 	const struct l4lb_sched_option *o = ops->options, *other;
 	unsigned int i;
 
-	if (!ops->n_options != !o)
+	if (ops->n_options > L4LB_SCHED_OPTIONS_MAX || !ops->n_options != !o)
 		return "has too many options, or a table without a count";
 	for (i = 0; i < ops->n_options; i++, o++) {
 		if (!sched_name_valid(o->name))

@@ -404,8 +404,10 @@ static void try_options(void)
 
 #define TRY(what, count, ...) do { \
 		struct l4lb_sched_option *o = table[n++]; \
-		o[0] = o[1] = good; \
-		o[1].name[0] = 'b'; \
+		for (unsigned int i = 0; i < ARRAY_SIZE(table[0]); i++) { \
+			o[i] = good; \
+			o[i].name[0] = 'a' + i; \
+		} \
 		__VA_ARGS__; \
 		ops.options = o; \
 		ops.n_options = count; \
@@ -434,7 +436,7 @@ static void try_options(void)
 	ops.changed = NULL;
 	longest[L4LB_SCHED_WHAT_MAX - 1] = 0;
 	ops.flags = L4LB_SCHED_FLAGS;
-	TRY("good-options", 2, o[1].what = longest);
+	TRY("good-options", L4LB_SCHED_OPTIONS_MAX, o[1].what = longest);
 #undef TRY
 }
 
