@@ -35,10 +35,15 @@ struct l4lb_affinity {
 	struct hlist_head	bucket[1 << AFFINITY_BITS];
 	spinlock_t		lock;		/* writes to bucket; count */
 	unsigned int		count;
-	unsigned long		expire;		/* jiffies without a packet */
+	const u32		*option;	/* enum l4lb_affinity_option */
 	u32			seed;
 	struct delayed_work	sweep;		/* runs while count > 0 */
 };
+
+static u32 entries_max(const struct l4lb_affinity *cache)
+{
+	return READ_ONCE(cache->option[L4LB_AFFINITY_ENTRIES]);
+}
 
 static void entry_free(struct affinity_entry *e)
 {
@@ -96,13 +101,24 @@ static void evict_one(struct l4lb_affinity *cache, u32 bucket)
 	entry_unlink(cache, oldest);
 }
 
+/* Use is noted once a second, so an entry may look that much older than it is:
+ * it is forgotten up to a second late rather than early.
+ */
+static bool entry_is_idle(const struct l4lb_affinity *cache,
+			  const struct affinity_entry *e)
+{
+	u32 expire = READ_ONCE(cache->option[L4LB_AFFINITY_EXPIRE]);
+
+	return time_after(jiffies, READ_ONCE(e->used) + (expire + 1UL) * HZ);
+}
+
 /* Is an entry of no use: idle for too long, or with a server that is gone? */
 static bool entry_is_stale(const struct l4lb_affinity *cache,
 			   const struct affinity_entry *e)
 {
 	unsigned int i;
 
-	if (time_after(jiffies, READ_ONCE(e->used) + READ_ONCE(cache->expire)))
+	if (entry_is_idle(cache, e))
 		return true;
 	for (i = 0; i < e->set.n; i++)
 		if (!l4lb_real_available(l4lb_real(e->set.dest[i])))
@@ -124,6 +140,24 @@ static void sweep_bucket(struct l4lb_affinity *cache, struct hlist_head *bucket)
 	spin_unlock_bh(&cache->lock);
 }
 
+/* Down to the bound, which may have been lowered by much: one entry at a time,
+ * because packets wait for the lock, and each from another bucket.
+ */
+static void sweep_surplus(struct l4lb_affinity *cache)
+{
+	u32 bucket = 0;
+	bool surplus;
+
+	do {
+		spin_lock_bh(&cache->lock);
+		surplus = cache->count > entries_max(cache);
+		if (surplus)
+			evict_one(cache, bucket++ % ARRAY_SIZE(cache->bucket));
+		spin_unlock_bh(&cache->lock);
+		cond_resched();
+	} while (surplus);
+}
+
 static void affinity_sweep(struct work_struct *work)
 {
 	struct l4lb_affinity *cache =
@@ -134,6 +168,7 @@ static void affinity_sweep(struct work_struct *work)
 		sweep_bucket(cache, &cache->bucket[i]);
 		cond_resched();
 	}
+	sweep_surplus(cache);
 	spin_lock_bh(&cache->lock);
 	if (cache->count)
 		queue_delayed_work(system_power_efficient_wq, &cache->sweep,
@@ -155,7 +190,7 @@ l4lb_affinity_find(struct l4lb_affinity *cache, const union nf_inet_addr *addr)
 	struct affinity_entry *e;
 
 	e = entry_find(cache, bucket_of(cache, addr), addr);
-	if (!e)
+	if (!e || entry_is_idle(cache, e))
 		return NULL;
 	/* A write a second keeps the line shared between CPUs. */
 	if (jiffies - READ_ONCE(e->used) >= HZ)
@@ -214,7 +249,7 @@ void l4lb_affinity_store(struct l4lb_affinity *cache,
 	if (old)
 		entry_unlink(cache, old);
 	if (e) {
-		if (cache->count >= L4LB_AFFINITY_ENTRIES)
+		if (cache->count >= entries_max(cache))
 			evict_one(cache, bucket);
 		hlist_add_head_rcu(&e->node, &cache->bucket[bucket]);
 		if (!cache->count++)
@@ -225,11 +260,17 @@ void l4lb_affinity_store(struct l4lb_affinity *cache,
 }
 EXPORT_SYMBOL_GPL(l4lb_affinity_store);
 
-/* Has @set not changed for so long that it should lose a server? */
-bool l4lb_affinity_due(const struct l4lb_affinity *cache,
-		       const struct l4lb_affinity_set *set)
+/**
+ * l4lb_affinity_due() - should a set lose a server?
+ * @set: what l4lb_affinity_find() found
+ * @seconds: time without a change after which it should
+ *
+ * Context: RCU.
+ * Return: true if it has not changed for longer.
+ */
+bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds)
 {
-	return time_after(jiffies, set->changed + READ_ONCE(cache->expire));
+	return time_after(jiffies, set->changed + (unsigned long)seconds * HZ);
 }
 EXPORT_SYMBOL_GPL(l4lb_affinity_due);
 
@@ -256,22 +297,49 @@ bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
 }
 EXPORT_SYMBOL_GPL(l4lb_affinity_saturated);
 
-/* Both fit struct l4lb_sched_ops. */
-void *l4lb_affinity_create(void)
+/**
+ * l4lb_affinity_create() - an empty cache
+ * @option: of the scheduler; the first are enum l4lb_affinity_option
+ *
+ * Context: process, may sleep.
+ * Return: the cache, or ERR_PTR(-ENOMEM).
+ */
+void *l4lb_affinity_create(const u32 *option)
 {
 	struct l4lb_affinity *cache = kvzalloc(sizeof(*cache), GFP_KERNEL);
 
 	if (!cache)
 		return ERR_PTR(-ENOMEM);
 	spin_lock_init(&cache->lock);
-	cache->expire = L4LB_AFFINITY_EXPIRE * HZ;
+	cache->option = option;
 	cache->seed = get_random_u32();
 	INIT_DELAYED_WORK(&cache->sweep, affinity_sweep);
 	return cache;
 }
 EXPORT_SYMBOL_GPL(l4lb_affinity_create);
 
-/* Nobody reads it any more: the last pool is gone. */
+/**
+ * l4lb_affinity_changed() - bring a cache into new bounds
+ * @state: the cache
+ *
+ * The next sweep is now.  Lookups go by the new options already.
+ *
+ * Context: any; the cache is not being destroyed.
+ */
+void l4lb_affinity_changed(void *state)
+{
+	struct l4lb_affinity *cache = state;
+
+	mod_delayed_work(system_power_efficient_wq, &cache->sweep, 0);
+}
+EXPORT_SYMBOL_GPL(l4lb_affinity_changed);
+
+/**
+ * l4lb_affinity_destroy() - free a cache with all its entries
+ * @state: the cache, which nobody reads any more: the last pool is gone
+ *
+ * Context: process, may sleep.
+ */
 void l4lb_affinity_destroy(void *state)
 {
 	struct l4lb_affinity *cache = state;

@@ -9,9 +9,29 @@
 #include "sched.h"
 
 /* Bounds of a cache: a remote client chooses the addresses. */
-#define L4LB_AFFINITY_ENTRIES	16384	/* the oldest of a few makes room */
 #define L4LB_AFFINITY_SERVERS	64	/* per address */
-#define L4LB_AFFINITY_EXPIRE	86400	/* default, seconds */
+
+/* A time in seconds, a day by default; two weeks fit jiffies everywhere. */
+#define L4LB_AFFINITY_TIME	.min = 1, .max = 14 * 86400, .def = 86400
+
+/* Options of the cache: the first in the table of a scheduler that has one,
+ * in this order.  When it is full, the oldest of a few entries makes room.
+ */
+enum l4lb_affinity_option {
+	L4LB_AFFINITY_EXPIRE,
+	L4LB_AFFINITY_ENTRIES,
+	L4LB_AFFINITY_OWN,	/* index of the scheduler's first own option */
+};
+
+#define L4LB_AFFINITY_OPTIONS						\
+	[L4LB_AFFINITY_EXPIRE] = {					\
+		.name = "expire", L4LB_AFFINITY_TIME,			\
+		.what = "seconds idle until an address is forgotten",	\
+	},								\
+	[L4LB_AFFINITY_ENTRIES] = {					\
+		.name = "entries", .min = 1, .max = 65536, .def = 16384, \
+		.what = "addresses remembered at most",			\
+	}
 
 /**
  * struct l4lb_affinity - an address cache
@@ -35,9 +55,10 @@ struct l4lb_affinity_set {
 	struct l4lb_dest	*dest[] __counted_by(n);
 };
 
-/* Control path; may sleep.  create() returns an ERR_PTR() without memory. */
-void *l4lb_affinity_create(void);
+/* Control path: init(), exit() and changed() of struct l4lb_sched_ops. */
+void *l4lb_affinity_create(const u32 *option);
 void l4lb_affinity_destroy(void *cache);
+void l4lb_affinity_changed(void *cache);
 
 /* Packet path: RCU, BH off. */
 const struct l4lb_affinity_set *
@@ -46,8 +67,7 @@ l4lb_affinity_find(struct l4lb_affinity *cache,
 void l4lb_affinity_store(struct l4lb_affinity *cache,
 			 const union nf_inet_addr *addr,
 			 struct l4lb_dest *const *dest, unsigned int n);
-bool l4lb_affinity_due(const struct l4lb_affinity *cache,
-		       const struct l4lb_affinity_set *set);
+bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds);
 bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
 			     const struct l4lb_dest *d);
 

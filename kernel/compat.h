@@ -18,13 +18,58 @@
 #define __counted_by(member)
 #endif
 
-/* 6.3: extack sentences may hold values.  Before, @msg alone has to do. */
+/* 6.3: extack sentences may hold values, of up to 79 characters in all.
+ *
+ * Before, the text must last until the answer is made up, which is after the
+ * command has returned.  So it is kept for good, and may hold only what is the
+ * kernel's own: what user space wrote (@str) is left out.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#include <linux/mutex.h>
+#include <linux/netlink.h>
+#include <linux/string.h>
+
+static __maybe_unused __printf(1, 2)
+const char *l4lb_keep_sentence(const char *fmt, ...)
+{
+	static DEFINE_MUTEX(lock);
+	static char kept[64][80];
+	const char *found = "refused; there is no room to say why";
+	va_list args;
+	char text[80];
+	int i;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	mutex_lock(&lock);
+	for (i = 0; i < ARRAY_SIZE(kept); i++) {
+		if (!kept[i][0])
+			strscpy(kept[i], text, sizeof(kept[i]));
+		if (!strcmp(kept[i], text)) {
+			found = kept[i];
+			break;
+		}
+	}
+	mutex_unlock(&lock);
+	return found;
+}
+
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR(extack, attr, msg)
+#define l4lb_err_attr_fmt(extack, attr, fmt, args...)			\
+do {									\
+	struct netlink_ext_ack *__extack = (extack);			\
+									\
+	if (__extack) {							\
+		__extack->_msg = l4lb_keep_sentence(fmt, ##args);	\
+		NL_SET_BAD_ATTR(__extack, attr);			\
+	}								\
+} while (0)
 #else
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)
+#define l4lb_err_attr_fmt NL_SET_ERR_MSG_ATTR_FMT
 #endif
 
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */

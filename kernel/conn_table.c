@@ -195,20 +195,23 @@ int l4lb_conn_table_create(struct l4lb_net *ln)
 }
 
 /* Call @fn for every connection; may sleep.  Connections that are added
- * meanwhile may be missed.
+ * meanwhile may be missed, and so may neighbours of one that is removed: after
+ * a pause the walk goes on by counting from the head of its bucket.
+ *
+ * Return: how often @fn said true.
  */
-static void for_each_conn(struct l4lb_conn_table *table,
-			  void (*fn)(struct l4lb_conn *conn))
+static unsigned int for_each_conn(struct l4lb_conn_table *table,
+				  bool (*fn)(struct l4lb_conn *conn))
 {
 	struct rhashtable_iter iter;
+	unsigned int n = 0, hits = 0;
 	struct l4lb_tuple *tuple;
-	unsigned int n = 0;
 
 	rhashtable_walk_enter(&table->ht, &iter);
 	rhashtable_walk_start(&iter);
 	while ((tuple = rhashtable_walk_next(&iter))) {
 		if (!IS_ERR(tuple) && tuple->dir != L4LB_DIR_OUT)
-			fn(tuple_conn(tuple));
+			hits += fn(tuple_conn(tuple));
 		if (++n % SWEEP_BATCH == 0) {
 			rhashtable_walk_stop(&iter);
 			cond_resched();
@@ -217,12 +220,19 @@ static void for_each_conn(struct l4lb_conn_table *table,
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);
+	return hits;
 }
 
 static struct l4lb_conn_table *table_locked(struct l4lb_net *ln)
 {
 	return rcu_dereference_protected(ln->conns,
 					 lockdep_is_held(&ln->lock));
+}
+
+static bool kill(struct l4lb_conn *conn)
+{
+	l4lb_conn_kill(conn);
+	return true;
 }
 
 /* Kill all connections.  No packet may create one meanwhile: hooks are gone. */
@@ -233,21 +243,20 @@ void l4lb_conn_flush(struct l4lb_net *ln)
 	if (!table)
 		return;
 	while (atomic_read(&table->ht.nelems))
-		for_each_conn(table, l4lb_conn_kill);
+		for_each_conn(table, kill);
 }
 
-static void kill_if_nodest(struct l4lb_conn *conn)
+static bool kill_if_nodest(struct l4lb_conn *conn)
 {
-	if (!l4lb_real_available(conn->real))
-		l4lb_conn_kill(conn);
+	return !l4lb_real_available(conn->real) && kill(conn);
 }
 
 void l4lb_conn_expire_nodest(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table = table_locked(ln);
 
-	if (table)
-		for_each_conn(table, kill_if_nodest);
+	while (table && for_each_conn(table, kill_if_nodest))
+		;	/* until a walk that nothing was removed from */
 }
 
 /* Configuration mutex held; no packet and no reader can see it any more. */

@@ -140,11 +140,16 @@ static int __init l4lb_init(void)
 			pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
 		goto err_route_exit;
 	}
-	err = register_pernet_subsys(&face_ops);
+	err = l4lb_own_init();
 	if (err)
 		goto err_netlink_exit;
+	err = register_pernet_subsys(&face_ops);
+	if (err)
+		goto err_own_exit;
 	return 0;
 
+err_own_exit:
+	l4lb_own_exit();
 err_netlink_exit:
 	l4lb_netlink_exit();
 err_route_exit:
@@ -161,6 +166,7 @@ err_destroy_wq:
 static void __exit l4lb_exit(void)
 {
 	unregister_pernet_subsys(&face_ops);
+	l4lb_own_exit();
 	l4lb_netlink_exit();
 	l4lb_route_exit();
 	unregister_pernet_subsys(&net_ops);

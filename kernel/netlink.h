@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Messages of the IPVS family to and from the objects they describe. */
+/* Messages of the IPVS family to and from the objects they describe, and what
+ * the family L4LB shares of that.
+ */
 #ifndef _L4LB_NETLINK_H
 #define _L4LB_NETLINK_H
 
@@ -32,6 +34,18 @@ struct l4lb_nl_service {
 };
 
 extern const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1];
+
+/* The namespace a request is for.  NULL: not now, answer -EAGAIN. */
+struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
+			     struct netlink_ext_ack *extack);
+
+/* A service by its name: attributes IPVS_SVC_ATTR_AF to _FWMARK in @tb, of
+ * which the policy has been checked; @key is zeroed.
+ */
+int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
+		      const struct nlattr *nest,
+		      struct netlink_ext_ack *extack);
+int l4lb_nl_fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key);
 
 /* @full: the request must hold a whole configuration, not just an identity.
  * Negative errno, with a sentence in @extack (which may be NULL).

@@ -72,7 +72,7 @@ static int fill_stats64(struct sk_buff *skb, int type,
 	return 0;
 }
 
-static int fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key)
+int l4lb_nl_fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key)
 {
 	if (nla_put_u16(skb, IPVS_SVC_ATTR_AF, key->af))
 		return -EMSGSIZE;
@@ -100,7 +100,7 @@ int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc)
 	if (!nest)
 		return -EMSGSIZE;
 	l4lb_stats_read(&svc->stats, &view);
-	if (fill_key(skb, &svc->key) ||
+	if (l4lb_nl_fill_key(skb, &svc->key) ||
 	    nla_put_string(skb, IPVS_SVC_ATTR_SCHED_NAME,
 			   l4lb_service_sched_name(svc)) ||
 	    nla_put(skb, IPVS_SVC_ATTR_FLAGS, sizeof(flags), &flags) ||

@@ -29,9 +29,8 @@ static bool serving(void)
 	return READ_ONCE(THIS_MODULE->state) == MODULE_STATE_LIVE;
 }
 
-/* NULL: not now, answer -EAGAIN. */
-static struct l4lb_net *request_net(const struct sk_buff *skb,
-				    struct netlink_ext_ack *extack)
+struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
+			     struct netlink_ext_ack *extack)
 {
 	if (serving())
 		return l4lb_net(sock_net(skb->sk));
@@ -116,7 +115,7 @@ static int check_absent(struct l4lb_net *ln, const struct l4lb_nl_service *svc,
  */
 static int new_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	const struct l4lb_sched_ops *ops;
 	struct l4lb_nl_service svc;
 	int err;
@@ -153,7 +152,7 @@ static int new_service(struct sk_buff *skb, struct genl_info *info)
 
 static int set_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	const struct l4lb_sched_ops *ops;
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
@@ -194,7 +193,7 @@ static int set_service(struct sk_buff *skb, struct genl_info *info)
 static int do_service(struct sk_buff *skb, struct genl_info *info,
 		      void (*fn)(struct l4lb_service *svc))
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
 	int err;
@@ -221,7 +220,7 @@ static int del_service(struct sk_buff *skb, struct genl_info *info)
 
 static int zero(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct l4lb_service *service;
 
 	if (!ln)
@@ -239,7 +238,7 @@ static int zero(struct sk_buff *skb, struct genl_info *info)
 
 static int flush(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 
 	if (!ln)
 		return -EAGAIN;
@@ -286,7 +285,7 @@ static int do_dest(struct sk_buff *skb, struct genl_info *info, bool full,
 			     const struct l4lb_dest_config *cfg,
 			     struct genl_info *info))
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct l4lb_dest_config cfg;
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
@@ -350,7 +349,7 @@ static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
 
 static int set_config(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct nlattr **tb = info->attrs;
 	struct l4lb_timeouts t;
 	int err;
@@ -417,7 +416,7 @@ static int fill_service(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct l4lb_nl_service svc;
 	int err;
 
@@ -443,7 +442,7 @@ static int fill_config(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_config(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 
 	if (!ln)
 		return -EAGAIN;
@@ -458,7 +457,7 @@ static int fill_info(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_info(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = request_net(skb, info->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 
 	if (!ln)
 		return -EAGAIN;
@@ -523,7 +522,7 @@ static int dump_service(struct sk_buff *skb, struct netlink_callback *cb,
 static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct service_cursor *cursor = (void *)cb->ctx;
-	struct l4lb_net *ln = request_net(skb, cb->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
 	struct l4lb_service *service;
 
 	BUILD_BUG_ON(sizeof(*cursor) > sizeof(cb->ctx));
@@ -585,7 +584,7 @@ static void dump_dests_of(struct sk_buff *skb, struct netlink_callback *cb,
 /* A service that is missing or badly named has no servers: an empty dump. */
 static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct l4lb_net *ln = request_net(skb, cb->extack);
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
 	struct nlattr *tb[IPVS_CMD_ATTR_MAX + 1];
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;

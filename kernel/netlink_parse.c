@@ -123,8 +123,8 @@ static void copy_addr(union nf_inet_addr *addr, u16 af,
 		nla_memcpy(&addr->in6, attr, sizeof(addr->in6));
 }
 
-static int parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
-		     const struct nlattr *nest, struct netlink_ext_ack *extack)
+int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
+		      const struct nlattr *nest, struct netlink_ext_ack *extack)
 {
 	const struct nlattr *mark = tb[IPVS_SVC_ATTR_FWMARK];
 	int err;
@@ -204,7 +204,7 @@ int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
 					service_policy, extack))
 		return -EINVAL;
 
-	err = parse_key(&svc->key, tb, nest, extack);
+	err = l4lb_nl_parse_key(&svc->key, tb, nest, extack);
 	if (err || !full)
 		return err;
 	return parse_service_config(svc, tb, nest, extack);

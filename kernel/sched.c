@@ -38,6 +38,28 @@ static struct l4lb_sched_ops *sched_find(const char *name)
 	return NULL;
 }
 
+/* What is wrong with the options of @ops, or NULL. */
+static const char *option_fault(const struct l4lb_sched_ops *ops)
+{
+	const struct l4lb_sched_option *o = ops->options, *other;
+	unsigned int i;
+
+	if (ops->n_options > L4LB_SCHED_OPTIONS_MAX || !ops->n_options != !o)
+		return "has too many options, or a table without a count";
+	for (i = 0; i < ops->n_options; i++, o++) {
+		if (!sched_name_valid(o->name))
+			return "has an option with a bad name: 1 to 15 of a-z 0-9 _ -";
+		if (o->def < o->min || o->def > o->max)
+			return "has an option whose default is out of its range";
+		if (!o->what || strlen(o->what) >= L4LB_SCHED_WHAT_MAX)
+			return "has an option without a line of up to 79 characters";
+		for (other = ops->options; other < o; other++)
+			if (!strcmp(other->name, o->name))
+				return "has two options of one name";
+	}
+	return NULL;
+}
+
 /* What is wrong with @ops, or NULL. */
 static const char *sched_fault(const struct l4lb_sched_ops *ops)
 {
@@ -49,7 +71,11 @@ static const char *sched_fault(const struct l4lb_sched_ops *ops)
 		return "has only one of build() and free()";
 	if (!ops->init != !ops->exit)
 		return "has only one of init() and exit()";
-	return NULL;
+	if (ops->changed && !ops->init)
+		return "has changed() but no init()";
+	if (ops->flags & ~(u32)L4LB_SCHED_FLAGS)
+		return "has flags that are not a scheduler's";
+	return option_fault(ops);
 }
 
 /**
@@ -138,6 +164,35 @@ void l4lb_sched_put(const struct l4lb_sched_ops *ops)
 {
 	if (ops)
 		module_put(ops->owner);
+}
+
+/**
+ * l4lb_sched_each() - look at the registered schedulers in turn
+ * @first: how many to skip
+ * @fn: called with each; a return value other than 0 ends the walk
+ * @arg: for @fn
+ *
+ * Context: process; takes sched_lock, under which @fn is called.
+ * Return: what @fn returned last, 0 if it was not called.
+ */
+int l4lb_sched_each(unsigned int first,
+		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
+		    void *arg)
+{
+	struct l4lb_sched_ops *ops;
+	unsigned int i = 0;
+	int err = 0;
+
+	mutex_lock(&sched_lock);
+	list_for_each_entry(ops, &sched_list, list) {
+		if (i++ < first)
+			continue;
+		err = fn(ops, arg);
+		if (err)
+			break;
+	}
+	mutex_unlock(&sched_lock);
+	return err;
 }
 
 /**

@@ -19,10 +19,16 @@
 #include <linux/workqueue.h>
 
 #define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
+#define L4LB_SCHED_WHAT_MAX	80	/* likewise, of an option's line */
+#define L4LB_SCHED_OPTIONS_MAX	16
 
 /* Service flags of the hashing schedulers, in l4lb_pool.flags */
 #define L4LB_SCHED_FALLBACK	IP_VS_SVC_F_SCHED1 /* try other servers */
 #define L4LB_SCHED_PORT		IP_VS_SVC_F_SCHED2 /* hash the port, too */
+
+/* All that may be a scheduler's. */
+#define L4LB_SCHED_FLAGS \
+	(IP_VS_SVC_F_SCHED1 | IP_VS_SVC_F_SCHED2 | IP_VS_SVC_F_SCHED3)
 
 /**
  * struct l4lb_flow - what identifies a new flow
@@ -70,6 +76,7 @@ struct l4lb_dest {
  * @ops: the scheduler that picks from it, NULL for scheduler "none"
  * @state: per service memory, from init() to exit()
  * @table: per pool memory, from build() to free()
+ * @option: values of the scheduler's options: l4lb_option()
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
@@ -78,18 +85,36 @@ struct l4lb_dest {
  * @dest: real servers in the order of adding, oldest first
  *
  * Built under the configuration mutex, published with RCU, never written
- * again except through @state and @table.
+ * again except through @state, @table and @option.
  */
 struct l4lb_pool {
 	const struct l4lb_sched_ops	*ops;
 	void				*state;
 	void				*table;
+	const u32			*option;
 	u32				flags;
 	u8				af;
 	struct l4lb_sched_inst		*inst;
 	struct rcu_work			work;
 	unsigned int			n;
 	struct l4lb_dest		*dest[] __counted_by(n);
+};
+
+/**
+ * struct l4lb_sched_option - a number that each service may set for itself
+ * @name: what user space calls it: 1 to 15 of a-z 0-9 _ -
+ * @min: smallest value
+ * @max: largest value
+ * @def: value from when a service gets the scheduler until it is set
+ * @what: unit and meaning, one line of up to 79 characters for people
+ *
+ * A scheduler's table of these is constant.  The values belong to the scheduler
+ * instance: they outlive changes of the pool and are gone with the scheduler.
+ */
+struct l4lb_sched_option {
+	char		name[L4LB_SCHED_NAME_MAX];
+	u32		min, max, def;
+	const char	*what;
 };
 
 /**
@@ -101,9 +126,17 @@ struct l4lb_pool {
  *	before with the same scheduler instance, or NULL; a rotation may go on
  *	where it was (optional; may sleep; negative errno)
  * @free: release pool->table, after a grace period (with @build; may sleep)
- * @init: allocate state that outlives pools; ERR_PTR() on failure
- *	(optional; may sleep)
+ * @init: allocate state that outlives pools; ERR_PTR() on failure.  @option
+ *	is what l4lb_pool.option will be, valid until after exit(): code that
+ *	has no pool at hand reads it with READ_ONCE() (optional; may sleep)
  * @exit: release it, after the last pool is gone (with @init; may sleep)
+ * @changed: options were set, perhaps to what they were; for a scheduler that
+ *	acts on that at once.  build() is not run (optional; with @init; may
+ *	sleep)
+ * @options: the numbers a service may set for it, by an index of its choice
+ * @n_options: how many, 0 to %L4LB_SCHED_OPTIONS_MAX
+ * @flags: of %L4LB_SCHED_FLAGS, those it understands; a service that has it
+ *	can have no others
  * @name: what user space calls it; the module is l4lb_<name>
  * @owner: THIS_MODULE
  * @list: private to the core
@@ -116,9 +149,13 @@ struct l4lb_sched_ops {
 	/* control path, under the configuration mutex */
 	int (*build)(struct l4lb_pool *pool, const struct l4lb_pool *old);
 	void (*free)(struct l4lb_pool *pool);
-	void *(*init)(void);
+	void *(*init)(const u32 *option);
 	void (*exit)(void *state);
+	void (*changed)(void *state);
 
+	const struct l4lb_sched_option	*options;
+	unsigned int			n_options;
+	u32				flags;
 	char			name[L4LB_SCHED_NAME_MAX];
 	struct module		*owner;
 	struct list_head	list;
@@ -130,6 +167,22 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops);
 /* Everything a scheduler module needs besides its algorithm. */
 #define module_l4lb_sched(ops) \
 	module_driver(ops, l4lb_sched_register, l4lb_sched_unregister)
+
+/**
+ * l4lb_option() - what a service's option is now
+ * @pool: of the service
+ * @i: the option's index in l4lb_sched_ops.options
+ *
+ * It may differ from one call to the next.  Options that are set together are
+ * not seen to change together.
+ *
+ * Context: any.
+ * Return: a value from the option's min to its max.
+ */
+static inline u32 l4lb_option(const struct l4lb_pool *pool, unsigned int i)
+{
+	return READ_ONCE(pool->option[i]);
+}
 
 /* May this real server get a new connection? */
 static inline bool l4lb_dest_usable(const struct l4lb_dest *d)

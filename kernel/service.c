@@ -33,6 +33,7 @@ struct l4lb_sched_inst {
 	const struct l4lb_sched_ops	*ops;
 	void				*state;
 	refcount_t			refs;
+	u32				option[];	/* as in ops->options */
 };
 
 static const struct rhashtable_params svc_params = {
@@ -54,14 +55,17 @@ static struct l4lb_sched_inst *inst_create(const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_sched_inst *inst;
 	void *state = NULL;
+	unsigned int i;
 
 	if (!ops)
 		return NULL;
-	inst = kmalloc(sizeof(*inst), GFP_KERNEL);
+	inst = kmalloc(struct_size(inst, option, ops->n_options), GFP_KERNEL);
 	if (!inst)
 		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < ops->n_options; i++)
+		inst->option[i] = ops->options[i].def;
 	if (ops->init) {
-		state = ops->init();
+		state = ops->init(inst->option);
 		if (IS_ERR(state)) {
 			kfree(inst);
 			return state;
@@ -145,6 +149,7 @@ static struct l4lb_pool *pool_create(struct l4lb_service *svc,
 	pool->inst = inst;
 	pool->ops = inst->ops;
 	pool->state = inst->state;
+	pool->option = inst->option;
 	if (!pool->ops->build)
 		return pool;
 	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
@@ -241,6 +246,20 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 	pool = rcu_dereference_check(svc->pool,
 				     lockdep_is_held(&svc->ln->lock));
 	return pool->ops ? pool->ops->name : "none";
+}
+
+/* Flags of one scheduler may mean something else to another, or nothing. */
+static int check_flags(u32 flags, const struct l4lb_sched_ops *ops,
+		       struct netlink_ext_ack *extack)
+{
+	u32 wrong = flags & L4LB_SCHED_FLAGS & ~(ops ? ops->flags : 0);
+
+	if (!wrong)
+		return 0;
+	l4lb_err_attr_fmt(extack, NULL,
+			  "scheduler %s does not have the flags 0x%x: clear them",
+			  ops ? ops->name : "none", wrong);
+	return -EINVAL;
 }
 
 static void service_apply(struct l4lb_service *svc,
@@ -355,7 +374,8 @@ static int service_publish(struct l4lb_service *svc)
  *	it passes to the service, on failure it stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0 or a negative errno; -EEXIST if there is such a service.
+ * Return: 0 or a negative errno; -EEXIST if there is such a service, -EINVAL
+ * for a scheduler's flag that @ops does not have.
  */
 int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		     const struct l4lb_svc_config *cfg,
@@ -374,6 +394,9 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
 		return -EEXIST;
 	}
+	err = check_flags(cfg->flags, ops, extack);
+	if (err)
+		return err;
 	err = l4lb_conn_table_create(ln);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");
@@ -405,7 +428,8 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
  *	stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0, or a negative errno with nothing changed.
+ * Return: 0, or a negative errno with nothing changed; -EINVAL for a
+ * scheduler's flag that @ops does not have.
  */
 int l4lb_service_edit(struct l4lb_service *svc,
 		      const struct l4lb_svc_config *cfg,
@@ -415,8 +439,12 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	const struct l4lb_sched_ops *old_ops = inst_ops(svc->inst);
 	struct l4lb_sched_inst *inst = svc->inst;
 	struct l4lb_pool *pool;
+	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
+	err = check_flags(cfg->flags, ops, extack);
+	if (err)
+		return err;
 	if (ops != old_ops)
 		inst = inst_create(ops);
 	if (IS_ERR(inst)) {
@@ -442,6 +470,53 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	 */
 	l4lb_sched_put(old_ops);
 	return 0;
+}
+
+/**
+ * l4lb_service_sched() - the scheduler a service is bound to
+ * @svc: the service
+ *
+ * Context: configuration mutex held; valid as long as it is.
+ * Return: the scheduler, NULL for "none".
+ */
+const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	return inst_ops(svc->inst);
+}
+
+/**
+ * l4lb_service_options() - what a service's scheduler options are now
+ * @svc: the service
+ *
+ * Context: configuration mutex held; valid as long as it is.
+ * Return: the values, in the order of l4lb_sched_ops.options; NULL for "none".
+ */
+const u32 *l4lb_service_options(const struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	return svc->inst ? svc->inst->option : NULL;
+}
+
+/**
+ * l4lb_service_set_options() - set all options of a service's scheduler
+ * @svc: the service; its scheduler has options
+ * @value: the new values, in the order of l4lb_sched_ops.options, in range
+ *
+ * Packets see them at once, though not all at the same time.
+ *
+ * Context: configuration mutex held, may sleep.
+ */
+void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value)
+{
+	struct l4lb_sched_inst *inst = svc->inst;
+	unsigned int i;
+
+	lockdep_assert_held(&svc->ln->lock);
+	for (i = 0; i < inst->ops->n_options; i++)
+		WRITE_ONCE(inst->option[i], value[i]);
+	if (inst->ops->changed)
+		inst->ops->changed(inst->state);
 }
 
 static void service_del(struct l4lb_service *svc)

@@ -83,6 +83,9 @@ void l4lb_service_del(struct l4lb_service *svc);
 void l4lb_service_flush(struct l4lb_net *ln);
 void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
+const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc);
+const u32 *l4lb_service_options(const struct l4lb_service *svc);
+void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value);
 
 /* Rebuild and publish the pool after any change to dests, weights, flags or
  * scheduler.  On failure the old pool stays.
@@ -98,5 +101,8 @@ void l4lb_service_net_exit(struct l4lb_net *ln);
  */
 const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
 void l4lb_sched_put(const struct l4lb_sched_ops *ops);
+int l4lb_sched_each(unsigned int first,
+		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
+		    void *arg);
 
 #endif /* _L4LB_SERVICE_H */

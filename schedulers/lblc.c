@@ -9,6 +9,9 @@
  * as saturated as in IPVS, see l4lb_affinity_saturated().  Unlike in IPVS an
  * overloaded server (upper threshold) is left, too.
  *
+ *	expire		seconds idle until an address is forgotten
+ *	entries		addresses remembered at most
+ *
  * Meant for caches behind a service by firewall mark, where many addresses are
  * in play.  Wrong tool for a single VIP: one server gets all until it is full.
  */
@@ -31,12 +34,19 @@ static struct l4lb_dest *lblc_pick(const struct l4lb_pool *pool,
 	return d;
 }
 
+static const struct l4lb_sched_option lblc_options[] = {
+	L4LB_AFFINITY_OPTIONS,
+};
+
 static struct l4lb_sched_ops lblc_sched = {
-	.name	= "lblc",
-	.owner	= THIS_MODULE,
-	.pick	= lblc_pick,
-	.init	= l4lb_affinity_create,
-	.exit	= l4lb_affinity_destroy,
+	.name		= "lblc",
+	.owner		= THIS_MODULE,
+	.pick		= lblc_pick,
+	.init		= l4lb_affinity_create,
+	.exit		= l4lb_affinity_destroy,
+	.changed	= l4lb_affinity_changed,
+	.options	= lblc_options,
+	.n_options	= ARRAY_SIZE(lblc_options),
 };
 module_l4lb_sched(lblc_sched);
 MODULE_LICENSE("GPL");

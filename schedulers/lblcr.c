@@ -10,10 +10,15 @@
  * Source: "Scheduling techniques in a Linux cluster web server"; what counts
  * as saturated, and for how long a set lasts (a day), as in IPVS.
  *
+ *	expire, entries	as for lblc
+ *	shrink		seconds without a change until a set loses a server
+ *
  * Meant for many caches, and addresses that are too popular for one of them.
  * Wrong tool for a single VIP: it is wlc with a memory.
  */
 #include "affinity.h"
+
+enum { LBLCR_SHRINK = L4LB_AFFINITY_OWN };
 
 /* A set to be: what is known, with a change. */
 struct lblcr_draft {
@@ -93,7 +98,8 @@ static struct l4lb_dest *lblcr_pick(const struct l4lb_pool *pool,
 	known = l4lb_affinity_find(pool->state, &flow->daddr);
 	if (known) {
 		d = set_least(known);
-		if (known->n > 1 && l4lb_affinity_due(pool->state, known))
+		if (known->n > 1 &&
+		    l4lb_affinity_due(known, l4lb_option(pool, LBLCR_SHRINK)))
 			leaves = set_most(known);
 	}
 	if (d && !l4lb_affinity_saturated(pool, d)) {
@@ -110,12 +116,23 @@ static struct l4lb_dest *lblcr_pick(const struct l4lb_pool *pool,
 	return d;
 }
 
+static const struct l4lb_sched_option lblcr_options[] = {
+	L4LB_AFFINITY_OPTIONS,
+	[LBLCR_SHRINK] = {
+		.name = "shrink", L4LB_AFFINITY_TIME,
+		.what = "seconds without a change until a set loses a server",
+	},
+};
+
 static struct l4lb_sched_ops lblcr_sched = {
-	.name	= "lblcr",
-	.owner	= THIS_MODULE,
-	.pick	= lblcr_pick,
-	.init	= l4lb_affinity_create,
-	.exit	= l4lb_affinity_destroy,
+	.name		= "lblcr",
+	.owner		= THIS_MODULE,
+	.pick		= lblcr_pick,
+	.init		= l4lb_affinity_create,
+	.exit		= l4lb_affinity_destroy,
+	.changed	= l4lb_affinity_changed,
+	.options	= lblcr_options,
+	.n_options	= ARRAY_SIZE(lblcr_options),
 };
 module_l4lb_sched(lblcr_sched);
 MODULE_LICENSE("GPL");

@@ -124,10 +124,8 @@ static struct l4lb_dest *mh_fallback(const struct l4lb_pool *pool, u32 value,
 static struct l4lb_dest *mh_pick(const struct l4lb_pool *pool,
 				 const struct l4lb_flow *flow)
 {
-	u32 value = l4lb_flow_source(pool, flow);
-	u32 first = mh_place(value);
-	struct l4lb_dest **place = pool->table;
-	struct l4lb_dest *d = place[first];
+	u32 value = l4lb_flow_source(pool, flow), first = mh_place(value);
+	struct l4lb_dest **place = pool->table, *d = place[first];
 
 	if (!d || l4lb_dest_usable(d))
 		return d;
@@ -143,6 +141,7 @@ static struct l4lb_sched_ops mh_sched = {
 	.pick	= mh_pick,
 	.build	= mh_build,
 	.free	= mh_free,
+	.flags	= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
 };
 module_l4lb_sched(mh_sched);
 MODULE_LICENSE("GPL");

@@ -81,6 +81,7 @@ static struct l4lb_sched_ops sh_sched = {
 	.pick	= sh_pick,
 	.build	= sh_build,
 	.free	= sh_free,
+	.flags	= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
 };
 module_l4lb_sched(sh_sched);
 MODULE_LICENSE("GPL");

@@ -113,6 +113,21 @@ def test_edit_and_delete(adm):
     assert rules(adm) == ""
 
 
+@pytest.mark.smoke
+def test_scheduler_flags_go_with_their_scheduler(adm, backend):
+    """ipvsadm sends all flags with each -E, so they need not be cleared first."""
+    adm("-A -t 198.51.100.100:80 -s sh -b sh-port,sh-fallback")
+    adm("-a -t 198.51.100.100:80 -r 192.0.2.11:80 -m")
+    assert "-s sh -b sh-fallback,sh-port" in rules(adm)
+    if backend.is_l4lb:
+        before = rules(adm)
+        done = adm("-E -t 198.51.100.100:80 -s rr -b flag-1", check=False)
+        assert done.returncode and rules(adm) == before
+    adm("-E -t 198.51.100.100:80 -s rr")
+    assert lines(rules(adm)) == lines("-A -t 198.51.100.100:80 -s rr\n"
+                                      "-a -t 198.51.100.100:80 -r 192.0.2.11:80 -m -w 1\n")
+
+
 ERRORS = [
     ("-A -t 198.51.100.100:80 -s rr", "Service already exists"),
     ("-A -t 198.51.100.100:81 -s nosuch", "Scheduler or persistence engine not found"),

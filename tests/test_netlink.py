@@ -258,19 +258,68 @@ def test_set_service(ipvs, backend):
 def test_flags_merge(ipvs):
     """new = (old AND NOT mask) OR (flags AND mask); 0x2 is the kernel's own
     and always there; unknown bits are kept."""
-    s = ipvs.service(V4, 80, flags=0xff, mask=0)
+    s = ipvs.service(V4, 80, sched="sh", flags=0xff, mask=0)
     assert s.get()["flags"] == 2
     s.edit(flags=genl.PERSISTENT, mask=1)
     assert s.get()["flags"] == 3
-    s.edit(flags=0x38, mask=0x30)
-    assert s.get()["flags"] == 0x33
+    s.edit(flags=0x38, mask=0x10)
+    assert s.get()["flags"] == 0x13
     s.edit(flags=0, mask=1)
-    assert s.get()["flags"] == 0x32
+    assert s.get()["flags"] == 0x12
     s.edit(flags=0x40000000, mask=0xfffffffd)
     assert s.get()["flags"] == 0x40000002
     a = dict(genl.attributes(dict(genl.attributes(
         ipvs.request(genl.GET_SERVICE, NAME)[0][1]))[genl.SERVICE]))
     assert a[genl.S_FLAGS][4:] == b"\xff\xff\xff\xff"
+
+
+UNDERSTOOD = {"sh": 0x18, "mh": 0x18}
+
+
+@pytest.mark.parametrize("sched", ("none", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh",
+                                   "mh", "sed", "nq", "fo", "ovf", "twos"))
+def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
+    """ip_vs takes them and does nothing with them; l4lb refuses, and then the
+    service is what it was."""
+    if sched != "none":
+        backend.need_scheduler(sched)
+    for flag in (8, 16, 32):
+        if not backend.is_l4lb or UNDERSTOOD.get(sched, 0) & flag:
+            ipvs.service(V4, 80, sched=sched, flags=flag).delete()
+            continue
+        said = refused(backend, "EINVAL", lambda f=flag: ipvs.service(
+            V4, 80, sched=sched, flags=f))
+        assert said == f"scheduler {sched} does not have the flags {flag:#x}: clear them"
+        assert ipvs.services() == []
+        s = ipvs.service(V4, 80, sched=sched)
+        refused(backend, "EINVAL", lambda f=flag | 1, s=s: s.edit(flags=f, timeout=9))
+        assert (s.get()["flags"], s.get()["timeout"]) == (2, 0)
+        s.delete()
+
+
+@pytest.mark.smoke
+def test_scheduler_change_with_flags(ipvs, backend):
+    """Flags that stay count as well as flags that are sent. ipvsadm and
+    keepalived send all of them each time (mask ~0)."""
+    s = ipvs.service(V4, 80, sched="sh", flags=0x18)
+    s.server(RIP, 80)
+
+    def keeps():
+        assert (s.get()["sched"], s.get()["flags"]) == ("sh", 0x1a)
+        assert [d["addr"] for d in s.servers()] == [RIP]
+    if backend.is_l4lb:
+        backend.need_scheduler("mh")
+        assert "scheduler rr" in refused(
+            backend, "EINVAL", lambda: s.edit(sched="rr", flags=0x10, mask=0xffffffff))
+        keeps()
+        said = refused(backend, "EINVAL", lambda: s.edit(sched="rr", flags=0, mask=0))
+        assert "0x18" in said
+        keeps()
+        s.edit(sched="mh", flags=0, mask=0)
+        assert s.get()["flags"] == 0x1a
+        refused(backend, "EINVAL", lambda: s.edit(sched="none", flags=0, mask=8))
+    s.edit(sched="rr", flags=0, mask=0xffffffff)
+    assert (s.get()["sched"], s.get()["flags"]) == ("rr", 2)
 
 
 def test_fwmark_services(ipvs, backend):
@@ -572,7 +621,7 @@ def test_unprivileged(nat, ipvs):
     assert len(ipvs.services()) == 1
 
 
-def as_nobody(lab, requests, user_namespace):
+def as_nobody(lab, requests, user_namespace, family="IPVS"):
     """The errno of each request sent as uid 65534, or as root of a user
     namespace made by that user."""
     read, write = os.pipe()
@@ -594,7 +643,7 @@ def as_nobody(lab, requests, user_namespace):
                 client.ns, client.seq, client.family_id = here, 0, 16
                 client.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
                 client.sock.bind((0, 0))
-                client.resolve("IPVS")
+                client.resolve(family)
                 codes = []
                 for command, flags in requests:
                     try:

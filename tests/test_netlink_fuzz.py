@@ -44,8 +44,9 @@ def service_nest(chance):
                                                  af=chance.choice((2, 10)))
     af = genl.family_of(addr)
     return id_ + genl.service_options(
-        af, chance.choice(("rr", "wrr", "lc", "wlc", "none")),
-        chance.randrange(64), 0xffffffff, chance.randrange(1000))
+        af, chance.choice(("rr", "wrr", "lc", "wlc", "sh", "lblc", "none")),
+        chance.choice((chance.randrange(8), chance.randrange(64))), 0xffffffff,
+        chance.randrange(1000))
 
 
 def dest_nest(chance):
@@ -103,6 +104,34 @@ def check_usable(nat):
     assert nat.ipvs.services() == []
     raw = Raw(nat, UDP)
     assert raw.client().open() == 1
+
+
+@pytest.mark.smoke
+def test_random_messages_of_the_other_family(nat, backend, seed):
+    """The same for family L4LB; what is refused has changed no option."""
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs has no family L4LB")
+    chance = random.Random(seed)
+    service = nat.ipvs.service(ADDRESSES[0], 80, sched="lblcr")
+    names = ("expire", "entries", "shrink", "x", "", "e" * 16)
+
+    def body():
+        out = [attr(genl.L_SERVICE, service.ident)] if chance.random() < 0.9 else []
+        if chance.random() < 0.7:
+            out.append(attr(genl.L_OPTIONS, [
+                genl.option(chance.choice(names), chance.choice((0, 1, 9, 1 << 31)))
+                for _ in range(chance.randrange(5))]))
+        if chance.random() < 0.2:
+            out.append(attr(genl.L_SCHEDULER, [attr(genl.SC_NAME, genl.text(
+                chance.choice(("rr", "lblcr", "nosuch"))))]))
+        return b"".join(out)
+    with genl.L4lb(nat.director.ns) as own:
+        for _ in range(3000):
+            flags = genl.F_DUMP if chance.random() < 0.1 else genl.F_ACK
+            send(own, own.message(chance.randrange(5), damage(chance, body()), flags))
+        for o in own.options(service)["options"].values():
+            assert o["min"] <= o["value"] <= o["max"]
+    check_usable(nat)
 
 
 @pytest.mark.smoke

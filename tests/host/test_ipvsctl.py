@@ -123,6 +123,18 @@ BAD = [
     ("service add tcp [2001:db8::10]:80 persistent mask 129", 'bad mask "129"', None),
     (SVC + "pe sip", "needs persistence", "persistent 300"),
     (SVC + "ops", "is for udp and fwmark services", None),
+    (SVC + "option", '"option" needs a value', None),
+    (SVC + "option expire", '"expire" needs a value', None),
+    (SVC + "option expire 5m", 'bad expire "5m"', None),
+    (SVC + "option expire -1", 'bad expire "-1"', None),
+    (SVC + "option expire 4294967296", "bad expire", None),
+    (SVC + "option Expire 5", 'bad option name "Expire"', "scheduler list"),
+    (SVC + "option a-name-of-16-let 5", "bad option name", None),
+    (SVC + "option expire 5 option expire 6", '"expire" is given twice', None),
+    (SVC + "optoin expire 5", 'unknown service option "optoin"', "did you mean: option"),
+    (SVC + " ".join(f"option o{n} 1" for n in range(17)), "more than 16 options", None),
+    ("scheduler show ../rr", "bad scheduler name", None),
+    ("scheduler show rr wrr", 'unexpected word "wrr"', None),
     # methods
     (RS + "10.0.0.11 natt", 'unknown server option "natt"', "did you mean: nat"),
     (RS + "10.0.0.11 nat dr", "two forwarding methods", None),
@@ -213,6 +225,9 @@ GOOD = [
     "svc add fwmark 7 inet6 scheduler sh flags fallback,port",
     "svc add fwm6:7 server [2001:db8::1]:80 dr",
     "svc add udp 192.0.2.53:53 scheduler rr ops",
+    "svc add fwmark 7 scheduler lblcr option expire 300 option shrink 0 server 10.0.0.1",
+    "svc change fwm:7 option entries 4294967295", "sched show lblc", "sched show",
+    "svc replace fwm:7 option " + " option ".join(f"o{n} 1" for n in range(16)),
     "svc add udp [fe80::10]:53",
     "rs add to tcp:[2001:db8::10]:443 10.0.0.21 tun type gue port 6080 csum",
     RS + "10.0.0.11 max-conns 2147483647 min-conns 2147483647 weight 2147483647",
@@ -262,6 +277,15 @@ RULES = [
     ("-t 192.0.2.10:80\n", 1, "neither -A nor -a"),
     ("-A -t\n", 1, '"-t" needs a value'),
     ("-A -t 192.0.2.10:80 " + "-g " * 100 + "\n", 1, "too long"),
+    ("#ipvsctl option tcp 192.0.2.10:80 expire 5\n", 1, "no line before this one"),
+    ("-A -t 192.0.2.10:80\n#ipvsctl option\n", 2, "no service named"),
+    ("-A -t 192.0.2.10:80\n#ipvsctl option tcp 192.0.2.10:80\n", 2, '"option" needs a value'),
+    ("-A -t 192.0.2.10:80\n#ipvsctl option tcp 192.0.2.10:80 expire\n", 2,
+     '"expire" needs a value'),
+    ("-A -t 192.0.2.10:80\n#ipvsctl option tcp:192.0.2.10:80 expire x\n", 2, 'bad expire "x"'),
+    ("-A -t 192.0.2.10:80\n#ipvsctl option tcp:192.0.2.10:80 a 1 a 2\n", 2, "given twice"),
+    ("-A -t 192.0.2.10:80\n#ipvsctl optoin tcp:192.0.2.10:80 a 1\n", 2,
+     'unknown word after #ipvsctl "optoin"'),
 ]
 
 
@@ -310,6 +334,11 @@ JSON_RULES = [
     (document(service={"servers": {}}), '"servers" must be a list'),
     (document(service={"servers": [7]}), "a server must be an object"),
     (document(service={"ops": 1}), '"ops" must be true or false'),
+    (document(service={"options": [1]}), '"options" must be an object'),
+    (document(service={"options": {"expire": "5"}}), 'option "expire" must be a whole number'),
+    (document(service={"options": {"expire": -5}}), 'bad expire "-5"'),
+    (document(service={"options": {"expire": 2**32}}), "bad expire"),
+    (document(service={"options": {"": 5}}), 'bad option name ""'),
     (document(service={"protocol": None}), '"protocol" must be a string'),
     (document(services={}), '"services" must be a list'),
     (document(services=[]), "names no service"),
@@ -354,6 +383,9 @@ def test_unreadable_and_binary_files(tmp_path):
 @pytest.mark.parametrize("text", [
     json.dumps(document()),
     json.dumps({"services": [{"id": "fwm6:7", "scheduler": "sh", "flags": ["port"]}]}),
+    json.dumps({"services": [{"id": "fwm:7", "scheduler": "lblc", "options": {"expire": 5}}]}),
+    "# ipvsctl\n#ipvsctlx option\n-A -f 7 -s lblc #ipvsctl\n#ipvsctl option fwmark 7 expire 5 "
+    "entries 6\n  #ipvsctl option fwm:7 shrink 7\n",
     "-A -t 192.0.2.10:443 -s wlc -p 600 -M 255.255.255.0\n"
     "-a -t 192.0.2.10:443 -r 10.0.0.11 -w 0 # default method\n"
     "-A -f 7 -6 -s sh -b sh-fallback,sh-port\n-A -u [2001:db8::10]:53 -s rr -o\n"
@@ -487,6 +519,7 @@ ipvsctl() {
 	case $* in
 	*"server show"*) printf 'tcp 192.0.2.10:80\n|-10.0.0.11:8080\n`-10.0.0.12:8080\n' ;;
 	*show*) printf 'tcp 192.0.2.10:80 \n|-10.0.0.11:8080\nfwmark 7 inet6\n' ;;
+	*options*scheduler*) printf '\nexpire entries\nexpire entries shrink\n' ;;
 	*scheduler*) printf 'rr\nwrr\n' ;;
 	esac
 }
@@ -497,11 +530,13 @@ echo "${COMPREPLY[*]}"
 
 
 @pytest.mark.parametrize("line, words", [
-    ("ipvsctl se", "service server"), ("ipvsctl sched ", "list set"),
+    ("ipvsctl se", "service server"), ("ipvsctl sched ", "list show set"),
     ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--wait"),
     ("ipvsctl svc delete ", "tcp:192.0.2.10:80 fwm6:7"),
     ("ipvsctl svc delete tcp:19", "192.0.2.10:80"),
     ("ipvsctl rs delete tcp:192.0.2.10:80 ", "10.0.0.11:8080 10.0.0.12:8080"),
+    ("ipvsctl svc add fwm:7 option e", "entries expire"), ("ipvsctl svc change fwm:7 opt", "option"),
+    ("ipvsctl sched show ", "rr wrr"),
     ("ipvsctl svc add fwm:7 scheduler w", "wrr"), ("ipvsctl -j timeout set tcp-", "tcp-fin"),
 ])
 def test_completion_offers(line, words):

@@ -338,6 +338,61 @@ class Ipvs(Genl):
                      for k in (TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP))
 
 
+# Family L4LB, of kernel/l4lb.h
+GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS = range(1, 4)
+L_SERVICE, L_SCHEDULER, L_OPTIONS = range(1, 4)
+SC_NAME, SC_FLAGS, SC_OPTIONS = range(1, 4)
+O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = range(1, 7)
+
+
+def option(name, value):
+    return attr(1, [attr(O_NAME, text(name)), attr(O_VALUE, u32(value))])
+
+
+def decode_scheduler(payload):
+    """{"name", "flags", "options": {name: {"value", "min", ...}}}"""
+    a = dict(attributes(payload))
+    options = {}
+    for _, nest in attributes(a[SC_OPTIONS]):
+        o = dict(attributes(nest))
+        options[o[O_NAME].rstrip(b"\0").decode()] = {
+            **{key: int.from_bytes(o[kind], "little") for key, kind in (
+                ("value", O_VALUE), ("min", O_MIN), ("max", O_MAX), ("default", O_DEFAULT))
+               if kind in o},
+            "what": o[O_WHAT].rstrip(b"\0").decode()}
+    return {"name": a[SC_NAME].rstrip(b"\0").decode(),
+            "flags": int.from_bytes(a[SC_FLAGS], "little"), "options": options}
+
+
+class L4lb(Genl):
+    """Family L4LB, command by command. Services are those of Ipvs.service()."""
+
+    def __init__(self, ns):
+        super().__init__(ns, "L4LB")
+
+    def schedulers(self):
+        found = [decode_scheduler(dict(attributes(p))[L_SCHEDULER])
+                 for _, p in self.dump(GET_SCHEDULER)]
+        return {s["name"]: s for s in found}
+
+    def scheduler(self, name):
+        reply = self.request(GET_SCHEDULER, attr(L_SCHEDULER, [attr(SC_NAME, text(name))]))
+        return decode_scheduler(dict(attributes(reply[0][1]))[L_SCHEDULER])
+
+    def options(self, service):
+        """What GET_OPTIONS says of the service's scheduler."""
+        reply = self.request(GET_OPTIONS, attr(L_SERVICE, service.ident))
+        return decode_scheduler(dict(attributes(reply[0][1]))[L_SCHEDULER])
+
+    def values(self, service):
+        return {k: o["value"] for k, o in self.options(service)["options"].items()}
+
+    def set(self, service, *pairs, **options):
+        """PAIRS are names and values, for what is no Python word."""
+        self.request(SET_OPTIONS, attr(L_SERVICE, service.ident) + attr(
+            L_OPTIONS, [option(*pair) for pair in (*pairs, *options.items())]))
+
+
 def conns(ns):
     """The rows of /proc/net/ip_vs_conn as dictionaries."""
     rows = []

@@ -35,6 +35,7 @@ union nf_inet_addr {
 
 #define IP_VS_SVC_F_SCHED1	0x0008
 #define IP_VS_SVC_F_SCHED2	0x0010
+#define IP_VS_SVC_F_SCHED3	0x0020
 
 #undef __counted_by
 #define __counted_by(member)
@@ -196,6 +197,7 @@ struct delayed_work {
 #define INIT_DELAYED_WORK(w, fn)	((w)->work.func = (fn), (w)->pending = false)
 #define system_power_efficient_wq	NULL
 void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay);
+void mod_delayed_work(void *wq, struct delayed_work *work, unsigned long delay);
 #define cancel_delayed_work_sync(w)	((w)->pending = false)
 #define cond_resched()			((void)0)
 

@@ -12,9 +12,11 @@
  *	load ID ACTIVE TOTAL		set its counters
  *	over ID 0|1			set its overload flag
  *	memory 0|1			make allocations fail, or not
- *	wait SECONDS			lets time pass, and work be done
+ *	wait SECONDS			lets time pass, and work be done; may be 0.5
  *	refs ID				references that others hold on it
  *	turns T				set the rotation's counter
+ *	option NAME VALUE		sets an option of the scheduler
+ *	options				prints "NAME=VALUE,MIN,MAX,DEFAULT ..."
  *	race THREADS N			concurrent picks, of addresses 1 to N;
  *					prints "ID=COUNT ..."
  *	cost				most field reads one pick did so far
@@ -49,6 +51,7 @@ static const struct l4lb_sched_ops *ops;
 static struct l4lb_pool *pool;
 static u8 service_af = AF_INET;
 static u32 service_flags;
+static u32 option[L4LB_SCHED_OPTIONS_MAX];
 static void *state;
 static unsigned long worst;
 
@@ -99,9 +102,15 @@ void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay
 	pthread_mutex_unlock(&late_lock);
 }
 
-static void cmd_wait(unsigned long seconds)
+void mod_delayed_work(void *wq, struct delayed_work *work, unsigned long delay)
 {
-	unsigned long end = jiffies + seconds * HZ;
+	work->pending = false;
+	queue_delayed_work(wq, work, delay);
+}
+
+static void cmd_wait(double seconds)
+{
+	unsigned long end = jiffies + (unsigned long)(seconds * HZ);
 
 	while (late_work && late_work->pending && !time_after(late_work->due, end)) {
 		jiffies = late_work->due;
@@ -129,6 +138,7 @@ static int rebuild(void)
 	next = calloc(1, struct_size(next, dest, n_order));
 	next->ops = ops;
 	next->state = state;
+	next->option = option;
 	next->af = service_af;
 	next->flags = service_flags;
 	next->n = n_order;
@@ -318,6 +328,33 @@ static void cmd_race(unsigned int threads, unsigned long n)
 	putchar('\n');
 }
 
+static void cmd_option(const char *name, u32 value)
+{
+	unsigned int i;
+
+	for (i = 0; i < ops->n_options; i++)
+		if (!strcmp(ops->options[i].name, name))
+			break;
+	if (i == ops->n_options)
+		abort();
+	WRITE_ONCE(option[i], value);
+	if (ops->changed)
+		ops->changed(state);
+}
+
+static void cmd_options(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ops->n_options; i++) {
+		const struct l4lb_sched_option *o = &ops->options[i];
+
+		printf("%s=%u,%u,%u,%u ", o->name, l4lb_option(pool, i),
+		       o->min, o->max, o->def);
+	}
+	putchar('\n');
+}
+
 /* ---- the registry ---- */
 
 static struct l4lb_dest *null_pick(const struct l4lb_pool *p,
@@ -335,7 +372,7 @@ static void null_free(struct l4lb_pool *p)
 {
 }
 
-static void *null_init(void)
+static void *null_init(const u32 *o)
 {
 	return NULL;
 }
@@ -346,12 +383,61 @@ static void null_exit(void *s)
 
 static void try_register(const char *what, struct l4lb_sched_ops ops)
 {
-	static struct l4lb_sched_ops tried[16];
+	static struct l4lb_sched_ops tried[32];
 	static unsigned int n;
 
 	tried[n] = ops;
 	printf("%s:%d ", what, l4lb_sched_register(&tried[n]));
 	n++;
+}
+
+/* Tables of options: one that is good, then it with one mistake each. */
+static void try_options(void)
+{
+	static const struct l4lb_sched_option good = {
+		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
+	};
+	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
+	struct l4lb_sched_ops ops = { .name = "o", .pick = null_pick };
+	static char longest[L4LB_SCHED_WHAT_MAX + 1];
+	unsigned int n = 0;
+
+#define TRY(what, count, ...) do { \
+		struct l4lb_sched_option *o = table[n++]; \
+		for (unsigned int i = 0; i < ARRAY_SIZE(table[0]); i++) { \
+			o[i] = good; \
+			o[i].name[0] = 'a' + i; \
+		} \
+		__VA_ARGS__; \
+		ops.options = o; \
+		ops.n_options = count; \
+		try_register(what, ops); \
+	} while (0)
+	memset(longest, 'x', L4LB_SCHED_WHAT_MAX);
+	TRY("opt-name", 2, strcpy(o[1].name, "A"));
+	TRY("opt-long", 2, memset(o[1].name, 'x', sizeof(o[1].name)));
+	TRY("opt-noname", 2, o[1].name[0] = 0);
+	TRY("opt-twice", 2, o[1].name[0] = 'a');
+	TRY("opt-low", 2, o[1].def = 0);
+	TRY("opt-high", 2, o[1].def = 4);
+	TRY("opt-what", 2, o[1].what = NULL);
+	TRY("opt-whatlong", 2, o[1].what = longest);
+	TRY("opt-many", L4LB_SCHED_OPTIONS_MAX + 1);
+	TRY("opt-count", 0);
+	ops.options = NULL;
+	ops.n_options = 1;
+	try_register("opt-table", ops);
+	ops.n_options = 0;
+	ops.flags = 1;
+	try_register("flags", ops);
+	ops.flags = 0;
+	ops.changed = null_exit;
+	try_register("changed", ops);
+	ops.changed = NULL;
+	longest[L4LB_SCHED_WHAT_MAX - 1] = 0;
+	ops.flags = L4LB_SCHED_FLAGS;
+	TRY("good-options", L4LB_SCHED_OPTIONS_MAX, o[1].what = longest);
+#undef TRY
 }
 
 static void try_get(const char *name)
@@ -394,6 +480,7 @@ static void cmd_registry(void)
 	try_register("none", bad);
 	bad.name[0] = 0;
 	try_register("empty", bad);
+	try_options();
 
 	try_get("good");
 	try_get("absent");
@@ -418,6 +505,8 @@ static void run(char **word)
 		return cmd_race(atoi(word[1]), atol(word[2]));
 	if (!strcmp(cmd, "registry"))
 		return cmd_registry();
+	if (!strcmp(cmd, "options"))
+		return cmd_options();
 	if (!strcmp(cmd, "refs")) {
 		printf("refs %d\n", server_of(word[1])->real.refs.counter);
 		return;
@@ -442,7 +531,9 @@ static void run(char **word)
 	} else if (!strcmp(cmd, "over"))
 		server_of(word[1])->dest.overloaded = atoi(word[2]);
 	else if (!strcmp(cmd, "wait"))
-		cmd_wait(atol(word[1]));
+		cmd_wait(atof(word[1]));
+	else if (!strcmp(cmd, "option"))
+		cmd_option(word[1], strtoul(word[2], NULL, 0));
 	else if (!strcmp(cmd, "memory"))
 		shim_no_memory = !atoi(word[1]);
 	else if (!strcmp(cmd, "turns"))
@@ -465,7 +556,9 @@ int main(int argc, char **argv)
 	ops = argc == 2 ? l4lb_sched_get(argv[1]) : NULL;
 	if (!ops)
 		return 2;
-	state = ops->init ? ops->init() : NULL;
+	for (unsigned int i = 0; i < ops->n_options; i++)
+		option[i] = ops->options[i].def;
+	state = ops->init ? ops->init(option) : NULL;
 	if (rebuild())
 		return 2;
 	while (fgets(line, sizeof(line), stdin)) {

@@ -20,7 +20,8 @@
  */
 static const char *const service_keys[] = {
 	"id", "family", "protocol", "address", "port", "fwmark", "scheduler",
-	"flags", "persistent", "mask", "pe", "ops", "servers",
+	"flags", "persistent", "mask", "pe", "ops", "options",
+	"servers",
 	"conns_per_second", "state", NULL
 };
 
@@ -325,6 +326,29 @@ static int read_server(json_t *o, struct service *svc)
 	return rc;
 }
 
+static int read_options(json_t *o, struct service *svc, const char *object)
+{
+	json_t *options = json_object_get(o, "options"), *value;
+	const char *name;
+	char text[24];
+	int rc;
+
+	if (options && !json_is_object(options))
+		return fail(RC_USAGE, object, "\"options\" must be an object");
+	json_object_foreach(options, name, value) {
+		if (!json_is_integer(value))
+			return fail(RC_USAGE, object,
+				    "option \"%s\" must be a whole number",
+				    name);
+		snprintf(text, sizeof(text), "%lld",
+			 (long long)json_integer_value(value));
+		rc = option_named(svc, name, text);
+		if (rc)
+			return rc;
+	}
+	return RC_OK;
+}
+
 static int read_settings(json_t *o, struct service *svc, const char *object)
 {
 	const char *scheduler = NULL, *pe = NULL;
@@ -344,6 +368,8 @@ static int read_settings(json_t *o, struct service *svc, const char *object)
 		rc = read_persistence(o, svc, object);
 	if (!rc)
 		rc = read_mask(o, svc, object);
+	if (!rc)
+		rc = read_options(o, svc, object);
 	if (rc)
 		return rc;
 	if (scheduler)

@@ -14,7 +14,7 @@
 #include "kern.h"
 #include "model.h"
 
-enum { LINE = 256 };
+enum { LINE = 1024 };
 
 static void append(char *line, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
@@ -61,6 +61,7 @@ const char *describe_options(const struct service *svc)
 {
 	const char *flags = describe_flags(svc);
 	static char line[LINE];
+	size_t i;
 
 	line[0] = '\0';
 	if (flags[0])
@@ -75,6 +76,9 @@ const char *describe_options(const struct service *svc)
 		append(line, " pe %s", svc->pe);
 	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
 		append(line, " ops");
+	for (i = 0; i < svc->noptions; i++)
+		append(line, " option %s %u", svc->options[i].name,
+		       svc->options[i].value);
 	return line[0] ? line + 1 : line;
 }
 

@@ -16,7 +16,7 @@ const char *describe_service(const struct service *svc);
 const char *describe_server(const struct svc_id *id, const struct server *srv);
 const char *describe_timeouts(const struct kern_timeouts *t);
 
-/* "persistent 300 mask 24 ops": all but the scheduler; "" if there is none. */
+/* "persistent 300 mask 24 ops option expire 300": all but the scheduler; "" if there is none. */
 const char *describe_options(const struct service *svc);
 
 /* "tun type gue port 6080 csum" */

@@ -21,7 +21,7 @@ struct facts {
 	struct utsname uts;
 	size_t services, servers;
 	char abi[16];
-	const char *limits[6];
+	const char *limits[8];
 	int nlimits;
 };
 
@@ -34,11 +34,11 @@ static void find_limits(struct facts *f)
 		*limit++ = "refusals carry an error number only; ipvsctl infers the reason";
 		*limit++ = "counters and rates are up to 2 s old";
 	}
-	if (wire_family_present("L4LB") != 1) {
-		*limit++ = "connections cannot be dropped one by one (no drain --kill)";
-		*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
-		*limit++ = "no notification of changes";
-	}
+	if (!wire_has_own())
+		*limit++ = "schedulers have no options, and take flags they do not have";
+	*limit++ = "connections cannot be dropped one by one (no drain --kill)";
+	*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
+	*limit++ = "no notification of changes";
 	f->nlimits = (int)(limit - f->limits);
 }
 

@@ -18,7 +18,7 @@ _ipvsctl_verbs() {
 	conn) echo show count ;;
 	stats) echo show rate total percpu zero ;;
 	timeout) echo show set ;;
-	scheduler) echo list set ;;
+	scheduler) echo list show set ;;
 	help) echo show service server conn stats timeout scheduler info save restore ;;
 	esac
 }
@@ -26,7 +26,7 @@ _ipvsctl_verbs() {
 _ipvsctl_words() {
 	case "$1 $2" in
 	"service add" | "service change" | "service replace")
-		echo scheduler flags persistent no-persistent mask pe ops no-ops server ;;&
+		echo scheduler flags persistent no-persistent mask pe ops no-ops option server ;;&
 	"service add" | "server add" | "server change" | "server replace")
 		echo nat dr tun weight max-conns min-conns type port csum no-csum remcsum ;;
 	"service show" | "server show" | stats\ *)
@@ -36,6 +36,10 @@ _ipvsctl_words() {
 	"timeout set") echo tcp tcp-fin udp ;;
 	"server undrain") echo weight ;;
 	esac
+}
+
+_ipvsctl_options() {
+	ipvsctl -H -o options scheduler list 2>/dev/null | tr ' ' '\n' | sort -u
 }
 
 _ipvsctl_schedulers() {
@@ -77,6 +81,7 @@ _ipvsctl() {
 	scheduler) [[ $place -gt 1 ]] && w=$(_ipvsctl_schedulers) || w= ;;
 	sort) w='name active rate' ;;
 	by) w='service server state client' ;;
+	option) w=$(_ipvsctl_options) ;;
 	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
 	type) w='ipip gue gre' ;;
 	proto) w='tcp udp sctp' ;;
@@ -87,7 +92,8 @@ _ipvsctl() {
 		-*) w=$options ;;
 		*,0) w='show service server conn stats timeout scheduler info save restore help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
-		*,2) w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;
+		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
+			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;
 		*,3) [[ $noun == server ]] && w=$(_ipvsctl_servers "${words[cword - 1]}")
 			[[ $noun$verb == schedulerset ]] && w=$(_ipvsctl_schedulers)
 			w+=" $(_ipvsctl_words "$noun" "$verb")" ;;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The IPVS netlink ABI of <linux/ip_vs.h>. Two habits of its older users are
+/* The IPVS netlink ABI of <linux/ip_vs.h>; for what it has no words for see
+ * kern_own.c. Two habits of its older users are
  * kept because kernels rely on them: addresses are always sent as 16 bytes,
  * and a real server always names its address family and tunnel type.
  */
@@ -16,6 +17,7 @@
 #include "describe.h"
 #include "drain.h"
 #include "kern.h"
+#include "kern_own.h"
 #include "model.h"
 #include "wire.h"
 #include "options.h"
@@ -154,7 +156,7 @@ static void take_server(struct nlmsghdr *nlh, void *arg)
 		     &srv->stats);
 }
 
-static void put_ident(struct nl_msg *msg, const struct svc_id *id)
+void kern_put_ident(struct nl_msg *msg, const struct svc_id *id)
 {
 	nla_put_u16(msg, IPVS_SVC_ATTR_AF, id->af);
 	if (id->fwmark) {
@@ -174,7 +176,7 @@ static struct nl_msg *ident_request(int cmd, int flags, const struct svc_id *id)
 	if (!msg)
 		return NULL;
 	nest = nla_nest_start(msg, IPVS_CMD_ATTR_SERVICE);
-	put_ident(msg, id);
+	kern_put_ident(msg, id);
 	nla_nest_end(msg, nest);
 	return msg;
 }
@@ -211,6 +213,8 @@ int kern_services(struct service_list *list, bool servers)
 	}
 	for (n = 0; servers && !err && n < list->n; n++)
 		err = kern_servers(&list->v[n]);
+	if (servers && !err)
+		err = kern_options_all(list);
 	service_list_sort(list);
 	return err;
 }
@@ -225,6 +229,8 @@ int kern_service(const struct svc_id *id, struct service *svc, bool servers)
 		err = -ESRCH;
 	if (!err && servers)
 		err = kern_servers(&list.v[0]);
+	if (!err)
+		err = kern_options(&list.v[0]);
 	if (!err) {
 		service_list_sort(&list);
 		*svc = list.v[0];
@@ -243,7 +249,7 @@ static int service_write(int cmd, const struct service *svc)
 	if (!msg)
 		return -ENOMEM;
 	nest = nla_nest_start(msg, IPVS_CMD_ATTR_SERVICE);
-	put_ident(msg, &svc->id);
+	kern_put_ident(msg, &svc->id);
 	nla_put_string(msg, IPVS_SVC_ATTR_SCHED_NAME, svc->scheduler);
 	if (svc->pe[0])
 		nla_put_string(msg, IPVS_SVC_ATTR_PE_NAME, svc->pe);
@@ -254,18 +260,43 @@ static int service_write(int cmd, const struct service *svc)
 	return wire_call(msg, NULL, NULL);
 }
 
+/* A service without the options it was to have is taken back: nobody has seen
+ * a packet go to it, because it has no servers yet.
+ */
 int kern_service_add(const struct service *svc)
 {
+	struct nl_msg *msg;
+	int err;
+
 	if (announce("add", describe_service(svc)))
 		return 0;
-	return service_write(IPVS_CMD_NEW_SERVICE, svc);
+	err = service_write(IPVS_CMD_NEW_SERVICE, svc);
+	if (err || !svc->noptions)
+		return err;
+	err = kern_options_sync(svc);
+	if (!err)
+		return 0;
+	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, &svc->id);
+	if (msg)
+		wire_undo(msg);
+	return err;
 }
 
 int kern_service_set(const struct service *svc)
 {
+	int err;
+
 	if (announce("set", describe_service(svc)))
 		return 0;
-	return service_write(IPVS_CMD_SET_SERVICE, svc);
+	err = service_write(IPVS_CMD_SET_SERVICE, svc);
+	return err ? err : kern_options_sync(svc);
+}
+
+int kern_options_set(const struct service *svc)
+{
+	if (announce("set", describe_service(svc)))
+		return 0;
+	return kern_options_sync(svc);
 }
 
 int kern_service_delete(const struct svc_id *id)

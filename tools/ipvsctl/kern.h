@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct nl_msg;
 struct svc_id;
 struct service;
 struct server;
@@ -31,8 +32,9 @@ int kern_services(struct service_list *list, bool servers);
 int kern_service(const struct svc_id *id, struct service *svc, bool servers);
 
 /* The writing calls: with --dry-run they print the change and do nothing. */
-int kern_service_add(const struct service *svc);
-int kern_service_set(const struct service *svc);
+int kern_service_add(const struct service *svc);	/* with its options */
+int kern_service_set(const struct service *svc);	/* likewise */
+int kern_options_set(const struct service *svc);	/* these only */
 int kern_service_delete(const struct svc_id *id);
 int kern_server_add(const struct svc_id *id, const struct server *srv);
 int kern_server_set(const struct svc_id *id, const struct server *srv);
@@ -43,5 +45,8 @@ int kern_zero(const struct svc_id *id);		/* NULL: everything */
 int kern_timeouts(struct kern_timeouts *t);
 int kern_timeouts_set(const struct kern_timeouts *t);	/* 0 keeps */
 int kern_info(struct kern_info *info);
+
+/* The attributes that name a service, for the nest both families have. */
+void kern_put_ident(struct nl_msg *msg, const struct svc_id *id);
 
 #endif

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <err.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,35 @@ struct server *server_find(const struct service *svc, uint16_t af,
 		    ip_equal(&svc->servers[i].addr, addr))
 			return &svc->servers[i];
 	return NULL;
+}
+
+const struct svc_option *service_option(const struct service *svc,
+					const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < svc->noptions; i++)
+		if (!strcmp(svc->options[i].name, name))
+			return &svc->options[i];
+	return NULL;
+}
+
+bool service_option_set(struct service *svc, const char *name, uint32_t value)
+{
+	struct svc_option *o;
+	size_t i;
+
+	for (i = 0; i < svc->noptions; i++)
+		if (!strcmp(svc->options[i].name, name))
+			break;
+	if (i == SERVICE_OPTIONS_MAX)
+		return false;
+	o = &svc->options[i];
+	snprintf(o->name, sizeof(o->name), "%s", name);
+	o->value = value;
+	if (i == svc->noptions)
+		svc->noptions++;
+	return true;
 }
 
 static int cmp_service(const void *a, const void *b)

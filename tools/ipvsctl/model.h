@@ -30,6 +30,17 @@ struct server {
 	struct counters stats;
 };
 
+enum {
+	SERVICE_OPTIONS_MAX = 16,
+	SCHED_FLAGS = 0x38,	/* IP_VS_SVC_F_SCHED1 to 3 */
+};
+
+/* One of the scheduler's own. */
+struct svc_option {
+	char name[16];
+	uint32_t value;
+};
+
 struct service {
 	struct svc_id id;
 	char scheduler[16];
@@ -37,6 +48,9 @@ struct service {
 	uint32_t flags;		/* IP_VS_SVC_F_* */
 	uint32_t timeout;	/* of persistence, seconds */
 	uint32_t netmask;	/* IPv4: network order mask; IPv6: length */
+	/* Those not at their default; as read, in the scheduler's order. */
+	struct svc_option options[SERVICE_OPTIONS_MAX];
+	size_t noptions;
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;
@@ -57,6 +71,11 @@ struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);
 struct server *server_find(const struct service *svc, uint16_t af,
 			   const struct ip *addr, uint16_t port);
+/* A scheduler's option of the service, or NULL: it has its default. */
+const struct svc_option *service_option(const struct service *svc,
+					const char *name);
+/* Sets or adds one; false if there are too many. */
+bool service_option_set(struct service *svc, const char *name, uint32_t value);
 void service_list_sort(struct service_list *list);
 
 /* Room for a number of servers as a person reads it. */

@@ -22,6 +22,7 @@
 #include "out.h"
 #include "refuse.h"
 #include "rules.h"
+#include "schedopt.h"
 #include "scheduler.h"
 #include "wire.h"
 
@@ -91,26 +92,41 @@ static int read_file(const char *file, struct service_list *list)
 	return rc;
 }
 
-/* A scheduler is there if it is in use, loaded or on disk; finding out now is
- * better than stopping half-way.
+/* A scheduler is there if it is in use, loaded or on disk, and has the flags
+ * and options that the file says; finding out now is better than stopping
+ * half-way.
  */
 static int check_schedulers(struct plan *p)
 {
+	int rc = RC_OK;
 	size_t i, j;
 
-	for (i = 0; i < p->want.n; i++) {
-		const struct service *svc = &p->want.v[i];
+	for (i = 0; i < p->want.n && !rc; i++) {
+		struct service *svc = &p->want.v[i];
 
-		if (scheduler_known(svc->scheduler))
-			continue;
 		for (j = 0; j < p->have.n; j++)
 			if (!strcmp(p->have.v[j].scheduler, svc->scheduler))
 				break;
-		if (j == p->have.n)
+		if (j == p->have.n && !scheduler_known(svc->scheduler))
 			return scheduler_missing(svc_text(&svc->id),
 						 svc->scheduler);
+		rc = scheduler_settle(svc, true);
 	}
-	return RC_OK;
+	return rc;
+}
+
+/* Neither names an option that has its default. */
+static bool same_options(const struct service *a, const struct service *b)
+{
+	const struct svc_option *other;
+	size_t i;
+
+	for (i = 0; i < a->noptions; i++) {
+		other = service_option(b, a->options[i].name);
+		if (!other || other->value != a->options[i].value)
+			return false;
+	}
+	return a->noptions == b->noptions;
 }
 
 static bool same_service(const struct service *a, const struct service *b)
@@ -118,7 +134,8 @@ static bool same_service(const struct service *a, const struct service *b)
 	uint32_t diff = (a->flags ^ b->flags) & ~(uint32_t)IP_VS_SVC_F_HASHED;
 	bool persistent = a->flags & IP_VS_SVC_F_PERSISTENT;
 
-	if (diff || strcmp(a->scheduler, b->scheduler) || strcmp(a->pe, b->pe))
+	if (diff || strcmp(a->scheduler, b->scheduler) ||
+	    strcmp(a->pe, b->pe) || !same_options(a, b))
 		return false;
 	return !persistent || (a->timeout == b->timeout &&
 			       a->netmask == b->netmask);

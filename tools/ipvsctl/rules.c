@@ -342,6 +342,37 @@ static int add_server(const struct rule *r, const struct svc_id *id,
 	return rc;
 }
 
+/* The rest of a line that begins with #ipvsctl: it looks like a comment but is
+ * none, so what is not known must not be skipped.
+ */
+static int own_line(struct args *a, struct service_list *list)
+{
+	static const char *const known[] = { "option", NULL };
+	const char *word = arg_next(a), *name, *value;
+	struct service *svc;
+	struct svc_id id;
+	int rc;
+
+	if (!word || strcmp(word, known[0]))
+		return arg_unknown(NULL, "word after #ipvsctl",
+				   word ? word : "", known);
+	rc = parse_svc_id(a, &id);
+	if (rc)
+		return rc;
+	svc = service_find(list, &id);
+	if (!svc)
+		return fail(RC_USAGE, svc_text(&id),
+			    "no line before this one adds the service");
+	if (!arg_peek(a))
+		return arg_value(a, svc_text(&id), "option", &name);
+	while (!rc && (name = arg_next(a))) {
+		rc = arg_value(a, svc_text(&id), name, &value);
+		if (!rc)
+			rc = option_named(svc, name, value);
+	}
+	return rc;
+}
+
 static int read_line(char *line, struct service_list *list)
 {
 	enum { WORDS_MAX = 64 };
@@ -353,7 +384,7 @@ static int read_line(char *line, struct service_list *list)
 
 	for (w = strtok_r(line, " \t\r", &save); w;
 	     w = strtok_r(NULL, " \t\r", &save)) {
-		if (w[0] == '#')
+		if (w[0] == '#' && (a.count || strcmp(w, "#ipvsctl")))
 			break;
 		if (a.count == WORDS_MAX)
 			return fail(RC_USAGE, NULL, "the line is too long");
@@ -361,6 +392,10 @@ static int read_line(char *line, struct service_list *list)
 	}
 	if (!a.count)
 		return RC_OK;
+	if (word[0][0] == '#') {
+		arg_next(&a);
+		return own_line(&a, list);
+	}
 	rc = read_rule(&a, &r);
 	if (!rc)
 		rc = rule_ident(&r, &id);

@@ -60,6 +60,21 @@ static void print_flags(const struct service *svc)
 	}
 }
 
+/* ipvsadm has no words for a scheduler's options, nor comments: it stops at
+ * such a line. So they come last, when it has read everything else.
+ */
+static void print_options(const struct service *svc)
+{
+	size_t i;
+
+	if (!svc->noptions)
+		return;
+	printf("#ipvsctl option %s", svc_text(&svc->id));
+	for (i = 0; i < svc->noptions; i++)
+		printf(" %s %u", svc->options[i].name, svc->options[i].value);
+	putchar('\n');
+}
+
 static void print_service_rule(const struct service *svc)
 {
 	char mask[INET_ADDRSTRLEN];
@@ -136,6 +151,8 @@ static int print_rules(const struct service_list *list)
 		for (j = 0; j < list->v[i].nservers; j++)
 			print_server_rule(&list->v[i], &list->v[i].servers[j]);
 	}
+	for (i = 0; i < list->n; i++)
+		print_options(&list->v[i]);
 	return RC_OK;
 }
 

@@ -10,11 +10,14 @@
 #include "backend.h"
 #include "cmd.h"
 #include "err.h"
+#include "describe.h"
 #include "kern.h"
+#include "kern_own.h"
 #include "model.h"
 #include "options.h"
 #include "out.h"
 #include "refuse.h"
+#include "schedopt.h"
 #include "scheduler.h"
 #include "svcopt.h"
 #include "wire.h"
@@ -93,13 +96,15 @@ static void find_all(struct sched_list *list)
 bool scheduler_known(const char *name)
 {
 	struct sched_list list;
+	struct sched_info info;
 	int i;
 
 	find_all(&list);
 	for (i = 0; i < list.n; i++)
 		if (!strcmp(list.name[i], name))
 			return true;
-	return false;
+	/* The kernel may know where a module is that depmod does not. */
+	return !kern_scheduler(name, &info);
 }
 
 int scheduler_missing(const char *object, const char *name)
@@ -181,7 +186,66 @@ static bool is_loaded(const char *name)
 	return module_loaded(module);
 }
 
+/* "fallback,port"; "" if it has none. */
+static const char *flags_of(const struct sched_info *info)
+{
+	struct service any = { .flags = info->flags };
+
+	snprintf(any.scheduler, sizeof(any.scheduler), "%s", info->name);
+	return describe_flags(&any);
+}
+
+/* What the kernel says of a scheduler, or NULL: it is not loaded, or not
+ * l4lb's.
+ */
+static const struct sched_info *info_of(const struct sched_infos *infos,
+					const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < infos->n; i++)
+		if (!strcmp(infos->v[i].name, name))
+			return &infos->v[i];
+	return NULL;
+}
+
+static json_t *option_json(const struct sched_option *o)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:s}", "name", o->name,
+			 "default", (json_int_t)o->def,
+			 "min", (json_int_t)o->min, "max", (json_int_t)o->max,
+			 "what", o->what);
+}
+
+/* What is not known, of a module that is not loaded, is absent. */
+static json_t *sched_json(const char *name, const struct sched_info *info,
+			  const struct service_list *services)
+{
+	json_t *o = json_pack("{s:s, s:b, s:i, s:s}", "name", name,
+			      "loaded", is_loaded(name),
+			      "services", users_of(services, name),
+			      "description", idea_of(name));
+	json_t *flags, *options;
+	char text[64], *word, *save;
+	unsigned int i;
+
+	if (!info)
+		return o;
+	flags = json_array();
+	options = json_array();
+	snprintf(text, sizeof(text), "%s", flags_of(info));
+	for (word = strtok_r(text, ",", &save); word;
+	     word = strtok_r(NULL, ",", &save))
+		json_array_append_new(flags, json_string(word));
+	for (i = 0; i < info->n; i++)
+		json_array_append_new(options, option_json(&info->options[i]));
+	json_object_set_new(o, "flags", flags);
+	json_object_set_new(o, "options", options);
+	return o;
+}
+
 static int list_json(const struct sched_list *list,
+		     const struct sched_infos *infos,
 		     const struct service_list *services)
 {
 	json_t *doc = doc_new(), *all = json_array();
@@ -189,25 +253,40 @@ static int list_json(const struct sched_list *list,
 
 	for (i = 0; i < list->n; i++) {
 		const char *name = list->name[i];
-		json_t *o = json_pack("{s:s, s:b, s:i, s:s}", "name", name,
-				      "loaded", is_loaded(name),
-				      "services", users_of(services, name),
-				      "description", idea_of(name));
 
-		json_array_append_new(all, o);
+		json_array_append_new(all, sched_json(name,
+						      info_of(infos, name),
+						      services));
 	}
 	json_object_set_new(doc, "schedulers", all);
 	return print_doc(doc);
 }
 
+static void options_cell(struct table *t, struct row *row, size_t col,
+			 const struct sched_info *info)
+{
+	char text[L4LB_OPTIONS_MAX * L4LB_NAME_LEN] = "";
+	unsigned int i;
+
+	for (i = 0; info && i < info->n; i++) {
+		size_t used = strlen(text);
+
+		snprintf(text + used, sizeof(text) - used, "%s%s",
+			 i ? " " : "", info->options[i].name);
+	}
+	table_cell(t, row, col, "%s", text);
+}
+
 static int list_table(const struct sched_list *list,
+		      const struct sched_infos *infos,
 		      const struct service_list *services)
 {
-	enum { NAME, STATE, USERS, IDEA, N };
+	enum { NAME, STATE, USERS, OPTIONS, IDEA, N };
 	static const struct column cols[N] = {
 		[NAME] = { "name", "NAME" },
 		[STATE] = { "state", "MODULE" },
 		[USERS] = { "services", "SERVICES", .right = true },
+		[OPTIONS] = { "options", "OPTIONS" },
 		[IDEA] = { "idea", "PICKS" },
 	};
 	struct table *t;
@@ -221,7 +300,35 @@ static int list_table(const struct sched_list *list,
 		table_cell(t, row, STATE, "%s",
 			   is_loaded(name) ? "loaded" : "on disk");
 		table_cell(t, row, USERS, "%d", users_of(services, name));
+		options_cell(t, row, OPTIONS, info_of(infos, name));
 		table_cell(t, row, IDEA, "%s", idea_of(name));
+	}
+	return rc ? rc : table_print(t);
+}
+
+static int options_table(const struct sched_info *info)
+{
+	enum { NAME, DEFAULT, MIN, MAX, WHAT, N };
+	static const struct column cols[N] = {
+		[NAME] = { "option", "OPTION" },
+		[DEFAULT] = { "default", "DEFAULT", .right = true },
+		[MIN] = { "min", "MIN", .right = true },
+		[MAX] = { "max", "MAX", .right = true },
+		[WHAT] = { "what", "WHAT" },
+	};
+	struct table *t;
+	unsigned int i;
+	int rc = table_new(&t, cols, N, NULL);
+
+	for (i = 0; !rc && i < info->n; i++) {
+		const struct sched_option *o = &info->options[i];
+		struct row *row = table_row(t, NULL);
+
+		table_cell(t, row, NAME, "%s", o->name);
+		table_cell(t, row, DEFAULT, "%u", o->def);
+		table_cell(t, row, MIN, "%u", o->min);
+		table_cell(t, row, MAX, "%u", o->max);
+		table_cell(t, row, WHAT, "%s", o->what);
 	}
 	return rc ? rc : table_print(t);
 }
@@ -229,6 +336,7 @@ static int list_table(const struct sched_list *list,
 static int scheduler_list(struct args *a)
 {
 	struct service_list services = { 0 };
+	struct sched_infos infos = { 0 };
 	struct sched_list list;
 	int err, rc;
 
@@ -238,18 +346,70 @@ static int scheduler_list(struct args *a)
 	if (rc)
 		return rc;
 	err = kern_services(&services, false);
+	if (!err)
+		err = kern_schedulers(&infos);
 	find_all(&list);
 	if (err)
 		rc = refuse(err, NULL, "reading the services");
 	else
-		rc = opt.json ? list_json(&list, &services)
-			      : list_table(&list, &services);
+		rc = opt.json ? list_json(&list, &infos, &services)
+			      : list_table(&list, &infos, &services);
+	free(infos.v);
+	service_list_free(&services);
+	return rc;
+}
+
+static int show_one(const char *name, const struct sched_info *info,
+		    const struct service_list *services)
+{
+	json_t *doc;
+
+	if (opt.json) {
+		doc = doc_new();
+		json_object_set_new(doc, "scheduler",
+				    sched_json(name, info, services));
+		return print_doc(doc);
+	}
+	printf("%s: %s\n", name, idea_of(name));
+	if (info && info->flags)
+		printf("flags: %s\n", flags_of(info));
+	return info && info->n ? options_table(info) : RC_OK;
+}
+
+static int scheduler_show(struct args *a)
+{
+	struct service_list services = { 0 };
+	struct sched_info info;
+	const char *name;
+	int err, rc;
+
+	if (!arg_peek(a))
+		return scheduler_list(a);
+	name = arg_next(a);
+	rc = check_scheduler_name(name, NULL);
+	if (!rc)
+		rc = arg_end(a, name);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_scheduler(name, &info);
+	if (err == -ENOENT || (err == -EOPNOTSUPP && !scheduler_known(name)))
+		return scheduler_missing(NULL, name);
+	if (err && err != -EOPNOTSUPP)
+		return refuse(err, name, "reading the scheduler");
+	rc = kern_services(&services, false);
+	if (rc)
+		rc = refuse(rc, NULL, "reading the services");
+	else
+		rc = show_one(name, err ? NULL : &info, &services);
 	service_list_free(&services);
 	return rc;
 }
 
 static int scheduler_set(struct args *a)
 {
+	struct svc_opts o = { .named = SVC_SCHEDULER };
 	struct service svc;
 	struct svc_id id;
 	const char *name;
@@ -267,21 +427,25 @@ static int scheduler_set(struct args *a)
 	if (rc)
 		return rc;
 	err = kern_service(&id, &svc, false);
-	if (!err) {
-		snprintf(svc.scheduler, sizeof(svc.scheduler), "%s", name);
-		err = kern_service_set(&svc);
-	} else if (err == -ESRCH) {
+	if (err == -ESRCH)
 		return missing_service(&id);
-	} else {
+	if (err)
 		return refuse(err, svc_text(&id), "reading the service");
-	}
+	snprintf(o.scheduler, sizeof(o.scheduler), "%s", name);
+	svc_opts_apply(&svc, &o);
+	rc = scheduler_settle(&svc, false);
+	if (rc)
+		return rc;
+	err = kern_service_set(&svc);
 	return err ? refuse_service(err, &svc) : RC_OK;
 }
 
 static const struct verb verbs[] = {
 	{ "list", scheduler_list, "", "algorithms loaded and on disk", 0 },
+	{ "show", scheduler_show, "[NAME]",
+	  "what an algorithm's flags and options are; loads its module", 0 },
 	{ "set", scheduler_set, "ID NAME",
-	  "give a service another scheduler; connections stay", 0 },
+	  "give a service another one; connections stay", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

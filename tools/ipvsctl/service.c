@@ -10,6 +10,7 @@
 #include "model.h"
 #include "options.h"
 #include "refuse.h"
+#include "schedopt.h"
 #include "svcopt.h"
 #include "view.h"
 #include "wire.h"
@@ -83,6 +84,8 @@ static int service_add(struct args *a)
 	rc = parse_add(a, &svc);
 	if (!rc)
 		rc = wire_open();
+	if (!rc)
+		rc = scheduler_settle(&svc, true);
 	if (rc)
 		goto out;
 	/* A dry run is refused for what the kernel would refuse. */
@@ -126,6 +129,25 @@ static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
 	return rc;
 }
 
+/* What was named over what is there, and sent. */
+static int change(struct service *svc, const struct svc_opts *o)
+{
+	const unsigned int sched = SVC_SCHEDULER | SVC_OPTION;
+	int err, rc = RC_OK;
+
+	svc_opts_apply(svc, o);
+	/* A scheduler cannot make odd settings of another program worse. */
+	if (o->named & ~sched)
+		rc = service_check(svc);
+	if (!rc && o->named & (sched | SVC_FLAGS))
+		rc = scheduler_settle(svc, o->named & SVC_FLAGS);
+	if (rc)
+		return rc;
+	err = o->named == SVC_OPTION ? kern_options_set(svc)
+				     : kern_service_set(svc);
+	return err ? refuse_service(err, svc) : RC_OK;
+}
+
 static int service_change(struct args *a)
 {
 	struct service svc;
@@ -147,14 +169,7 @@ static int service_change(struct args *a)
 		return missing_service(&id);
 	if (err)
 		return refuse(err, svc_text(&id), "reading the service");
-	svc_opts_apply(&svc, &o);
-	/* A scheduler cannot make odd settings of another program worse. */
-	if (o.named & ~(unsigned int)SVC_SCHEDULER)
-		rc = service_check(&svc);
-	if (rc)
-		return rc;
-	err = kern_service_set(&svc);
-	return err ? refuse_service(err, &svc) : RC_OK;
+	return change(&svc, &o);
 }
 
 static int service_replace(struct args *a)
@@ -172,6 +187,8 @@ static int service_replace(struct args *a)
 	rc = service_check(&svc);
 	if (!rc)
 		rc = wire_open();
+	if (!rc)
+		rc = scheduler_settle(&svc, true);
 	if (rc)
 		return rc;
 	err = kern_service(&id, &old, false);

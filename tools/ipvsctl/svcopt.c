@@ -10,11 +10,6 @@
 #include "model.h"
 #include "svcopt.h"
 
-enum {
-	SCHED_FLAGS = IP_VS_SVC_F_SCHED1 | IP_VS_SVC_F_SCHED2 |
-		      IP_VS_SVC_F_SCHED3,
-};
-
 /* Names go into a module request, so they are kept to what module names are
  * made of.
  */
@@ -46,6 +41,54 @@ static int parse_scheduler(struct args *a, const char *object,
 	if (!rc)
 		snprintf(o->scheduler, sizeof(o->scheduler), "%s", word);
 	o->named |= SVC_SCHEDULER;
+	return rc;
+}
+
+/* The same option twice is a slip of which one half would be lost. */
+static int given_twice(const char *object, const char *word)
+{
+	return fail(RC_USAGE, object, "\"%s\" is given twice", word);
+}
+
+int option_named(struct service *svc, const char *name, const char *value)
+{
+	const char *object = svc_text(&svc->id);
+	uint32_t n;
+	int rc;
+
+	if (!is_module_word(name) || strlen(name) > 15) {
+		rc = fail(RC_USAGE, object, "bad option name \"%s\"", name);
+		hint("try: ipvsctl scheduler list");
+		return rc;
+	}
+	if (!parse_u32(value, 0, UINT32_MAX, &n))
+		return fail(RC_USAGE, object,
+			    "bad %s \"%s\": write a whole number from 0 to 4294967295",
+			    name, value);
+	if (service_option(svc, name))
+		return given_twice(object, name);
+	if (!service_option_set(svc, name, n))
+		return fail(RC_USAGE, object, "more than %d options",
+			    SERVICE_OPTIONS_MAX);
+	return RC_OK;
+}
+
+static int parse_option(struct args *a, const struct svc_id *id,
+			struct svc_opts *o)
+{
+	const char *object = svc_text(id), *name, *value;
+	struct service svc = { .id = *id, .noptions = o->noptions };
+	int rc = arg_value(a, object, "option", &name);
+
+	if (!rc)
+		rc = arg_value(a, object, name, &value);
+	if (rc)
+		return rc;
+	memcpy(svc.options, o->options, sizeof(svc.options));
+	rc = option_named(&svc, name, value);
+	memcpy(o->options, svc.options, sizeof(svc.options));
+	o->noptions = svc.noptions;
+	o->named |= SVC_OPTION;
 	return rc;
 }
 
@@ -144,7 +187,7 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 {
 	static const char *const known[] = {
 		"scheduler", "flags", "persistent", "no-persistent", "mask",
-		"pe", "ops", "no-ops", "server", NULL
+		"pe", "ops", "no-ops", "option", "server", NULL
 	};
 	const char *object = svc_text(id), *value;
 	int rc;
@@ -167,18 +210,14 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 	}
 	if (!strcmp(word, "pe"))
 		return parse_pe(a, object, o);
+	if (!strcmp(word, "option"))
+		return parse_option(a, id, o);
 	if (!strcmp(word, "ops") || !strcmp(word, "no-ops")) {
 		o->named |= SVC_OPS;
 		o->ops = word[0] == 'o';
 		return RC_OK;
 	}
 	return arg_unknown(object, "service option", word, known);
-}
-
-/* The same option twice is a slip of which one half would be lost. */
-static int given_twice(const char *object, const char *word)
-{
-	return fail(RC_USAGE, object, "\"%s\" is given twice", word);
 }
 
 int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)
@@ -193,7 +232,7 @@ int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)
 
 		o->named = 0;
 		rc = svc_opt(a, id, arg_next(a), o);
-		if (!rc && (o->named & before))
+		if (!rc && (o->named & before & ~(unsigned int)SVC_OPTION))
 			rc = given_twice(svc_text(id), word);
 		o->named |= before;
 	}
@@ -334,10 +373,19 @@ static void set_bits(uint32_t *flags, uint32_t mask, uint32_t bits)
 	*flags = (*flags & ~mask) | (bits & mask);
 }
 
+/* Another scheduler starts with its own defaults. */
 void svc_opts_apply(struct service *svc, const struct svc_opts *o)
 {
-	if (o->named & SVC_SCHEDULER)
+	size_t i;
+
+	if (o->named & SVC_SCHEDULER) {
+		if (strcmp(svc->scheduler, o->scheduler))
+			svc->noptions = 0;
 		strcpy(svc->scheduler, o->scheduler);
+	}
+	for (i = 0; i < o->noptions; i++)
+		service_option_set(svc, o->options[i].name,
+				   o->options[i].value);
 	if (o->named & SVC_PE)
 		strcpy(svc->pe, o->pe);
 	if (o->named & SVC_FLAGS)

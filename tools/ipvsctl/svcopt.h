@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model.h"
+
 struct args;
-struct service;
-struct server;
 struct svc_id;
 struct srv_id;
 
@@ -24,6 +24,8 @@ struct svc_opts {
 	bool persistent, ops;
 	uint32_t timeout;
 	uint32_t netmask;
+	struct svc_option options[SERVICE_OPTIONS_MAX];
+	size_t noptions;
 };
 
 enum {
@@ -33,6 +35,7 @@ enum {
 	SVC_MASK	= 1 << 3,
 	SVC_PE		= 1 << 4,
 	SVC_OPS		= 1 << 5,
+	SVC_OPTION	= 1 << 6,
 };
 
 struct srv_opts {
@@ -76,5 +79,8 @@ int server_check(const struct service *svc, const struct server *srv);
 /* "24", "/24" or "255.255.255.0" */
 int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask);
 int check_scheduler_name(const char *word, const char *object);
+
+/* A scheduler's option from text: adds it to @svc, once. */
+int option_named(struct service *svc, const char *name, const char *value);
 
 #endif

@@ -118,6 +118,17 @@ static json_t *flags_json(const struct service *svc)
 	return flags;
 }
 
+static json_t *options_json(const struct service *svc)
+{
+	json_t *options = json_object();
+	size_t i;
+
+	for (i = 0; i < svc->noptions; i++)
+		json_object_set_new(options, svc->options[i].name,
+				    json_integer(svc->options[i].value));
+	return options;
+}
+
 json_t *service_json(const struct service *svc, enum json_detail detail)
 {
 	bool persistent = svc->flags & IP_VS_SVC_F_PERSISTENT;
@@ -140,6 +151,8 @@ json_t *service_json(const struct service *svc, enum json_detail detail)
 		json_object_set_new(o, "pe", json_string(svc->pe));
 	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
 		json_object_set_new(o, "ops", json_true());
+	if (svc->noptions)
+		json_object_set_new(o, "options", options_json(svc));
 	if (detail == JSON_LIVE) {
 		json_object_set_new(o, "conns_per_second",
 				    json_integer((json_int_t)svc->stats.cps));

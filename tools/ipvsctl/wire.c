@@ -25,9 +25,11 @@
 #include "err.h"
 #include "wire.h"
 #include "options.h"
+#include "../../kernel/l4lb.h"
 
 static struct nl_sock *sock;
 static int family;
+static int own_family;		/* 0: not asked for yet; negative: not there */
 static char extack[256];
 
 struct answer {
@@ -184,6 +186,17 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	return receive(&ans);
 }
 
+int wire_undo(struct nl_msg *msg)
+{
+	char kept[sizeof(extack)];
+	int err;
+
+	memcpy(kept, extack, sizeof(kept));
+	err = wire_call(msg, NULL, NULL);
+	memcpy(extack, kept, sizeof(kept));
+	return err;
+}
+
 static void take_family(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *tb[CTRL_ATTR_MAX + 1];
@@ -251,11 +264,15 @@ int wire_open(void)
 	return backend_missing();
 }
 
-int wire_family_present(const char *name)
+/* In-tree ip_vs is not asked: the question would make the kernel look for a
+ * module on disk.
+ */
+bool wire_has_own(void)
 {
-	int id = resolve(name);
-
-	return id == -ENOENT ? 0 : id < 0 ? id : 1;
+	if (!own_family)
+		own_family = backend_is_l4lb() ? resolve(L4LB_GENL_NAME)
+					       : -ENOENT;
+	return own_family > 0;
 }
 
 void wire_close(void)
@@ -263,14 +280,25 @@ void wire_close(void)
 	nl_socket_free(sock);
 	sock = NULL;
 	family = 0;
+	own_family = 0;
 }
 
-struct nl_msg *wire_request(int cmd, int flags)
+static struct nl_msg *request(int id, int cmd, int flags, uint8_t version)
 {
 	struct nl_msg *msg = nlmsg_alloc();
 
 	if (msg)
-		genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, family, 0, flags,
-			    (uint8_t)cmd, IPVS_GENL_VERSION);
+		genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, id, 0, flags,
+			    (uint8_t)cmd, version);
 	return msg;
+}
+
+struct nl_msg *wire_request(int cmd, int flags)
+{
+	return request(family, cmd, flags, IPVS_GENL_VERSION);
+}
+
+struct nl_msg *wire_own_request(int cmd, int flags)
+{
+	return request(own_family, cmd, flags, L4LB_GENL_VERSION);
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One generic-netlink socket to the IPVS family. Every wait has an end. */
+/* One generic-netlink socket, to the family IPVS and, where it is, to L4LB.
+ * Every wait has an end.
+ */
 #ifndef IPVSCTL_WIRE_H
 #define IPVSCTL_WIRE_H
+
+#include <stdbool.h>
 
 #include <netlink/msg.h>
 
@@ -17,17 +21,23 @@ int wire_enter_netns(void);
 int wire_open(void);
 void wire_close(void);
 
-/* 1 if a generic-netlink family is there, 0 if not, -errno on trouble. */
-int wire_family_present(const char *name);
-
 /* A request for IPVS command @cmd; attributes are added by the caller. */
 struct nl_msg *wire_request(int cmd, int flags);
+
+/* True if the family L4LB is there; asked of the kernel once. */
+bool wire_has_own(void);
+
+/* A request for command @cmd of the family L4LB, which is there. */
+struct nl_msg *wire_own_request(int cmd, int flags);
 
 /* Sends @msg, which it consumes, and reads the answer to its end. Returns 0
  * or -errno: -ETIMEDOUT when no answer came in time, -EINTR when a listing
  * changed while it was read.
  */
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg);
+
+/* The same for a step back after a refusal, of which the sentence is kept. */
+int wire_undo(struct nl_msg *msg);
 
 /* The sentence the kernel gave with the last refusal, or "". */
 const char *wire_extack(void);

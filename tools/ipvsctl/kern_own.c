@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The messages of kernel/l4lb.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netlink/attr.h>
+#include <netlink/genl/genl.h>
+#include <netlink/msg.h>
+
+#include "kern.h"
+#include "kern_own.h"
+#include "model.h"
+#include "wire.h"
+
+static struct nla_policy option_policy[L4LB_OPTION_ATTR_MAX + 1] = {
+	[L4LB_OPTION_ATTR_NAME]		= { .type = NLA_STRING },
+	[L4LB_OPTION_ATTR_VALUE]	= { .type = NLA_U32 },
+	[L4LB_OPTION_ATTR_MIN_VALUE]	= { .type = NLA_U32 },
+	[L4LB_OPTION_ATTR_MAX_VALUE]	= { .type = NLA_U32 },
+	[L4LB_OPTION_ATTR_DEFAULT]	= { .type = NLA_U32 },
+	[L4LB_OPTION_ATTR_WHAT]		= { .type = NLA_STRING },
+};
+
+static struct nla_policy sched_policy[L4LB_SCHED_ATTR_MAX + 1] = {
+	[L4LB_SCHED_ATTR_NAME]		= { .type = NLA_STRING },
+	[L4LB_SCHED_ATTR_FLAGS]		= { .type = NLA_U32 },
+	[L4LB_SCHED_ATTR_OPTIONS]	= { .type = NLA_NESTED },
+};
+
+static void get_option(struct nlattr *nest, struct sched_option *o)
+{
+	struct nlattr *tb[L4LB_OPTION_ATTR_MAX + 1];
+
+	memset(o, 0, sizeof(*o));
+	if (nla_parse_nested(tb, L4LB_OPTION_ATTR_MAX, nest, option_policy) < 0)
+		return;
+	if (tb[L4LB_OPTION_ATTR_NAME])
+		nla_strlcpy(o->name, tb[L4LB_OPTION_ATTR_NAME],
+			    sizeof(o->name));
+	if (tb[L4LB_OPTION_ATTR_WHAT])
+		nla_strlcpy(o->what, tb[L4LB_OPTION_ATTR_WHAT],
+			    sizeof(o->what));
+	if (tb[L4LB_OPTION_ATTR_MIN_VALUE])
+		o->min = nla_get_u32(tb[L4LB_OPTION_ATTR_MIN_VALUE]);
+	if (tb[L4LB_OPTION_ATTR_MAX_VALUE])
+		o->max = nla_get_u32(tb[L4LB_OPTION_ATTR_MAX_VALUE]);
+	if (tb[L4LB_OPTION_ATTR_DEFAULT])
+		o->def = nla_get_u32(tb[L4LB_OPTION_ATTR_DEFAULT]);
+	o->value = tb[L4LB_OPTION_ATTR_VALUE]
+		? nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]) : o->def;
+}
+
+static void take_scheduler(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[L4LB_SCHED_ATTR_MAX + 1];
+	struct sched_info *info = arg;
+	struct nlattr *nest;
+	int left;
+
+	memset(info, 0, sizeof(*info));
+	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
+	    !top[L4LB_ATTR_SCHEDULER] ||
+	    nla_parse_nested(tb, L4LB_SCHED_ATTR_MAX, top[L4LB_ATTR_SCHEDULER],
+			     sched_policy) < 0)
+		return;
+	if (tb[L4LB_SCHED_ATTR_NAME])
+		nla_strlcpy(info->name, tb[L4LB_SCHED_ATTR_NAME],
+			    sizeof(info->name));
+	if (tb[L4LB_SCHED_ATTR_FLAGS])
+		info->flags = nla_get_u32(tb[L4LB_SCHED_ATTR_FLAGS]);
+	if (tb[L4LB_SCHED_ATTR_OPTIONS])
+		nla_for_each_nested(nest, tb[L4LB_SCHED_ATTR_OPTIONS], left)
+			if (info->n < L4LB_OPTIONS_MAX)
+				get_option(nest, &info->options[info->n++]);
+}
+
+static void take_schedulers(struct nlmsghdr *nlh, void *arg)
+{
+	struct sched_infos *infos = arg;
+	struct sched_info *more;
+
+	more = reallocarray(infos->v, infos->n + 1, sizeof(*more));
+	if (!more)
+		return;
+	infos->v = more;
+	take_scheduler(nlh, &more[infos->n++]);
+}
+
+int kern_scheduler(const char *name, struct sched_info *info)
+{
+	struct nlattr *nest;
+	struct nl_msg *msg;
+
+	memset(info, 0, sizeof(*info));
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	snprintf(info->name, sizeof(info->name), "%s", name);
+	if (!strcmp(name, "none"))
+		return 0;
+	msg = wire_own_request(L4LB_CMD_GET_SCHEDULER, 0);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, L4LB_ATTR_SCHEDULER);
+	nla_put_string(msg, L4LB_SCHED_ATTR_NAME, name);
+	nla_nest_end(msg, nest);
+	return wire_call(msg, take_scheduler, info);
+}
+
+int kern_schedulers(struct sched_infos *infos)
+{
+	struct nl_msg *msg;
+
+	memset(infos, 0, sizeof(*infos));
+	if (!wire_has_own())
+		return 0;
+	msg = wire_own_request(L4LB_CMD_GET_SCHEDULER, NLM_F_DUMP);
+	return msg ? wire_call(msg, take_schedulers, infos) : -ENOMEM;
+}
+
+static struct nl_msg *service_request(int cmd, const struct svc_id *id)
+{
+	struct nl_msg *msg = wire_own_request(cmd, 0);
+	struct nlattr *nest;
+
+	if (!msg)
+		return NULL;
+	nest = nla_nest_start(msg, L4LB_ATTR_SERVICE);
+	kern_put_ident(msg, id);
+	nla_nest_end(msg, nest);
+	return msg;
+}
+
+static int read_options(const struct svc_id *id, struct sched_info *info)
+{
+	struct nl_msg *msg = service_request(L4LB_CMD_GET_OPTIONS, id);
+
+	memset(info, 0, sizeof(*info));
+	return msg ? wire_call(msg, take_scheduler, info) : -ENOMEM;
+}
+
+/* The scheduler may have changed since the service was read: then the options
+ * are another's.
+ */
+int kern_options(struct service *svc)
+{
+	struct sched_info info;
+	unsigned int i;
+	int err;
+
+	svc->noptions = 0;
+	if (!wire_has_own())
+		return 0;
+	err = read_options(&svc->id, &info);
+	if (err)
+		return err;
+	for (i = 0; i < info.n && !strcmp(info.name, svc->scheduler); i++)
+		if (info.options[i].value != info.options[i].def)
+			service_option_set(svc, info.options[i].name,
+					   info.options[i].value);
+	return 0;
+}
+
+static bool has_options(const struct sched_infos *infos, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < infos->n; i++)
+		if (!strcmp(infos->v[i].name, name))
+			return infos->v[i].n;
+	return false;
+}
+
+/* A service that is gone by now is listed as it was. */
+int kern_options_all(struct service_list *list)
+{
+	struct sched_infos infos;
+	int err = kern_schedulers(&infos);
+	size_t i;
+
+	for (i = 0; i < list->n && !err; i++) {
+		if (!has_options(&infos, list->v[i].scheduler))
+			continue;
+		err = kern_options(&list->v[i]);
+		if (err == -ESRCH)
+			err = 0;
+	}
+	free(infos.v);
+	return err;
+}
+
+static bool put_option(struct nl_msg *msg, const struct sched_option *o,
+		       uint32_t value)
+{
+	struct nlattr *nest;
+
+	if (o->value == value)
+		return false;
+	nest = nla_nest_start(msg, 1);
+	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
+	nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);
+	nla_nest_end(msg, nest);
+	return true;
+}
+
+int kern_options_sync(const struct service *svc)
+{
+	struct sched_info info;
+	struct nlattr *nest;
+	struct nl_msg *msg;
+	bool any = false;
+	unsigned int i;
+	int err;
+
+	if (!wire_has_own())
+		return svc->noptions ? -EOPNOTSUPP : 0;
+	err = read_options(&svc->id, &info);
+	if (err)
+		return err;
+	msg = service_request(L4LB_CMD_SET_OPTIONS, &svc->id);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, L4LB_ATTR_OPTIONS);
+	for (i = 0; i < info.n; i++) {
+		const struct svc_option *o =
+			service_option(svc, info.options[i].name);
+
+		any |= put_option(msg, &info.options[i],
+				  o ? o->value : info.options[i].def);
+	}
+	nla_nest_end(msg, nest);
+	if (any)
+		return wire_call(msg, NULL, NULL);
+	nlmsg_free(msg);
+	return 0;
+}
