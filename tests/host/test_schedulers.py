@@ -18,8 +18,9 @@ import pytest
 
 UNIT = Path(__file__).parent.parent / "unit"
 ROOT = UNIT.parent.parent
-SCHEDULERS = ("rr", "wrr", "lc", "wlc", "dh", "sh", "mh", "sed", "nq", "fo", "ovf", "twos",
-              "lblc", "lblcr")
+# A new one gets the tests of all for free.
+SCHEDULERS = tuple(re.search(r"^schedulers := (.*)", (ROOT / "schedulers/Kbuild").read_text(),
+                             re.M)[1].split())
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
          "-fsanitize=address,undefined -fno-sanitize-recover=all "
          "-D_L4LB_SERVICE_H").split()
