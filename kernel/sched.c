@@ -75,7 +75,17 @@ static const char *sched_fault(const struct l4lb_sched_ops *ops)
 		return "has changed() but no init()";
 	if (ops->flags & ~(u32)L4LB_SCHED_FLAGS)
 		return "has flags that are not a scheduler's";
+	if (!ops->owner)
+		return "has no owner: it must be THIS_MODULE";
 	return option_fault(ops);
+}
+
+/* Names the module, too: the name of the scheduler may be what is wrong. */
+static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
+{
+	pr_err("module %s: scheduler \"%.*s\" %s\n",
+	       ops->owner ? module_name(ops->owner) : "(no owner)",
+	       L4LB_SCHED_NAME_MAX, ops->name, why);
 }
 
 /**
@@ -90,8 +100,7 @@ int l4lb_sched_register(struct l4lb_sched_ops *ops)
 	int err = 0;
 
 	if (fault) {
-		pr_err("scheduler \"%.*s\" %s\n", L4LB_SCHED_NAME_MAX,
-		       ops->name, fault);
+		sched_refuse(ops, fault);
 		return -EINVAL;
 	}
 
@@ -102,7 +111,7 @@ int l4lb_sched_register(struct l4lb_sched_ops *ops)
 		list_add_tail(&ops->list, &sched_list);
 	mutex_unlock(&sched_lock);
 	if (err)
-		pr_err("scheduler \"%s\" is registered already\n", ops->name);
+		sched_refuse(ops, "is registered already");
 	return err;
 }
 EXPORT_SYMBOL_GPL(l4lb_sched_register);

@@ -856,7 +856,7 @@ def test_registry(sim):
     assert got.pop("good") == "0"
     assert got.pop("again") == "-17"
     assert got.pop("good-options") == "0"
-    for broken in ("pick", "build", "free", "init", "exit", "long", "none", "empty",
+    for broken in ("owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
                    "changed", "flags", *("opt-" + word for word in (
                        "name", "long", "noname", "twice", "low", "high", "what", "whatlong",
                        "many", "count", "table"))):

@@ -302,8 +302,9 @@ extern struct workqueue_struct *l4lb_wq;
 #define rcu_barrier()		((void)0)
 #define flush_workqueue(wq)	((void)(wq))
 
-struct module;
-#define THIS_MODULE		((struct module *)NULL)
+struct module { const char *name; };
+#define THIS_MODULE		(&(struct module){ "shim" })
+#define module_name(m)		((m)->name)
 #define try_module_get(m)	((void)(m), true)
 #define module_put(m)		((void)(m))
 #define EXPORT_SYMBOL_GPL(sym)	struct shim_unused

@@ -398,7 +398,9 @@ static void try_options(void)
 		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
 	};
 	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
-	struct l4lb_sched_ops ops = { .name = "o", .pick = null_pick };
+	struct l4lb_sched_ops ops = {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE
+	};
 	static char longest[L4LB_SCHED_WHAT_MAX + 1];
 	unsigned int n = 0;
 
@@ -452,14 +454,20 @@ static void try_get(const char *name)
 
 static void cmd_registry(void)
 {
-	struct l4lb_sched_ops good = { .name = "good", .pick = null_pick };
+	struct l4lb_sched_ops good = {
+		.name = "good", .pick = null_pick, .owner = THIS_MODULE
+	};
 	struct l4lb_sched_ops bad = good;
 
 	try_register("good", good);
 	try_register("again", good);
 	bad.pick = NULL;
 	try_register("pick", bad);
-	bad = (struct l4lb_sched_ops){ .pick = null_pick, .name = "b" };
+	bad = good;
+	strcpy(bad.name, "b");
+	bad.owner = NULL;
+	try_register("owner", bad);
+	bad.owner = THIS_MODULE;
 	bad.build = null_build;
 	try_register("build", bad);
 	bad.build = NULL;
