@@ -313,12 +313,11 @@ static bool real_is_mixed(const struct l4lb_real *real)
 	return real->dest.af != real->svc_key.af;
 }
 
-/* Into @svc, after @prev: its connections live, pools may have it. */
+/* Into @svc: its connections live, a pool may have it already. */
 static void real_enlist(struct l4lb_real *real, struct l4lb_service *svc,
-			struct list_head *prev,
 			const struct l4lb_dest_config *cfg)
 {
-	list_move(&real->node, prev);
+	list_move_tail(&real->node, &svc->dests);
 	svc->n_dests++;
 	svc->ln->n_mixed += real_is_mixed(real);
 	real_apply(real, cfg);
@@ -367,7 +366,7 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 		NL_SET_ERR_MSG(extack, "no memory for the real server");
 		return -ENOMEM;
 	}
-	real_enlist(real, svc, svc->dests.prev, cfg);
+	real_enlist(real, svc, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
@@ -415,28 +414,30 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
  * l4lb_real_del() - remove a real server from its service
  * @svc: the service
  * @real: what l4lb_real_find() found, or NULL
+ * @extack: gets a warning when the scheduler could not follow
  *
  * Its connections stay; see the head of this file.
  *
- * Return: 0, -ENOENT without @real, or a negative errno with nothing changed.
+ * Whoever wants a server out must get it out, so a scheduler that fails (no
+ * memory) does not hinder.  The pool that stays has a server of weight 0 then,
+ * which is chosen by nobody, until the next change builds one without it.
+ *
+ * Return: 0, or -ENOENT without @real.
  */
-int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real)
+int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real,
+		  struct netlink_ext_ack *extack)
 {
 	struct l4lb_net *ln = svc->ln;
-	struct l4lb_dest_config old;
-	struct list_head *prev;
-	int err;
 
 	lockdep_assert_held(&ln->lock);
 	if (!real)
 		return -ENOENT;
-	prev = real->node.prev;
-	real_save(real, &old);
 	real_retire(real, svc);
-	err = l4lb_service_rebuild(svc);
-	if (err) {
-		real_enlist(real, svc, prev, &old);
-		return err;
+	if (l4lb_service_rebuild(svc)) {
+		NL_SET_ERR_MSG(extack,
+			       "removed, but the scheduler missed it: weight 0 for now");
+		pr_warn("scheduler %s missed a server's removal: weight 0 until the next change\n",
+			l4lb_service_sched_name(svc));
 	}
 	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
 		l4lb_conn_expire_nodest(ln);

@@ -86,7 +86,8 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 		   const struct l4lb_dest_config *cfg,
 		   struct netlink_ext_ack *extack);
-int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real);
+int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real,
+		  struct netlink_ext_ack *extack);
 /* Service is going: move all its real servers to the trash. */
 void l4lb_real_del_all(struct l4lb_service *svc);
 void l4lb_real_trash_init(struct l4lb_net *ln);

@@ -268,15 +268,12 @@ static int remove_dest(struct l4lb_service *svc,
 		       const struct l4lb_dest_config *cfg,
 		       struct genl_info *info)
 {
-	int err = l4lb_real_del(svc, l4lb_real_find(svc, cfg));
+	int err = l4lb_real_del(svc, l4lb_real_find(svc, cfg), info->extack);
 
 	if (err == -ENOENT)
 		NL_SET_ERR_MSG_ATTR(info->extack,
 				    info->attrs[IPVS_CMD_ATTR_DEST],
 				    "the service has no such real server");
-	else if (err)
-		NL_SET_ERR_MSG(info->extack,
-			       "no memory for the scheduler to go on without it");
 	return err;
 }
 

@@ -155,7 +155,8 @@ static struct l4lb_pool *pool_create(struct l4lb_service *svc,
 	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
 	if (err) {
 		pool_release(pool);
-		return ERR_PTR(err);
+		/* Anything but an errno would be taken for a pool. */
+		return ERR_PTR(IS_ERR_VALUE((long)err) ? err : -EINVAL);
 	}
 	return pool;
 }
@@ -326,6 +327,15 @@ err_free:
 	return ERR_PTR(err);
 }
 
+/* A scheduler may have other reasons than memory. */
+static void service_say_failed(int err, struct netlink_ext_ack *extack)
+{
+	if (err == -ENOMEM)
+		NL_SET_ERR_MSG(extack, "no memory for the service or its scheduler");
+	else
+		NL_SET_ERR_MSG(extack, "the scheduler cannot work for this service");
+}
+
 static unsigned int *service_count(const struct l4lb_service *svc)
 {
 	return &svc->ln->n_services[svc->key.af == AF_INET6];
@@ -404,7 +414,7 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 	}
 	svc = service_create(ln, key, cfg, ops);
 	if (IS_ERR(svc)) {
-		NL_SET_ERR_MSG(extack, "no memory for the service or its scheduler");
+		service_say_failed(PTR_ERR(svc), extack);
 		return PTR_ERR(svc);
 	}
 	err = service_publish(svc);
@@ -448,12 +458,12 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	if (ops != old_ops)
 		inst = inst_create(ops);
 	if (IS_ERR(inst)) {
-		NL_SET_ERR_MSG(extack, "no memory for the scheduler");
+		service_say_failed(PTR_ERR(inst), extack);
 		return PTR_ERR(inst);
 	}
 	pool = pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
 	if (IS_ERR(pool)) {
-		NL_SET_ERR_MSG(extack, "no memory for the scheduler's table");
+		service_say_failed(PTR_ERR(pool), extack);
 		if (inst != svc->inst)
 			inst_put(inst);
 		return PTR_ERR(pool);
