@@ -1,59 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Virtual services named by a firewall mark."""
 
-import contextlib
 import socket
 
 import pytest
 
 from lab import packet
+from lab.fwmark import Marked, fresh_mark, here, marking
 from lab.genl import PERSISTENT
-from lab.packet import TCP, UDP
+from lab.packet import UDP
 from lab.raw import Raw
-
-_mark = [100]
-
-
-def fresh_mark():
-    _mark[0] += 1
-    return _mark[0]
-
-
-@contextlib.contextmanager
-def marking(lab, mark, *matches):
-    """The director marks what MATCHES (nft expressions) before routing."""
-    rules = "".join(f"  {m} meta mark set {mark}\n" for m in matches)
-    lab.director.ns.run(["nft", "-f", "-"], text_input=(
-        "table inet l4lb_test {\n chain pre {\n"
-        "  type filter hook prerouting priority mangle;\n"
-        f"{rules} }}\n chain out {{\n  type route hook output priority mangle;\n"
-        f"{rules} }}\n}}\n"))
-    try:
-        yield
-    finally:
-        lab.director.ns.run("nft delete table inet l4lb_test")
-
-
-class Marked(Raw):
-    """A Raw service named by a mark; .port is where clients knock."""
-
-    def __init__(self, lab, mark, family=4, numbers=(1, 2), **kwargs):
-        self.mark = mark
-        options = dict(kwargs)
-        dport = options.pop("dport", 0)
-        proto = options.pop("proto", TCP)
-        service = lab.ipvs.service(fwmark=mark, sched=options.pop("sched", "rr"),
-                                   af=socket.AF_INET6 if family == 6 else socket.AF_INET,
-                                   **options)
-        self.lab, self.proto, self.family = lab, proto, family
-        self.server_family, self.numbers, self.method = family, numbers, lab.method
-        self.vip, self.port, self.dport = lab.raw_vip(family), lab.fresh_port(), dport
-        self.client_tap = lab.tap("client")
-        self.taps = {}
-        self.service = service
-        for n in numbers:
-            self.add(n)
-
 
 @pytest.mark.smoke
 def test_two_ports_one_service(lab, family, backend):
@@ -149,25 +105,17 @@ def test_address_that_is_not_ours(lab, family):
     mark = fresh_mark()
     raw = Marked(lab, mark, family, numbers=(1,))
     raw.vip = "203.0.113.200" if family == 4 else "2001:db8:beef::1"
-    ns = lab.director.ns
-    v6 = "-6 " if family == 6 else ""
-    ns.run(f"ip {v6}rule add fwmark {mark} lookup 100")
-    ns.run(f"ip {v6}route add local default dev lo table 100")
-    try:
-        with marking(lab, mark, f"tcp dport {raw.port}"):
-            client = raw.client()
-            client.send()
-            number, p = client.arrive()
-            if lab.shape == "nat":
-                assert (number, p.dst) == (1, raw.address(1))
-                client.reply()
-                assert client.answered().src == raw.vip
-            else:
-                inner = p.inner() if lab.shape == "tun" else p
-                assert inner.dst == raw.vip
-    finally:
-        ns.run(f"ip {v6}route flush table 100")
-        ns.run(f"ip {v6}rule del fwmark {mark}")
+    with here(lab, mark, family), marking(lab, mark, f"tcp dport {raw.port}"):
+        client = raw.client()
+        client.send()
+        number, p = client.arrive()
+        if lab.shape == "nat":
+            assert (number, p.dst) == (1, raw.address(1))
+            client.reply()
+            assert client.answered().src == raw.vip
+        else:
+            inner = p.inner() if lab.shape == "tun" else p
+            assert inner.dst == raw.vip
 
 
 def test_empty_mark_service(nat, family):
