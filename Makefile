@@ -66,6 +66,20 @@ modules:
 		grep -q "/$$(basename $$ko .ko)\.k\?o$$" $(obj)/modules.order || rm $$ko; \
 	done
 
+# Schedulers that are wrong on purpose, and the one that schedulers/README.md shows
+# (by another name, for whoever keeps it), into build/RELEASE/tests/; never installed.
+.PHONY: test-modules
+test-modules: modules
+	@mkdir -p $(obj)-tests $(out)/$(KREL)/tests
+	+@exec 9>$(obj)-tests.lock; flock 9; \
+	rsync -rc --delete --include='*.c' --include=Kbuild --exclude='*' tests/modules/ $(obj)-tests/; \
+	sed -n '/^```c$$/,/^```$$/{/^```/d;s/\<mine/example/g;p}' schedulers/README.md >$(obj)-tests/.example; \
+	cmp -s $(obj)-tests/.example $(obj)-tests/l4lb_example.c || \
+		cp $(obj)-tests/.example $(obj)-tests/l4lb_example.c; \
+	$(MAKE) --no-print-directory -C $(kdir) M=$(obj)-tests L4LB=$(obj) \
+		KBUILD_EXTRA_SYMBOLS=$(obj)/Module.symvers modules; \
+	cp -u $(obj)-tests/*.ko $(out)/$(KREL)/tests/
+
 .PHONY: ipvsctl
 ipvsctl:
 	@$(MAKE) --no-print-directory -C tools/ipvsctl O=$(out)
