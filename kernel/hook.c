@@ -373,6 +373,7 @@ static const struct nf_hook_ops ipv6_ops[] = {
 	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
 	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
 };
+
 #undef OPS
 
 int l4lb_hook_register(struct l4lb_net *ln, u8 af)

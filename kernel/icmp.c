@@ -98,9 +98,9 @@ static void tunnel_pmtu(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (flow->proto != IPPROTO_IPIP && flow->proto != IPPROTO_IPV6)
 		return;
-	if (v4 ? quote->type != ICMP_DEST_UNREACH ||
-		 quote->code != ICMP_FRAG_NEEDED :
-		 quote->type != ICMPV6_PKT_TOOBIG)
+	if (v4 && (quote->type != ICMP_DEST_UNREACH || quote->code != ICMP_FRAG_NEEDED))
+		return;
+	if (!v4 && quote->type != ICMPV6_PKT_TOOBIG)
 		return;
 	real = tunnel_find(ln, flow);
 	if (!real || !checksum_ok(skb, pkt, ln) ||

@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 
 #define SH_BITS	8
-#define SH_SIZE	(1 << SH_BITS)
+#define SH_SIZE	BIT(SH_BITS)
 
 static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
