@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -342,6 +343,20 @@ def test_report_says_what_does_not_agree(tmp_path):
     assert "rr 20.0 %, lblcr 0.0 % | Does not agree |" in text
 
 
+def test_an_experiment_has_its_own_servers(tmp_path):
+    """What it says about them; the rest as everywhere."""
+    (tmp_path / "trace").write_bytes(bytes(3 * workload.ARRIVAL.size))
+    parameters, kernel = workload.load(), SimpleNamespace(programs="bin")
+    spec = {name: bench().Run(name, "lblcr:shrink=5,expire=9", 4, 1)._spec(
+        kernel, parameters, parameters["experiment"][name], tmp_path)
+        for name in ("paper", "overload", "unequal")}
+    assert spec["overload"]["server"] == spec["paper"]["server"] | {"cpu_request": 5400}
+    assert spec["paper"]["server"]["cpu_request"] == 900
+    assert spec["paper"]["speeds"] == [1.0] * 4 and spec["unequal"]["speeds"][0] == 2.0
+    assert spec["paper"]["options"] == {"shrink": "5", "expire": "9"}
+    assert spec["paper"]["scheduler"] == "lblcr" and spec["paper"]["requests"] == 3
+
+
 def test_two_runs_with_one_seed():
     tool = bench()
     base = results(paper_like(0))
@@ -364,7 +379,7 @@ def test_two_runs_with_one_seed():
     (["--servers", "2 2x"], "'2x' is not a number from 1 to 16"),
     (["--sched", "rr rr"], "name each scheduler once"),
     (["--sched", ""], "name each scheduler once"),
-    (["--experiments", "nope"], "no experiment 'nope': there are paper, gigabit"),
+    (["--experiments", "nope"], "no experiment 'nope': there are paper, overload"),
     (["--seed", "-1"], "is not a number"),
     (["--repeat", "0"], "'0' is not a number from 1 to 100"),
     (["--jobs", "x"], "'x' is not a number from 1 to 64"),
