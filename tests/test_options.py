@@ -14,7 +14,7 @@ from test_netlink import as_nobody
 
 from lab import genl
 from lab.genl import attr, be16, text, u16, u32
-from lab.netns import SLOW
+from lab.netns import SLOW, wait_until
 from lab.oracle import MARK, Oracle
 from lab.packet import TCP, UDP
 from lab.raw import Raw
@@ -342,14 +342,14 @@ def test_strict_reading(ipvs, own):
 class Addresses:
     """Which server a service by mark chooses for an address."""
 
-    def __init__(self, oracle, sched, **options):
+    def __init__(self, oracle, sched, weight=9, **options):
         self.oracle, self.port = oracle, 2000
         self.service = oracle.service(sched)
         with genl.L4lb(oracle.ns) as own:
             if options:
                 own.set(self.service, **options)
         for server in ("10.8.7.1", "10.8.7.2"):
-            oracle.server(self.service, "add", server, 9)
+            oracle.server(self.service, "add", server, weight)
 
     def ask(self, *hosts):
         """One UDP flow to each; the last numbers of the servers chosen."""
@@ -384,6 +384,20 @@ def test_entries_lowered_under_traffic(oracle, sched):
         own.set(a.service, entries=1)
     assert a.ask(1) == [2]
     assert a.ask(9, 1, 1) == [1, 1, 1]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("sched", ("lblc", "lblcr"))
+def test_entries_lowered_are_given_up_at_once(oracle, sched):
+    """Not only as others need their room: of three addresses of the busier
+    server, two go to the other one as soon as there is room for one in all."""
+    a = Addresses(oracle, sched, weight=1000)
+    assert a.ask(1, 2, 3, 4, 5, 6) == [2, 1] * 3
+    assert set(a.ask(*[1] * 10)) == {2}
+    assert a.ask(1, 3, 5) == [2, 2, 2]
+    with genl.L4lb(oracle.ns) as own:
+        own.set(a.service, entries=1)
+    wait_until(lambda: a.ask(1, 3, 5).count(1) >= 2, 5, what="addresses forgotten")
 
 
 @pytest.mark.smoke
