@@ -179,14 +179,24 @@ WHY = {
     "paper": """\
 Why: the client's 10 Mb/s card adds the same waiting to every answer whatever the cluster does, so only the part of
 the time that is spent in servers can shrink. At 700-1000 requests/s one of our machines is busy but keeps up, and the
-second one takes away most of its queue; the paper's second server brought little and its fourth much, as when two
-machines are overloaded still. The paper does not give document sizes, cache or the length of its runs, so its machines'
-load cannot be rebuilt. Equal servers with equal weights make wrr the same as rr and wlc as lc. lblc and lblcr know an
-address, not a document: with a single VIP there is no locality to gain, they behave as wlc does.""",
+second one takes away most of its queue, so that nothing is left for the third and fourth. The paper's second server
+brought little and its fourth much, which is what happens when two machines are overloaded still: experiment
+`overload`. The paper does not give document sizes, cache or the length of its runs, so its machines' load cannot be
+rebuilt. Equal servers with equal weights make wrr the same as rr and wlc as lc. lblc and lblcr know an address, not a
+document: with a single VIP there is no locality to gain. lblcr then behaves as wlc; lblc stays with one server until
+it has more connections than its weight and another one has none, and balances the worse for it.""",
+    "overload": """\
+Why: with a machine that answers some 185 requests/s the paper's ranges appear. One and two machines fall ever further
+behind 700-1000 requests/s: whoever is answered waited for seconds, and many give up (the paper does not say whether
+its client counted them; we do, and means are of those answered). Four are just about at their limit. So the paper's
+cluster was most likely overloaded. Servers whose queues never empty leave the schedulers nothing to see: all that
+spread evenly have the same mean. lblc does not: it moves the one address only when some server is idle, by when the
+others are far behind. What made it the paper's best is not in the paper.""",
     "gigabit": """\
-Why: without the card's queue the servers' own times are all there is, so more servers gain more. The first three
-sentences on the order hold here as well: one VIP, equal servers, and a load at which a server has only a few
-connections at a time leave the schedulers little to decide.""",
+Why: without the card's queue the servers' own times are all there is, so more servers gain more. One VIP, equal
+servers and a load at which a server has only a few connections at a time leave the schedulers little to decide, but
+it can be seen: whoever looks at connections (lc, wlc, lblcr) is ahead of whoever does not (rr, wrr, sh), and lblc,
+which stays with one server as long as it can, is behind both.""",
 }
 
 
