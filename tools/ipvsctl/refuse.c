@@ -109,6 +109,15 @@ int missing_service(const struct svc_id *id)
 	return rc;
 }
 
+int service_lookup(const struct svc_id *id, struct service *svc, bool servers)
+{
+	int err = kern_service(id, svc, servers);
+
+	if (err == -ESRCH)
+		return missing_service(id);
+	return err ? refuse(err, svc_text(id), "reading the service") : RC_OK;
+}
+
 int missing_server(const struct service *svc, const struct server *srv)
 {
 	char list[400] = "";

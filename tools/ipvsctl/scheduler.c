@@ -424,13 +424,10 @@ static int scheduler_set(struct args *a)
 		rc = arg_end(a, svc_text(&id));
 	if (!rc)
 		rc = wire_open();
+	if (!rc)
+		rc = service_lookup(&id, &svc, false);
 	if (rc)
 		return rc;
-	err = kern_service(&id, &svc, false);
-	if (err == -ESRCH)
-		return missing_service(&id);
-	if (err)
-		return refuse(err, svc_text(&id), "reading the service");
 	snprintf(o.scheduler, sizeof(o.scheduler), "%s", name);
 	svc_opts_apply(&svc, &o);
 	rc = scheduler_settle(&svc, false);

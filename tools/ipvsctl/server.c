@@ -30,14 +30,12 @@ int server_lookup(const struct svc_id *id, const struct srv_id *name,
 {
 	struct service svc;
 	struct server *found;
-	int err, rc = RC_OK;
+	int rc;
 
 	server_defaults(srv, id, name);
-	err = kern_service(id, &svc, true);
-	if (err == -ESRCH)
-		return missing_service(id);
-	if (err)
-		return refuse(err, svc_text(id), "reading the service");
+	rc = service_lookup(id, &svc, true);
+	if (rc)
+		return rc;
 	found = server_find(&svc, srv->af, &srv->addr, srv->port);
 	if (found)
 		*srv = *found;

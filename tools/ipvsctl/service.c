@@ -153,7 +153,7 @@ static int service_change(struct args *a)
 	struct service svc;
 	struct svc_opts o;
 	struct svc_id id;
-	int err, rc;
+	int rc;
 
 	rc = parse_edit(a, &id, &o);
 	if (!rc && !o.named) {
@@ -162,14 +162,9 @@ static int service_change(struct args *a)
 	}
 	if (!rc)
 		rc = wire_open();
-	if (rc)
-		return rc;
-	err = kern_service(&id, &svc, false);
-	if (err == -ESRCH)
-		return missing_service(&id);
-	if (err)
-		return refuse(err, svc_text(&id), "reading the service");
-	return change(&svc, &o);
+	if (!rc)
+		rc = service_lookup(&id, &svc, false);
+	return rc ? rc : change(&svc, &o);
 }
 
 static int service_replace(struct args *a)
