@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,20 @@ def test_unload_in_use(nat, backend, sched):
     site.raw.service.edit(sched=sched)
     assert backend.loaded(name)
     site.unharmed()
+
+
+@pytest.mark.smoke
+def test_unload_waits(nat, moody):
+    """What a service leaves behind is torn down later, by the module's code:
+    rmmod does not return before that, however long it takes."""
+    site = Site(nat, "moody")
+    moody["free_delay"] = 700
+    site.raw.service.edit(sched="rr")
+    begun = time.monotonic()
+    assert moody.rmmod().returncode == 0
+    assert time.monotonic() - begun > 0.6
+    site.carries_on()
+    time.sleep(0.8)
 
 
 # ---- failing ----

@@ -2,10 +2,11 @@
 /*
  * Scheduler "moody": wlc's choice, with init() and build() that fail when
  * told so under /sys/module/l4lb_moody/parameters, and that count what they
- * gave out and got back: afterwards both counts must be 0.
+ * gave out and got back: afterwards both counts must be 0.  free() may be slow.
  */
 #include "sched.h"
 
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 static int init_error;
@@ -15,6 +16,10 @@ MODULE_PARM_DESC(init_error, "what init() fails with, 0: it works");
 static int build_error;
 module_param(build_error, int, 0644);
 MODULE_PARM_DESC(build_error, "what build() returns, 0: it works");
+
+static int free_delay;
+module_param(free_delay, int, 0644);
+MODULE_PARM_DESC(free_delay, "how long free() takes, in milliseconds");
 
 /* module_param() prints an int; nothing but reads and adds happen to it. */
 static int states;
@@ -67,6 +72,7 @@ static int moody_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 
 static void moody_free(struct l4lb_pool *pool)
 {
+	msleep(READ_ONCE(free_delay));
 	kfree(pool->table);
 	count(&tables, -1);
 }
