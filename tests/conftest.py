@@ -332,7 +332,7 @@ def family(request):
     return request.param
 
 
-@pytest.fixture(params=(packet.TCP, packet.UDP), ids=("tcp", "udp"))
+@pytest.fixture(params=(packet.TCP, packet.UDP, packet.SCTP), ids=("tcp", "udp", "sctp"))
 def proto(request):
     return request.param
 

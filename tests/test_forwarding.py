@@ -9,7 +9,7 @@ import pytest
 from lab import packet
 from lab.genl import MASQ, ROUTE, is_refused
 from lab.netns import wait_until
-from lab.packet import ACK, PSH, SYN, TCP, UDP
+from lab.packet import ACK, PSH, SCTP, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.topology import PHANTOM_MTU, SERVERS, pattern
 
@@ -356,7 +356,7 @@ def test_fragments_of_client(lab, family, proto):
         raw.client_tap.send(piece)
     body = b""
     pieces = []
-    size = 3000 + (20 if proto == TCP else 8)
+    size = 3000 + {TCP: 20, UDP: 8, SCTP: 16}[proto]
 
     def total():
         pieces.extend(raw.taps[number].take(
@@ -382,8 +382,7 @@ def test_fragments_of_client(lab, family, proto):
     assert body[-3000:] == pattern(3000)
     assert hop == 63
     pseudo_dst = raw.address(number) if lab.shape == "nat" else raw.vip
-    assert packet.fold(packet.pseudo(client.address, pseudo_dst, proto, len(body))
-                       + body) == 0xffff
+    assert packet.l4_right(client.address, pseudo_dst, proto, body)
     others = [n for n, _ in client.arrivals()]
     assert others == []
 

@@ -83,6 +83,7 @@ def test_server_on_the_director(lab, family):
     assert {body.split()[2].decode() for _, body in got} == {lab.cip(family)}
 
 
+@pytest.mark.parametrize("proto", (packet.TCP, packet.UDP), ids=("tcp", "udp"))
 def test_local_server_on_another_port(nat, family, proto):
     """NAT to a local server rewrites the port, and the reply."""
     port, dport = nat.fresh_port(), nat.fresh_port() + 20000

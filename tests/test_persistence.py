@@ -42,13 +42,13 @@ def test_template_assured(nat, family, proto):
     """NONE until the server has answered once (UDP) or the connection stands."""
     raw = persistent(nat, proto, family)
     client = raw.client()
-    if proto == TCP:
-        client.establish()
-    else:
+    if proto == UDP:
         client.open()
         client.reply().answered()
         client.send()
         client.arrive()
+    else:
+        client.establish()
     assert [r["state"] for r in templates(nat, raw, client=client.address)] == ["ASSURED"]
 
 

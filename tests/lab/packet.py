@@ -15,6 +15,9 @@ ICMP, IPIP, TCP, UDP, IPV6, ROUTING, FRAGMENT, GRE, ESP, ICMP6, NONE, DSTOPTS, \
 HOPOPTS = 0
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 ETH_IP, ETH_IP6 = 0x0800, 0x86dd
+# SCTP chunks
+DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUTDOWN_ACK, ERROR, \
+    COOKIE_ECHO, COOKIE_ACK, ECNE, CWR, SHUTDOWN_COMPLETE = range(15)
 
 
 def packed(address):
@@ -73,6 +76,42 @@ def udp(src, dst, sport, dport, payload=b"", length=None, csum=None):
     return data[:6] + struct.pack("!H", csum) + data[8:]
 
 
+def _crc32c_table():
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
+        yield n
+
+
+CRC32C = tuple(_crc32c_table())
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc = crc >> 8 ^ CRC32C[(crc ^ byte) & 0xff]
+    return crc ^ 0xffffffff
+
+
+def sctp(sport, dport, chunks=(INIT,), payload=b"", vtag=0x1234567, length=None, csum=None):
+    """CHUNKS: types, the last with PAYLOAD; LENGTH: what the first one says."""
+    data = struct.pack("!HHII", sport, dport, vtag, 0)
+    for n, kind in enumerate(chunks):
+        value = payload if n == len(chunks) - 1 else b""
+        said = 4 + len(value) if n or length is None else length
+        data += struct.pack("!BBH", kind, 0, said) + value + bytes(-len(value) % 4)
+    if csum is None:
+        csum = crc32c(data)
+    return data[:8] + struct.pack("<I", csum) + data[12:]
+
+
+def l4_right(src, dst, proto, data):
+    """Is the checksum of a whole TCP, UDP, SCTP or ICMPv6 packet right?"""
+    if proto == SCTP:
+        return crc32c(data[:8] + bytes(4) + data[12:]) == int.from_bytes(data[8:12], "little")
+    return fold(pseudo(src, dst, proto, len(data)) + data) == 0xffff
+
+
 def icmp(kind, code, rest=0, payload=b"", csum=None):
     data = struct.pack("!BBHI", kind, code, 0, rest) + payload
     if csum is None:
@@ -124,9 +163,13 @@ def udp_packet(src, sport, dst, dport, payload=b"", ttl=64, ip_args=None, **kwar
               ttl=ttl, **(ip_args or {}))
 
 
+def sctp_packet(src, sport, dst, dport, chunks=(INIT,), ttl=64, ip_args=None, **kwargs):
+    return ip(src, dst, SCTP, sctp(sport, dport, chunks, **kwargs), ttl=ttl, **(ip_args or {}))
+
+
 def l4_packet(proto, src, sport, dst, dport, payload=b"", ttl=64, **kwargs):
-    """A first packet of a flow: a SYN, or a datagram."""
-    make = tcp_packet if proto == TCP else udp_packet
+    """A first packet of a flow: a SYN, an INIT, or a datagram."""
+    make = {TCP: tcp_packet, UDP: udp_packet, SCTP: sctp_packet}[proto]
     return make(src, sport, dst, dport, payload=payload, ttl=ttl, **kwargs)
 
 
@@ -173,15 +216,15 @@ class Packet:
     """A received packet, parsed as far as its headers go.
 
     Attributes: family, src, dst, ttl, tos, proto, raw, l4 (bytes after the IP
-    headers); df, mf, offset, ident for fragments; sport, dport, payload for TCP
-    and UDP; flags, seq, ack for TCP; type, code, rest for ICMP; mac for the
-    frame's destination address.
+    headers); df, mf, offset, ident for fragments; sport, dport, payload for TCP,
+    UDP and SCTP (of the last chunk); flags, seq, ack for TCP; chunks, their types,
+    for SCTP; type, code, rest for ICMP; mac for the frame's destination address.
     """
 
     def __init__(self, raw, mac=None, offloaded=False):
         self.raw, self.mac, self.offloaded = raw, mac, offloaded
         self.sport = self.dport = self.flags = self.seq = self.ack = None
-        self.type = self.code = self.rest = None
+        self.type = self.code = self.rest = self.chunks = None
         self.payload = b""
         self.df = self.mf = False
         self.offset = 0
@@ -238,9 +281,20 @@ class Packet:
         elif self.proto == UDP and len(d) >= 8:
             self.sport, self.dport = struct.unpack("!HH", d[:4])
             self.payload = d[8:]
+        elif self.proto == SCTP and len(d) >= 12:
+            self.sport, self.dport = struct.unpack("!HH", d[:4])
+            self._parse_chunks(d[12:])
         elif self.proto in (ICMP, ICMP6) and len(d) >= 8:
             self.type, self.code, self.rest = struct.unpack("!BBxxI", d[:8])
             self.payload = d[8:]
+
+    def _parse_chunks(self, d):
+        self.chunks = []
+        while len(d) >= 4:
+            length = int.from_bytes(d[2:4], "big")
+            self.chunks.append(d[0])
+            self.payload = d[4:max(length, 4)]
+            d = d[max(length, 4) + 3 & ~3:]
 
     def inner(self):
         """The packet carried by a tunnel, or quoted by an ICMP error."""
@@ -259,9 +313,9 @@ class Packet:
             return None if fold(d) == 0xffff else f"ICMP checksum of {self}"
         if self.proto == UDP and self.family == 4 and d[6:8] == b"\0\0":
             return None
-        if self.proto in (TCP, UDP, ICMP6):
-            if fold(pseudo(self.src, self.dst, self.proto, len(d)) + d) != 0xffff:
-                return f"transport checksum of {self}"
+        if self.proto in (TCP, UDP, ICMP6, SCTP) and \
+                not l4_right(self.src, self.dst, self.proto, d):
+            return f"transport checksum of {self}"
         return None
 
     def __repr__(self):

@@ -9,8 +9,17 @@ import struct
 
 from . import packet
 from .netns import wait_until
-from .packet import ACK, FIN, PSH, RST, SYN, TCP, UDP
+from .packet import (ABORT, ACK, COOKIE_ACK, COOKIE_ECHO, DATA, FIN, INIT, INIT_ACK, PSH, RST,
+                     SCTP, SYN, TCP, UDP)
 from .topology import SERVERS, fresh_port
+
+
+def chunks(flags):
+    """What SCTP says in place of these TCP flags; a tuple of chunks is one."""
+    if isinstance(flags, tuple):
+        return flags
+    said = {SYN: INIT, SYN | ACK: INIT_ACK}
+    return (ABORT if flags & RST else said.get(flags, DATA),)
 
 
 class Raw:
@@ -83,30 +92,39 @@ class Client:
 
     # -- sending
 
-    def packet(self, flags=SYN, payload=b"", **kwargs):
+    def packet(self, flags=None, payload=b"", **kwargs):
+        """FLAGS: of TCP, or the chunks of SCTP; a first packet unless given."""
         r = self.raw
+        flags = SYN if flags is None else flags
+        if r.proto == SCTP:
+            return packet.sctp_packet(self.address, self.sport, r.vip, r.port,
+                                      chunks(flags), payload=payload, **kwargs)
         if r.proto == TCP:
             return packet.tcp_packet(self.address, self.sport, r.vip, r.port, flags,
                                      payload=payload, **kwargs)
         return packet.udp_packet(self.address, self.sport, r.vip, r.port, payload,
                                  **kwargs)
 
-    def send(self, flags=SYN, payload=b"", **kwargs):
+    def send(self, flags=None, payload=b"", **kwargs):
         self.raw.client_tap.send(self.packet(flags, payload, **kwargs))
         return self
 
-    def reply_packet(self, flags=SYN | ACK, payload=b"", number=None, **kwargs):
-        """What the real server would answer."""
+    def reply_packet(self, flags=None, payload=b"", number=None, **kwargs):
+        """What the real server would answer: SYN and ACK, INIT ACK."""
         r = self.raw
         number = number or self.number or r.numbers[0]
         src, sport = (r.address(number), r.dport or r.port) if r.lab.shape == "nat" else \
             (r.vip, r.port)
+        flags = SYN | ACK if flags is None else flags
+        if r.proto == SCTP:
+            return packet.sctp_packet(src, sport, self.address, self.sport, chunks(flags),
+                                      payload=payload, **kwargs)
         if r.proto == TCP:
             return packet.tcp_packet(src, sport, self.address, self.sport, flags,
                                      payload=payload, **kwargs)
         return packet.udp_packet(src, sport, self.address, self.sport, payload, **kwargs)
 
-    def reply(self, flags=SYN | ACK, payload=b"", number=None, **kwargs):
+    def reply(self, flags=None, payload=b"", number=None, **kwargs):
         """Send it towards the director."""
         number = number or self.number or self.raw.numbers[0]
         self.raw.taps[number].send(self.reply_packet(flags, payload, number, **kwargs))
@@ -146,7 +164,7 @@ class Client:
 
     def open(self):
         """Send a first packet; return the number of the server that got it."""
-        self.send(SYN)
+        self.send()
         return self.arrive()[0]
 
     def nothing_arrives(self):
@@ -185,12 +203,25 @@ class Client:
         return row and row["state"]
 
     def establish(self):
-        """Walk a TCP flow to ESTABLISHED; return the server's number."""
+        """Walk a TCP or SCTP flow to ESTABLISHED; return the server's number."""
         number = self.open()
+        if self.raw.proto == SCTP:
+            return self._associate(number)
         if self.raw.lab.shape == "nat":
             self.reply(SYN | ACK).answered()
         self.send(ACK)
         self.arrive()
+        return number
+
+
+    def _associate(self, number):
+        nat = self.raw.lab.shape == "nat"
+        if nat:
+            self.reply((INIT_ACK,)).answered()
+        self.send((COOKIE_ECHO,), b"cookie")
+        self.arrive()
+        if nat:
+            self.reply((COOKIE_ACK,)).answered()
         return number
 
 
