@@ -102,7 +102,7 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, struct l4lb_net *ln,
 	conn->real = real;
 	conn->ln = ln;
 	conn->method = READ_ONCE(real->method);
-	conn->state = flow->proto == IPPROTO_TCP ? L4LB_TCP_NONE : L4LB_UDP;
+	conn->state = l4lb_state_first(flow->proto);
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
 	__set_bit(L4LB_CONN_INACTIVE, &conn->flags);

@@ -12,6 +12,7 @@
 #include <linux/icmpv6.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/sctp.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
@@ -33,12 +34,14 @@ enum l4lb_parse {
  * @flow: addresses, ports and protocol, as written in the packet
  * @l4: offset of the L4 header from skb->data
  * @tcp: TCP flag byte (FIN 0x01 .. CWR 0x80)
+ * @chunk: type of the SCTP chunk that the packet stands for (SCTP_CID_*)
  * @hook: NF_INET_*, where it was met
  */
 struct l4lb_pkt {
 	struct l4lb_flow	flow;
 	unsigned int		l4;
 	u8			tcp;
+	u8			chunk;
 	u8			hook;
 };
 
@@ -98,7 +101,32 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 	return L4LB_PARSE_OK;
 }
 
-/* Ports and TCP flags; @quoted: inside an ICMP error, where eight bytes of
+/* The packet's first chunk; but an ABORT behind a COOKIE ECHO or COOKIE ACK
+ * counts for more.
+ */
+static __always_inline enum l4lb_parse
+l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
+{
+	unsigned int off = pkt->l4 + sizeof(struct sctphdr);
+	const struct sctp_chunkhdr *chunk;
+	struct sctp_chunkhdr _chunk;
+
+	chunk = skb_header_pointer(skb, off, sizeof(_chunk), &_chunk);
+	if (!chunk)
+		return L4LB_PARSE_BAD;
+	pkt->chunk = chunk->type;
+	if ((pkt->chunk != SCTP_CID_COOKIE_ECHO &&
+	     pkt->chunk != SCTP_CID_COOKIE_ACK) ||
+	    ntohs(chunk->length) < sizeof(_chunk))
+		return L4LB_PARSE_OK;
+	off += ALIGN(ntohs(chunk->length), 4);
+	chunk = skb_header_pointer(skb, off, sizeof(_chunk), &_chunk);
+	if (chunk && chunk->type == SCTP_CID_ABORT)
+		pkt->chunk = SCTP_CID_ABORT;
+	return L4LB_PARSE_OK;
+}
+
+/* Ports, TCP flags and SCTP chunk; @quoted: inside an ICMP error, where eight bytes of
  * the L4 header are all there may be.
  */
 static __always_inline enum l4lb_parse
@@ -107,6 +135,7 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 	union {
 		struct tcphdr	tcp;
 		struct udphdr	udp;
+		struct sctphdr	sctp;
 		__be16		ports[2];
 	} _l4;
 	const __be16 *ports;
@@ -118,6 +147,9 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 		break;
 	case IPPROTO_UDP:
 		len = quoted ? sizeof(_l4.ports) : sizeof(_l4.udp);
+		break;
+	case IPPROTO_SCTP:
+		len = quoted ? sizeof(_l4.ports) : sizeof(_l4.sctp);
 		break;
 	default:
 		return L4LB_PARSE_OTHER;
@@ -135,7 +167,26 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 			return L4LB_PARSE_BAD;
 		pkt->tcp = tcp_flag_byte(tcp);
 	}
+	pkt->chunk = 0;
+	if (!quoted && pkt->flow.proto == IPPROTO_SCTP)
+		return l4lb_parse_chunk(skb, pkt);
 	return L4LB_PARSE_OK;
+}
+
+/* Does it ask for a new connection? */
+static inline bool l4lb_pkt_opens(const struct l4lb_pkt *pkt)
+{
+	if (pkt->flow.proto == IPPROTO_TCP)
+		return pkt->tcp & L4LB_TCP_FLAG_SYN;
+	return pkt->flow.proto == IPPROTO_SCTP && pkt->chunk == SCTP_CID_INIT;
+}
+
+/* Does it end one, or say that there is none? */
+static inline bool l4lb_pkt_aborts(const struct l4lb_pkt *pkt)
+{
+	if (pkt->flow.proto == IPPROTO_TCP)
+		return pkt->tcp & L4LB_TCP_FLAG_RST;
+	return pkt->flow.proto == IPPROTO_SCTP && pkt->chunk == SCTP_CID_ABORT;
 }
 
 /* @af is a constant in every caller: one copy of the code per family. */

@@ -23,6 +23,7 @@
 #include <linux/netfilter_ipv6.h>
 #include <net/ip.h>
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
+#include <net/sctp/checksum.h>
 
 #include "forward.h"
 #include "state.h"
@@ -46,11 +47,29 @@ static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 	/* The data connection of active FTP is its server's to open. */
 	if (pkt->flow.sport == htons(PORT_FTP_DATA))
 		return false;
-	if (pkt->flow.proto != IPPROTO_TCP)
-		return true;
-	if (pkt->tcp & L4LB_TCP_FLAG_RST)
+	if (l4lb_pkt_aborts(pkt))
 		return false;
-	return pkt->tcp & L4LB_TCP_FLAG_SYN || READ_ONCE(ln->sysctl.sloppy_tcp);
+	switch (pkt->flow.proto) {
+	case IPPROTO_TCP:
+		return l4lb_pkt_opens(pkt) || READ_ONCE(ln->sysctl.sloppy_tcp);
+	case IPPROTO_SCTP:
+		return l4lb_pkt_opens(pkt) || READ_ONCE(ln->sysctl.sloppy_sctp);
+	default:
+		return true;
+	}
+}
+
+/* What is still to be computed, or was verified by the device, is right. */
+static bool crc_ok(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	const struct sctphdr *sctp;
+	struct sctphdr _sctp;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL ||
+	    skb->ip_summed == CHECKSUM_UNNECESSARY)
+		return true;
+	sctp = skb_header_pointer(skb, pkt->l4, sizeof(_sctp), &_sctp);
+	return sctp && sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
 }
 
 /* Broken packets shall not make connections; the local stack drops them. */
@@ -66,7 +85,8 @@ static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		if (udp && !udp->check)
 			return true;
 	}
-	if (!nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
+	if (pkt->flow.proto == IPPROTO_SCTP ? crc_ok(skb, pkt) :
+	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
 			 pkt->flow.af))
 		return true;
 	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
@@ -153,6 +173,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 	switch (READ_ONCE(conn->state)) {
 	case L4LB_TCP_TIME_WAIT:
 	case L4LB_TCP_CLOSE:
+	case L4LB_SCTP_CLOSED:
 		return true;
 	case L4LB_TCP_FIN_WAIT:
 		/* Half of the closing was not seen; it may not be over.  But
@@ -173,12 +194,12 @@ static unsigned int handle_known(struct sk_buff *skb,
 		/* It may be added again: keep both sides waiting.  But who
 		 * sends a SYN is not waiting: the port is used anew.
 		 */
-		if (!(pkt->tcp & L4LB_TCP_FLAG_SYN) &&
+		if (!l4lb_pkt_opens(pkt) &&
 		    !READ_ONCE(ln->sysctl.expire_nodest_conn)) {
 			l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 			return NF_DROP;
 		}
-	} else if (!(pkt->tcp & L4LB_TCP_FLAG_SYN) || !port_reused(conn, ln)) {
+	} else if (!l4lb_pkt_opens(pkt) || !port_reused(conn, ln)) {
 		return deliver(skb, pkt, conn);
 	}
 	l4lb_conn_kill(conn);
@@ -254,7 +275,7 @@ static bool stray_reply(const struct l4lb_pkt *pkt, struct l4lb_net *ln)
 	unsigned int i;
 
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    pkt->tcp & L4LB_TCP_FLAG_RST)
+	    l4lb_pkt_aborts(pkt))
 		return false;
 	list_for_each_entry_rcu(svc, &ln->services, list) {
 		pool = rcu_dereference(svc->pool);

@@ -5,11 +5,12 @@
  *
  * One rewrite serves both directions, both families and every protocol with
  * ports: a descriptor says where the protocol keeps its checksum.  Sums are
- * updated from the difference (RFC 1624), so the payload is never read and an
- * error in it stays an error.
+ * updated from the difference (RFC 1624; a CRC likewise), so the payload is
+ * never read and an error in it stays an error.
  */
 #include "forward.h"
 
+#include <linux/crc32.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <net/checksum.h>
@@ -19,6 +20,7 @@ struct l4_desc {
 	u8	len;		/* bytes of the header that must be there */
 	u8	check;		/* offset of the checksum */
 	bool	zero_is_none;	/* a sum of 0 means "not computed" */
+	bool	crc;		/* CRC32c of header and payload alone */
 };
 
 static const struct l4_desc tcp_desc = {
@@ -32,9 +34,22 @@ static const struct l4_desc udp_desc = {
 	.zero_is_none	= true,
 };
 
+static const struct l4_desc sctp_desc = {
+	.len		= sizeof(struct sctphdr),
+	.check		= offsetof(struct sctphdr, checksum),
+	.crc		= true,
+};
+
 static const struct l4_desc *l4_desc(u8 proto)
 {
-	return proto == IPPROTO_TCP ? &tcp_desc : &udp_desc;
+	switch (proto) {
+	case IPPROTO_TCP:
+		return &tcp_desc;
+	case IPPROTO_SCTP:
+		return &sctp_desc;
+	default:
+		return &udp_desc;
+	}
 }
 
 /* One end of a flow: what is written into the packet. */
@@ -43,6 +58,25 @@ struct endpoint {
 	__be16				port;
 	bool				source;	/* which end of the packet */
 };
+
+/*
+ * In an SCTP packet of @len bytes a port that was @old is @new.  A CRC is
+ * linear: of two packets it differs by the CRC, from 0, of what they differ
+ * in, here four bytes and zeros behind them.
+ */
+static void crc_update(struct sctphdr *sctp, unsigned int len, bool source,
+		       __be16 old, __be16 new)
+{
+	__be16 delta[2] = { };
+	u32 crc;
+
+	if (old == new || len < sizeof(*sctp))
+		return;
+	delta[!source] = old ^ new;
+	crc = __crc32c_le(0, (const u8 *)delta, sizeof(delta));
+	crc = __crc32c_le_shift(crc, len - sizeof(delta));
+	sctp->checksum ^= cpu_to_le32(crc);
+}
 
 static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4, u8 proto,
 		       const union nf_inet_addr *old, const struct endpoint *to)
@@ -53,6 +87,17 @@ static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4, u8 proto,
 	__be16 old_port = *port;
 
 	*port = to->port;
+	if (desc->crc) {
+		/* The device, or the stack in its place, may compute it. */
+		if (skb->ip_summed != CHECKSUM_PARTIAL)
+			crc_update((struct sctphdr *)(skb->data + l4),
+				   skb->len - l4, to->source, old_port,
+				   to->port);
+		/* What it has found over all of the packet is no longer so. */
+		if (skb->ip_summed == CHECKSUM_COMPLETE)
+			skb->ip_summed = CHECKSUM_NONE;
+		return;
+	}
 	/* A sum that is still to be computed is never "none". */
 	if (desc->zero_is_none && !*check && skb->ip_summed != CHECKSUM_PARTIAL)
 		return;
@@ -101,6 +146,20 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return 0;
 }
 
+/* Of the quoted packet when it was whole: how long its L4 part was. */
+static unsigned int quoted_len(const struct sk_buff *skb, u8 af,
+			       unsigned int off, const struct l4lb_pkt *inner)
+{
+	unsigned int end = off;
+
+	if (af == AF_INET)
+		end += ntohs(((struct iphdr *)(skb->data + off))->tot_len);
+	else
+		end += sizeof(struct ipv6hdr) +
+		       ntohs(((struct ipv6hdr *)(skb->data + off))->payload_len);
+	return end > inner->l4 ? end - inner->l4 : 0;
+}
+
 /* The packet that an ICMP error quotes: eight bytes of L4, maybe more.  Its
  * own sums are kept right where they are there, for who compares them.
  */
@@ -117,9 +176,14 @@ static void quoted_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 
 	l3_rewrite(skb, af, off, to->addr, to->source, &old);
 	*port = to->port;
-	if (inner->l4 + desc->check + sizeof(*check) > skb_headlen(skb) ||
+	if (inner->l4 + desc->check +
+	    (desc->crc ? sizeof(__le32) : sizeof(*check)) > skb_headlen(skb) ||
 	    (desc->zero_is_none && !*check))
 		return;
+	if (desc->crc)
+		return crc_update((struct sctphdr *)(skb->data + inner->l4),
+				  quoted_len(skb, af, off, inner), to->source,
+				  old_port, to->port);
 	csum_replace2(check, old_port, to->port);
 	for (i = 0; i < (af == AF_INET ? 1 : 4); i++)
 		csum_replace4(check, old.ip6[i], to->addr->ip6[i]);

@@ -29,6 +29,7 @@ struct l4lb_sysctl {
 	int	expire_quiescent_template; /* 0 */
 	int	nat_icmp_send;		/* 0 */
 	int	pmtu_disc;		/* 1 */
+	int	sloppy_sctp;		/* 0 */
 	int	sloppy_tcp;		/* 0 */
 	int	snat_reroute;		/* 1 */
 };

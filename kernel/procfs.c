@@ -199,6 +199,8 @@ static const char *conn_protocol(const struct l4lb_conn *conn)
 		return "TCP";
 	case IPPROTO_UDP:
 		return "UDP";
+	case IPPROTO_SCTP:
+		return "SCTP";
 	default:
 		return "IP";
 	}

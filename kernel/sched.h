@@ -37,7 +37,7 @@
  * @sport: client port, network order; 0 for protocols without ports
  * @dport: the port the client asked for, network order
  * @af: AF_INET or AF_INET6
- * @proto: IPPROTO_TCP, IPPROTO_UDP
+ * @proto: IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP
  *
  * The core has already undone the inversion of packets quoted by ICMP.
  */

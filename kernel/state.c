@@ -8,7 +8,8 @@
  * and for the client's when replies take another way (in only).
  *
  * A row is an event, the first of RST, SYN, FIN, ACK that is set; a column
- * the state before it.  A segment without any of these closes.
+ * the state before it.  A segment without any of these closes.  SCTP is
+ * followed in the same way, by its chunks.
  */
 #include "state.h"
 
@@ -63,6 +64,85 @@ static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 #undef T_LI
 #undef T_SA
 
+/* By the chunk that a packet stands for; what is not named here is data. */
+enum chunk_event {
+	ON_DATA, ON_INIT, ON_INIT_ACK, ON_COOKIE, ON_COOKIE_ACK, ON_SHUTDOWN,
+	ON_SHUT_ACK, ON_SHUT_DONE, ON_ERROR, ON_ABORT, ON_CHUNK_MAX
+};
+
+#define S_NO L4LB_SCTP_NONE
+#define S_I1 L4LB_SCTP_INIT1
+#define S_IN L4LB_SCTP_INIT
+#define S_CS L4LB_SCTP_COOKIE_SENT
+#define S_CR L4LB_SCTP_COOKIE_REPLIED
+#define S_CW L4LB_SCTP_COOKIE_WAIT
+#define S_CO L4LB_SCTP_COOKIE
+#define S_CE L4LB_SCTP_COOKIE_ECHOED
+#define S_ES L4LB_SCTP_ESTABLISHED
+#define S_SS L4LB_SCTP_SHUTDOWN_SENT
+#define S_SR L4LB_SCTP_SHUTDOWN_RECEIVED
+#define S_SA L4LB_SCTP_SHUTDOWN_ACK_SENT
+#define S_RJ L4LB_SCTP_REJECTED
+#define S_CL L4LB_SCTP_CLOSED
+
+/* What is not named here stays as it is: 0 is no state of SCTP. */
+static const u8 sctp_next[SIDE_MAX][ON_CHUNK_MAX][L4LB_STATE_MAX] = {
+	[SIDE_IN] = {
+		[ON_DATA]	= { [S_NO] = S_ES },
+		[ON_INIT]	= { [S_NO] = S_I1, [S_I1] = S_IN, [S_RJ ... S_CL] = S_IN },
+		[ON_INIT_ACK]	= { [S_NO ... S_IN] = S_CW, [S_CW] = S_CO },
+		[ON_COOKIE]	= { [S_NO] = S_CR, [S_I1] = S_IN, [S_CS] = S_CR },
+		[ON_COOKIE_ACK]	= { [S_NO] = S_ES, [S_CE] = S_ES },
+		[ON_SHUTDOWN]	= { [S_NO] = S_SR, [S_ES] = S_SR },
+		[ON_SHUT_ACK]	= { [S_NO] = S_CL, [S_I1] = S_IN, [S_SS] = S_CL, [S_SA] = S_CL },
+		[ON_SHUT_DONE]	= { [S_NO ... S_IN] = S_CL, [S_SA] = S_CL },
+		[ON_ERROR]	= { [S_NO] = S_CL, [S_CE] = S_CL },
+		[ON_ABORT]	= { [S_NO ... S_CR] = S_CL, [S_CW] = S_RJ, [S_CO ... S_RJ] = S_CL },
+	},
+	[SIDE_OUT] = {
+		[ON_DATA]	= { [S_NO] = S_ES },
+		[ON_INIT]	= { [S_NO ... S_CR] = S_CW, [S_CO ... S_CE] = S_CW,
+				    [S_SS ... S_CL] = S_CW },
+		[ON_INIT_ACK]	= { [S_NO ... S_IN] = S_CS },
+		[ON_COOKIE]	= { [S_NO ... S_CO] = S_CE },
+		[ON_COOKIE_ACK]	= { [S_NO ... S_CE] = S_ES },
+		[ON_SHUTDOWN]	= { [S_NO ... S_ES] = S_SS },
+		[ON_SHUT_ACK]	= { [S_NO ... S_CR] = S_SA, [S_SS ... S_SR] = S_SA },
+		[ON_SHUT_DONE]	= { [S_NO] = S_CL },
+		[ON_ERROR]	= { [S_NO ... S_CR] = S_CL },
+		[ON_ABORT]	= { [S_NO] = S_CL, [S_I1] = S_RJ, [S_IN ... S_RJ] = S_CL },
+	},
+	[SIDE_IN_ONLY] = {
+		[ON_DATA]	= { [S_NO] = S_ES, [S_CW] = S_ES },
+		[ON_INIT]	= { [S_NO] = S_I1, [S_I1] = S_IN, [S_CS ... S_CW] = S_IN,
+				    [S_RJ ... S_CL] = S_IN },
+		[ON_INIT_ACK]	= { [S_NO ... S_CW] = S_CE },
+		[ON_COOKIE]	= { [S_NO ... S_CW] = S_ES },
+		[ON_COOKIE_ACK]	= { [S_NO] = S_ES, [S_CS ... S_CR] = S_ES, [S_CO ... S_CE] = S_ES },
+		[ON_SHUTDOWN]	= { [S_NO] = S_SR, [S_ES] = S_SR },
+		[ON_SHUT_ACK]	= { [S_NO] = S_CL, [S_I1] = S_IN, [S_ES ... S_SS] = S_CL,
+				    [S_SA] = S_CL },
+		[ON_SHUT_DONE]	= { [S_NO ... S_CR] = S_CL, [S_SR ... S_SA] = S_CL },
+		[ON_ERROR]	= { [S_NO] = S_CL },
+		[ON_ABORT]	= { [S_NO ... S_CR] = S_CL, [S_CW] = S_RJ, [S_CO ... S_RJ] = S_CL },
+	},
+};
+
+#undef S_NO
+#undef S_I1
+#undef S_IN
+#undef S_CS
+#undef S_CR
+#undef S_CW
+#undef S_CO
+#undef S_CE
+#undef S_ES
+#undef S_SS
+#undef S_SR
+#undef S_SA
+#undef S_RJ
+#undef S_CL
+
 static const struct {
 	const char	*name;
 	u16		timeout;	/* seconds; 0: settable per namespace */
@@ -80,6 +160,20 @@ static const struct {
 	[L4LB_TCP_LISTEN]	= { "LISTEN",		120,	false },
 	[L4LB_TCP_SYNACK]	= { "SYNACK",		120,	true },
 	[L4LB_UDP]		= { "UDP",		0,	false },
+	[L4LB_SCTP_NONE]		= { "NONE", 2, false },
+	[L4LB_SCTP_INIT1]		= { "INIT1", 4, false },
+	[L4LB_SCTP_INIT]		= { "INIT", 61, false },
+	[L4LB_SCTP_COOKIE_SENT]		= { "C-SENT", 61, false },
+	[L4LB_SCTP_COOKIE_REPLIED]	= { "C-REPLIED", 61, false },
+	[L4LB_SCTP_COOKIE_WAIT]		= { "C-WAIT", 61, false },
+	[L4LB_SCTP_COOKIE]		= { "COOKIE", 61, false },
+	[L4LB_SCTP_COOKIE_ECHOED]	= { "C-ECHOED", 61, false },
+	[L4LB_SCTP_ESTABLISHED]		= { "ESTABLISHED", 900, true },
+	[L4LB_SCTP_SHUTDOWN_SENT]	= { "S-SENT", 61, false },
+	[L4LB_SCTP_SHUTDOWN_RECEIVED]	= { "S-RECEIVED", 61, false },
+	[L4LB_SCTP_SHUTDOWN_ACK_SENT]	= { "S-ACK-SENT", 61, false },
+	[L4LB_SCTP_REJECTED]		= { "REJECTED", 4, false },
+	[L4LB_SCTP_CLOSED]		= { "CLOSED", 61, false },
 };
 
 void l4lb_timeouts_init(struct l4lb_timeouts *timeouts)
@@ -113,12 +207,51 @@ static u8 tcp_after(u8 state, enum side side, u8 flags)
 	return ev == ON_NONE ? L4LB_TCP_CLOSE : tcp_next[side][ev][state];
 }
 
+static enum chunk_event chunk_event(u8 chunk)
+{
+	switch (chunk) {
+	case SCTP_CID_INIT:
+		return ON_INIT;
+	case SCTP_CID_INIT_ACK:
+		return ON_INIT_ACK;
+	case SCTP_CID_ABORT:
+		return ON_ABORT;
+	case SCTP_CID_SHUTDOWN:
+		return ON_SHUTDOWN;
+	case SCTP_CID_SHUTDOWN_ACK:
+		return ON_SHUT_ACK;
+	case SCTP_CID_ERROR:
+		return ON_ERROR;
+	case SCTP_CID_COOKIE_ECHO:
+		return ON_COOKIE;
+	case SCTP_CID_COOKIE_ACK:
+		return ON_COOKIE_ACK;
+	case SCTP_CID_SHUTDOWN_COMPLETE:
+		return ON_SHUT_DONE;
+	default:
+		return ON_DATA;
+	}
+}
+
 static enum side conn_side(const struct l4lb_conn *conn, bool reply)
 {
 	if (reply)
 		return SIDE_OUT;
 	return l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT) ? SIDE_IN_ONLY :
 							   SIDE_IN;
+}
+
+static u8 state_after(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
+		      bool reply)
+{
+	enum side side = conn_side(conn, reply);
+	u8 state = READ_ONCE(conn->state);
+
+	if (state < L4LB_TCP_MAX)
+		return tcp_after(state, side, pkt->tcp);
+	if (state < L4LB_SCTP_FIRST)
+		return state;
+	return sctp_next[side][chunk_event(pkt->chunk)][state] ?: state;
 }
 
 static void assure(struct l4lb_conn *conn)
@@ -131,16 +264,18 @@ static void assure(struct l4lb_conn *conn)
 /* Which state follows is decided again under the lock: another CPU may have
  * seen the other direction's packet meanwhile.
  */
-static void tcp_change(struct l4lb_conn *conn, u8 flags, bool reply)
+static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
+			 bool reply)
 {
 	u8 next;
 
 	spin_lock_bh(&conn->lock);
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
-		next = tcp_after(conn->state, conn_side(conn, reply), flags);
+		next = state_after(conn, pkt, reply);
 		WRITE_ONCE(conn->state, next);
 		l4lb_conn_set_active(conn, states[next].active);
-		if (next == L4LB_TCP_ESTABLISHED)
+		if (next == L4LB_TCP_ESTABLISHED ||
+		    next == L4LB_SCTP_ESTABLISHED)
 			assure(conn);
 	}
 	spin_unlock_bh(&conn->lock);
@@ -159,17 +294,14 @@ static void tcp_change(struct l4lb_conn *conn, u8 flags, bool reply)
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply)
 {
-	u8 state = READ_ONCE(conn->state);
 	unsigned int timeout;
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
 		clear_bit(L4LB_CONN_NO_OUTPUT, &conn->flags);
-	if (state < L4LB_TCP_MAX) {
-		if (tcp_after(state, conn_side(conn, reply), pkt->tcp) != state)
-			tcp_change(conn, pkt->tcp, reply);
-	} else if (reply) {
+	if (state_after(conn, pkt, reply) != READ_ONCE(conn->state))
+		state_change(conn, pkt, reply);
+	else if (reply && conn->in.proto == IPPROTO_UDP)
 		assure(conn);
-	}
 
 	timeout = state_timeout(conn->ln, READ_ONCE(conn->state));
 	if (READ_ONCE(conn->timeout) != timeout) {

@@ -19,7 +19,36 @@ enum l4lb_state {
 	L4LB_TCP_SYNACK,
 	L4LB_TCP_MAX,
 	L4LB_UDP = L4LB_TCP_MAX,
+	L4LB_SCTP_FIRST,
+	L4LB_SCTP_NONE = L4LB_SCTP_FIRST,
+	L4LB_SCTP_INIT1,
+	L4LB_SCTP_INIT,
+	L4LB_SCTP_COOKIE_SENT,
+	L4LB_SCTP_COOKIE_REPLIED,
+	L4LB_SCTP_COOKIE_WAIT,
+	L4LB_SCTP_COOKIE,
+	L4LB_SCTP_COOKIE_ECHOED,
+	L4LB_SCTP_ESTABLISHED,
+	L4LB_SCTP_SHUTDOWN_SENT,
+	L4LB_SCTP_SHUTDOWN_RECEIVED,
+	L4LB_SCTP_SHUTDOWN_ACK_SENT,
+	L4LB_SCTP_REJECTED,
+	L4LB_SCTP_CLOSED,
+	L4LB_STATE_MAX,
 };
+
+/* Of a connection that has not yet seen a packet. */
+static inline enum l4lb_state l4lb_state_first(u8 proto)
+{
+	switch (proto) {
+	case IPPROTO_TCP:
+		return L4LB_TCP_NONE;
+	case IPPROTO_SCTP:
+		return L4LB_SCTP_NONE;
+	default:
+		return L4LB_UDP;
+	}
+}
 
 /* A packet of @conn was seen: next state, its timeout, active or not. */
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,

@@ -30,6 +30,7 @@ static const struct ctl_table settings[] = {
 	SETTING(expire_quiescent_template),
 	SETTING(nat_icmp_send),
 	SETTING(pmtu_disc),
+	SETTING(sloppy_sctp),
 	SETTING(sloppy_tcp),
 	SETTING(snat_reroute),
 };
