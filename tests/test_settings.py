@@ -13,7 +13,8 @@ from lab.raw import Raw
 from lab.topology import pattern
 
 DEFAULTS = {"conn_reuse_mode": 1, "expire_nodest_conn": 0, "expire_quiescent_template": 0,
-            "nat_icmp_send": 0, "pmtu_disc": 1, "sloppy_tcp": 0, "snat_reroute": 1}
+            "nat_icmp_send": 0, "pmtu_disc": 1, "sloppy_sctp": 0, "sloppy_tcp": 0,
+            "snat_reroute": 1}
 
 
 @contextlib.contextmanager

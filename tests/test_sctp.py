@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: GPL-2.0
+"""SCTP: its own checksum, associations and their states."""
+
+import random
+import socket
+
+import pytest
+
+from lab import packet
+from lab.netns import run, wait_until
+from lab.packet import (ABORT, COOKIE_ACK, COOKIE_ECHO, CWR, DATA, ECNE, ERROR, HEARTBEAT,
+                        HEARTBEAT_ACK, INIT, INIT_ACK, SACK, SCTP, SHUTDOWN, SHUTDOWN_ACK,
+                        SHUTDOWN_COMPLETE)
+from lab.raw import Raw, is_error
+from lab.topology import pattern
+from test_settings import setting
+from test_states import way
+
+I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL = STATES = (
+    "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE", "C-ECHOED", "ESTABLISHED",
+    "S-SENT", "S-RECEIVED", "S-ACK-SENT", "REJECTED", "CLOSED")
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+TIMEOUT = {**dict.fromkeys(STATES, 61), I1: 4, RJ: 4, ES: 900}
+
+
+def to(state, *sources):
+    return dict.fromkeys(sources, state)
+
+
+# What a chunk does in a state; states not listed stay.
+CLIENT = {DATA: {}, INIT: to(IN, I1, RJ, CL), INIT_ACK: {**to(CW, I1, IN), CW: CO},
+          COOKIE_ECHO: {CS: CR, I1: IN}, COOKIE_ACK: {CE: ES}, SHUTDOWN: {ES: SR},
+          SHUTDOWN_ACK: {**to(CL, SS, SA), I1: IN}, SHUTDOWN_COMPLETE: to(CL, I1, IN, SA),
+          ERROR: {CE: CL}, ABORT: {**to(CL, *STATES), CW: RJ}}
+SERVER = {DATA: {}, INIT: {**to(CW, *STATES), ES: ES}, INIT_ACK: to(CS, I1, IN),
+          COOKIE_ECHO: to(CE, I1, IN, CS, CR, CW, CO),
+          COOKIE_ACK: to(ES, I1, IN, CS, CR, CW, CO, CE),
+          SHUTDOWN: to(SS, I1, IN, CS, CR, CW, CO, CE, ES),
+          SHUTDOWN_ACK: to(SA, I1, IN, CS, CR, SS, SR), SHUTDOWN_COMPLETE: {},
+          ERROR: to(CL, I1, IN, CS, CR), ABORT: {**to(CL, *STATES), I1: RJ}}
+CLIENT_ALONE = {DATA: {CW: ES}, INIT: to(IN, I1, CS, CR, CW, RJ, CL),
+                INIT_ACK: to(CE, I1, IN, CS, CR, CW), COOKIE_ECHO: to(ES, I1, IN, CS, CR, CW),
+                COOKIE_ACK: to(ES, CS, CR, CO, CE), SHUTDOWN: {ES: SR},
+                SHUTDOWN_ACK: {**to(CL, ES, SS, SA), I1: IN},
+                SHUTDOWN_COMPLETE: to(CL, I1, IN, CS, CR, SR, SA), ERROR: {},
+                ABORT: {**to(CL, *STATES), CW: RJ}}
+TABLES = {"nat": {"in": CLIENT, "out": SERVER}, "dr": {"in": CLIENT_ALONE}}
+# Which chunks of a packet decide.
+DRESSED = {DATA: ((DATA,), (SACK,), (HEARTBEAT,), (HEARTBEAT_ACK,), (ECNE,), (CWR,), (0xc1,),
+                  (SACK, ABORT)),
+           COOKIE_ECHO: ((COOKIE_ECHO,), (COOKIE_ECHO, DATA)),
+           COOKIE_ACK: ((COOKIE_ACK,), (COOKIE_ACK, SACK)),
+           ABORT: ((ABORT,), (COOKIE_ECHO, ABORT), (COOKIE_ACK, ABORT))}
+
+
+class Walker:
+    """An association and the state it should be in."""
+
+    def __init__(self, lab, family):
+        self.lab, self.raw = lab, Raw(lab, SCTP, family)
+        self.tables = TABLES["nat" if lab.shape == "nat" else "dr"]
+        self.client = self.raw.client()
+        self.client.open()
+        self.want = I1
+        self.check("INIT")
+
+    def check(self, what):
+        def settled():
+            rows = self.client.rows()
+            return len(rows) == 1 and rows[0]["state"] == self.want and rows[0]
+        try:
+            row = wait_until(settled, 2)
+        except AssertionError:
+            raise AssertionError(f"after {what}: {self.client.rows()}, "
+                                 f"expected {self.want}") from None
+        assert TIMEOUT[self.want] - 4 <= row["expires"] <= TIMEOUT[self.want], row
+        dest = self.raw.dest(1)
+        active = int(self.want == ES)
+        assert (dest["active"], dest["inactive"]) == (active, 1 - active), (what, dest)
+
+    def step(self, direction, event, chunks=None):
+        chunks, before = chunks or (event,), self.want
+        # An INIT on a closed association makes a new one.
+        if (direction, event, before) == ("in", INIT, CL):
+            self.want = I1
+        else:
+            self.want = self.tables[direction][event].get(before, before)
+        if direction == "in":
+            self.client.send(chunks, b"x" * random.randrange(40))
+            self.client.arrive(what=f"packets after {before} {chunks} {self.want}")
+        else:
+            self.client.reply(chunks, b"x" * random.randrange(40)).answered()
+        self.check(f"{before} {direction} {chunks}")
+
+
+WALKS = {
+    "client-closes": [("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", COOKIE_ACK), ("in", DATA),
+                      ("out", DATA), ("in", SHUTDOWN), ("out", SHUTDOWN_ACK),
+                      ("in", SHUTDOWN_COMPLETE), ("in", INIT)],
+    "server-closes": [("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", COOKIE_ACK),
+                      ("out", SHUTDOWN), ("in", SHUTDOWN_ACK), ("out", SHUTDOWN_COMPLETE)],
+    "server-refuses": [("out", ABORT)],
+    "client-aborts": [("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", COOKIE_ACK), ("in", ABORT),
+                      ("in", INIT), ("out", INIT_ACK)],
+    "stale-cookie": [("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", ERROR)],
+    "restarts": [("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", COOKIE_ACK), ("in", INIT),
+                 ("out", INIT_ACK), ("in", COOKIE_ECHO), ("out", COOKIE_ACK)],
+}
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("walk", WALKS)
+def test_states_nat(nat, family, walk):
+    w = Walker(nat, family)
+    for direction, event in WALKS[walk]:
+        w.step(direction, event)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("shape", ("dr", "tun"))
+def test_states_without_replies(topologies, shape, family, request):
+    w = Walker(request.getfixturevalue(shape), family)
+    for event in (COOKIE_ECHO, DATA, SHUTDOWN, SHUTDOWN_COMPLETE, INIT, COOKIE_ECHO, ABORT):
+        w.step("in", event)
+
+
+@pytest.mark.parametrize("shape", TABLES)
+def test_every_transition(shape, request):
+    """One association walks until each chunk was met in each state there is."""
+    w = Walker(request.getfixturevalue(shape), 4)
+    tables, met = dict(w.tables), set()
+    # What the walk counts on: INIT on a closed one is a new one.
+    tables["in"] = tables["in"] | {INIT: tables["in"][INIT] | {CL: I1}}
+
+    def fresh(state):
+        return [(d, e) for d in tables for e in tables[d] if (d, e, state) not in met]
+
+    while (steps := way(tables, w.want, fresh)) is not None:
+        for direction, event in steps or fresh(w.want)[:1]:
+            met.add((direction, event, w.want))
+            w.step(direction, event)
+    states = {state for _, _, state in met}
+    assert len(met) == len(states) * sum(map(len, tables.values()))
+    assert len(states) == {"nat": 13, "dr": 6}[shape], states
+
+
+@pytest.mark.parametrize("event", DRESSED)
+def test_the_chunk_that_counts(nat, event):
+    """The first; an ABORT behind a COOKIE ECHO or COOKIE ACK, too."""
+    for chunks in DRESSED[event]:
+        for before in ((), (("out", INIT_ACK),), (("out", INIT_ACK), ("in", COOKIE_ECHO),
+                                                  ("out", COOKIE_ACK))):
+            w = Walker(nat, 4)
+            for direction, first in before:
+                w.step(direction, first)
+            w.step("in", event, chunks)
+
+
+# ---- what starts an association
+
+
+@pytest.mark.smoke
+def test_only_init_starts(nat, family, backend):
+    """Anything else is the local stack's; so is an INIT for another port."""
+    raw = Raw(nat, SCTP, family)
+    for chunk in (DATA, INIT_ACK, COOKIE_ECHO, HEARTBEAT, SHUTDOWN_ACK, ABORT, 0xc1):
+        raw.client().send((chunk,)).nothing_arrives()
+    assert raw.service.stats["conns"] == 0
+    client = raw.client()
+    client.send((INIT,), vtag=0)
+    assert client.arrive()[1].chunks == [INIT]
+
+
+def test_sloppy(nat, family):
+    """sloppy_sctp: anything but an ABORT starts one; DATA an established one."""
+    raw = Raw(nat, SCTP, family)
+    with setting(nat, "sloppy_sctp", 1):
+        raw.client().send((ABORT,)).nothing_arrives()
+        for chunk, state in ((DATA, ES), (INIT, I1), (COOKIE_ECHO, CR), (SHUTDOWN, SR)):
+            client = raw.client()
+            client.send((chunk,))
+            client.arrive()
+            assert client.state == state
+
+
+@pytest.mark.smoke
+def test_damaged(nat, family, backend):
+    """A packet with a wrong CRC, or cut short, starts nothing; on an association
+    it goes through with its error, which is the receiver's to find."""
+    if not backend.is_l4lb:
+        pytest.skip("documented: ip_vs forwards it, with a CRC made right")
+    raw = Raw(nat, SCTP, family)
+    raw.client().send((INIT,), csum=0x12345678).nothing_arrives()
+    client = raw.client()
+    client.raw.client_tap.send(packet.ip(client.address, raw.vip, SCTP, packet.sctp(
+        client.sport, raw.port, ())))
+    client.nothing_arrives()
+    assert raw.service.stats["conns"] == 0
+    client.establish()
+    whole = client.packet((DATA,), b"some data", vtag=7)
+    spoilt = whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:]
+    raw.client_tap.send(spoilt)
+    (_, got), = wait_until(client.arrivals, 5, what="the damaged packet")
+    assert "transport checksum" in got.bad_checksum()
+
+
+def test_chunk_lengths(nat):
+    """Lengths that lie: too small, or beyond the packet."""
+    for length in (0, 1, 3, 5, 400, 0xffff):
+        for chunk in (INIT, COOKIE_ECHO):
+            raw = Raw(nat, SCTP, 4)
+            client = raw.client()
+            client.open()
+            client.send((chunk, ABORT), length=length)
+            client.arrive()
+            assert client.state in (IN, CL)
+
+
+# ---- NAT
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("size", (0, 1, 3, 4, 31, 32, 700, 1400))
+def test_crc_after_nat(nat, family, size):
+    """Both ways, for every length: arrive() and answered() look at it."""
+    raw = Raw(nat, SCTP, family)
+    client = raw.client()
+    client.establish()
+    body = random.Random(size).randbytes(size)
+    client.send((DATA,), body)
+    _, p = client.arrive()
+    assert (p.dst, p.dport) == (raw.address(1), raw.dport)
+    assert p.payload == body
+    client.reply((DATA,), body)
+    got = client.answered()
+    assert (got.src, got.sport) == (raw.vip, raw.port) and got.payload == body
+    assert got.bad_checksum() is None
+
+
+# ---- what any protocol has
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
+def test_forwarding(topologies, shape, family):
+    lab = topologies[shape]
+    lab.flush()
+    raw = Raw(lab, SCTP, family, (1, 2, 3), sched="rr")
+    clients = [raw.client() for _ in range(6)]
+    got = [c.open() for c in clients]
+    assert sorted(got) == [1, 1, 2, 2, 3, 3]
+    for client, number in zip(clients, got):
+        client.send((DATA,), b"more")
+        assert client.arrive()[0] == number
+    assert {r["proto"] for r in lab.conns(vip=raw.vip, vport=raw.port)} == {"SCTP"}
+
+
+@pytest.mark.parametrize("mode, anew", ((1, True), (0, False)))
+def test_port_used_anew(nat, family, mode, anew):
+    """An INIT on a closed association goes where the scheduler says; on an open
+    one, or with conn_reuse_mode 0, to the server that has it."""
+    with setting(nat, "conn_reuse_mode", mode):
+        raw = Raw(nat, SCTP, family, (1, 2))
+        client = raw.client()
+        first = client.establish()
+        client.send((INIT,))
+        assert client.arrive()[0] == first
+        client.send((ABORT,))
+        client.arrive()
+        assert client.state == CL
+        client.send((INIT,))
+        assert (client.arrive()[0] != first) is anew
+
+
+def test_stray_reply(nat, family):
+    """nat_icmp_send: a packet of a real server that belongs to nothing is
+    refused, but not an ABORT."""
+    raw = Raw(nat, SCTP, family)
+    client = raw.client()
+    with setting(nat, "nat_icmp_send", 1):
+        client.reply((ABORT,))
+        raw.fence()
+        assert raw.taps[1].take(is_error) == []
+        client.reply((DATA,))
+        wait_until(lambda: raw.taps[1].take(is_error), 5, what="an ICMP error at the server")
+
+
+# ---- the kernel's own SCTP at both ends
+
+
+def listener(ns, family, address, port):
+    sock = ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+    # Bound to one address each, associations do not talk about others.
+    sock.bind((address, port))
+    sock.listen(8)
+    sock.settimeout(10)
+    return sock
+
+
+def received(sock, size):
+    got = b""
+    while len(got) < size:
+        got += sock.recv(65536)
+    return got
+
+
+def errors(lab):
+    """All hosts' counts of packets with a wrong checksum, or out of the blue."""
+    names = ("SctpChecksumErrors", "SctpOutOfBlues")
+    lines = [line.split() for node in lab.nodes.values()
+             for line in node.ns.read("/proc/net/sctp/snmp").splitlines()]
+    return [int(value) for name, value in lines if name in names]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
+def test_associations(topologies, shape, family):
+    """20 clients one after the other: rr to the association, data of many
+    lengths both ways, an orderly end, not one checksum error."""
+    lab, port = topologies[shape], topologies[shape].fresh_port()
+    lab.flush()
+    run(["modprobe", "sctp"])
+    before = errors(lab)
+    service = lab.ipvs.service(lab.vip(family), port, proto=SCTP, sched="rr")
+    servers = []
+    for number, node in enumerate(lab.servers, 1):
+        service.server(lab.rip(number, family), port, method=lab.method)
+        servers.append(listener(node.ns, family, lab.rip(number, family) if shape == "nat"
+                                else lab.vip(family), port))
+    for n in range(20):
+        client = lab.client.ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+        client.settimeout(10)
+        client.bind((lab.cip(family), 0))
+        client.connect((lab.vip(family), port))
+        at_server, peer = servers[n % 4].accept()
+        assert peer[0] == lab.cip(family)
+        at_server.settimeout(10)
+        for size in (1, 2, 3, 1000 + n, 5000):
+            for here, there in ((client, at_server), (at_server, client)):
+                here.sendall(pattern(size))
+                assert received(there, size) == pattern(size)
+        client.close()
+        assert at_server.recv(10) == b""
+        at_server.close()
+    for sock in servers:
+        sock.close()
+    wait_until(lambda: {r["state"] for r in lab.conns(vip=lab.vip(family), vport=port)} <=
+               {CL, SA, SR}, 10, what="associations closed")
+    assert [d["active"] for d in service.servers()] == [0] * 4
+    assert errors(lab) == before
+
+
+def test_local_server(nat, family):
+    """NAT to a server on the director, on another port: what the stack has not
+    yet summed up is left to it."""
+    port, dport = nat.fresh_port(), nat.fresh_port() + 20000
+    run(["modprobe", "sctp"])
+    before = errors(nat)
+    service = nat.ipvs.service(nat.vip(family), port, proto=SCTP, sched="rr")
+    service.server(nat.dip(family), dport, method=nat.method)
+    with listener(nat.director.ns, family, nat.dip(family), dport) as server, \
+            nat.client.ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP) as client:
+        client.settimeout(10)
+        client.bind((nat.cip(family), 0))
+        client.connect((nat.vip(family), port))
+        with server.accept()[0] as at_server:
+            for size in (1, 1000, 5000):
+                for here, there in ((client, at_server), (at_server, client)):
+                    here.sendall(pattern(size))
+                    assert received(there, size) == pattern(size)
+    assert errors(nat) == before
