@@ -186,17 +186,18 @@ rebuilt. Equal servers with equal weights make wrr the same as rr and wlc as lc.
 document: with a single VIP there is no locality to gain. lblcr then behaves as wlc; lblc stays with one server until
 it has more connections than its weight and another one has none, and balances the worse for it.""",
     "overload": """\
-Why: with a machine that answers some 185 requests/s the paper's ranges appear. One and two machines fall ever further
-behind 700-1000 requests/s: whoever is answered waited for seconds, and many give up (the paper does not say whether
-its client counted them; we do, and means are of those answered). Four are just about at their limit. So the paper's
-cluster was most likely overloaded. Servers whose queues never empty leave the schedulers nothing to see: all that
-spread evenly have the same mean. lblc does not: it moves the one address only when some server is idle, by when the
-others are far behind. What made it the paper's best is not in the paper.""",
+Why: with a machine that answers some 185 requests/s the paper's ranges appear, so its cluster was most likely
+overloaded. One and two machines fall ever further behind 700-1000 requests/s: whoever is answered has waited for
+seconds, and two thirds of all fail with one machine, a third with two (the paper does not say how many of its
+requests did; means are of those answered). Four are just about at their limit. Servers whose queues never empty leave
+the schedulers nothing to see: all that spread evenly have the same mean. lblc does not: it moves its one address only
+when some server is idle, by when the others are far behind, so that more requests fail, and its mean with two servers
+is of the few that did not. What made lblc the paper's best is not in the paper.""",
     "gigabit": """\
-Why: without the card's queue the servers' own times are all there is, so more servers gain more. One VIP, equal
-servers and a load at which a server has only a few connections at a time leave the schedulers little to decide, but
-it can be seen: whoever looks at connections (lc, wlc, lblcr) is ahead of whoever does not (rr, wrr, sh), and lblc,
-which stays with one server as long as it can, is behind both.""",
+Why: without the card's queue the servers' own times are all there is, so the second server gains much more. One VIP,
+equal servers and a load at which a server has only a few connections at a time leave the schedulers little to decide,
+but it can be seen: those that look at connections (lc, wlc, lblcr) are ahead of rr and wrr. lblc, which stays with one
+server as long as it can, starts last with two servers and so gains most from two more, as in the paper.""",
 }
 
 
