@@ -115,9 +115,8 @@ l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
 	if (!chunk)
 		return L4LB_PARSE_BAD;
 	pkt->chunk = chunk->type;
-	if ((pkt->chunk != SCTP_CID_COOKIE_ECHO &&
-	     pkt->chunk != SCTP_CID_COOKIE_ACK) ||
-	    ntohs(chunk->length) < sizeof(_chunk))
+	if (pkt->chunk != SCTP_CID_COOKIE_ECHO &&
+	    pkt->chunk != SCTP_CID_COOKIE_ACK)
 		return L4LB_PARSE_OK;
 	off += ALIGN(ntohs(chunk->length), 4);
 	chunk = skb_header_pointer(skb, off, sizeof(_chunk), &_chunk);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """SCTP: its own checksum, associations and their states."""
 
+import contextlib
 import random
 import socket
 
@@ -185,18 +186,21 @@ def test_sloppy(nat, family):
 
 @pytest.mark.smoke
 def test_damaged(nat, family, backend):
-    """A packet with a wrong CRC, or cut short, starts nothing; on an association
-    it goes through with its error, which is the receiver's to find."""
+    """A packet with a wrong CRC, or without a chunk, starts nothing. On an
+    association the former goes through with its error, which is the receiver's
+    to find; the latter does not."""
     if not backend.is_l4lb:
         pytest.skip("documented: ip_vs forwards it, with a CRC made right")
     raw = Raw(nat, SCTP, family)
     raw.client().send((INIT,), csum=0x12345678).nothing_arrives()
     client = raw.client()
-    client.raw.client_tap.send(packet.ip(client.address, raw.vip, SCTP, packet.sctp(
-        client.sport, raw.port, ())))
+    empty = packet.ip(client.address, raw.vip, SCTP, packet.sctp(client.sport, raw.port, ()))
+    raw.client_tap.send(empty)
     client.nothing_arrives()
     assert raw.service.stats["conns"] == 0
     client.establish()
+    raw.client_tap.send(empty)
+    client.nothing_arrives()
     whole = client.packet((DATA,), b"some data", vtag=7)
     spoilt = whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:]
     raw.client_tap.send(spoilt)
@@ -297,6 +301,19 @@ def listener(ns, family, address, port):
     return sock
 
 
+@contextlib.contextmanager
+def device_computes(lab, on):
+    """Whether the director's devices take over the CRC from who sends."""
+    def switch(to):
+        for device in {"eth0", lab.back}:
+            lab.director.ns.run(f"ethtool -K {device} tx-checksum-sctp {to}")
+    switch("on" if on else "off")
+    try:
+        yield
+    finally:
+        switch("on")
+
+
 def received(sock, size):
     got = b""
     while len(got) < size:
@@ -313,11 +330,19 @@ def errors(lab):
 
 
 @pytest.mark.smoke
+@pytest.mark.parametrize("offload", (True, False), ids=("offload", "computed"))
 @pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
-def test_associations(topologies, shape, family):
+def test_associations(topologies, shape, family, offload):
     """20 clients one after the other: rr to the association, data of many
-    lengths both ways, an orderly end, not one checksum error."""
-    lab, port = topologies[shape], topologies[shape].fresh_port()
+    lengths both ways, an orderly end, not one checksum error. Hosts leave CRCs
+    to their devices; where the director's do not compute them, they must be
+    right before they leave it."""
+    with device_computes(topologies[shape], offload):
+        associate(topologies[shape], family)
+
+
+def associate(lab, family):
+    shape, port = lab.shape, lab.fresh_port()
     lab.flush()
     run(["modprobe", "sctp"])
     before = errors(lab)
