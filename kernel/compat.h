@@ -72,6 +72,19 @@ do {									\
 #define l4lb_err_attr_fmt NL_SET_ERR_MSG_ATTR_FMT
 #endif
 
+/* 6.10: the flags of a tunnel are a bitmap. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define l4lb_gre_push(skb, len, csum, proto)				\
+	gre_build_header(skb, len, (csum) ? TUNNEL_CSUM : 0, proto, 0, 0)
+#else
+#define l4lb_gre_push(skb, len, csum, proto)				\
+	do {								\
+		IP_TUNNEL_DECLARE_FLAGS(l4lb_flags) = { };		\
+		__assign_bit(IP_TUNNEL_CSUM_BIT, l4lb_flags, csum);	\
+		gre_build_header(skb, len, l4lb_flags, proto, 0, 0);	\
+	} while (0)
+#endif
+
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)			\

@@ -89,23 +89,6 @@ static int dest_check_ipv6(struct net *net, const struct in6_addr *addr,
 	return -EINVAL;
 }
 
-static int dest_check_tunnel(const struct l4lb_dest_config *cfg,
-			     struct netlink_ext_ack *extack)
-{
-	if ((cfg->method & IP_VS_CONN_F_FWD_MASK) != IP_VS_CONN_F_TUNNEL)
-		return 0;
-	switch (cfg->tun_type) {
-	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
-		NL_SET_ERR_MSG(extack, "tunnel type gue is not implemented: use ipip");
-		return -EOPNOTSUPP;
-	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
-		NL_SET_ERR_MSG(extack, "tunnel type gre is not implemented: use ipip");
-		return -EOPNOTSUPP;
-	default:
-		return 0;
-	}
-}
-
 /* @real: what l4lb_real_find() says about @cfg; @add: it is to be new. */
 static int dest_check(const struct l4lb_service *svc,
 		      const struct l4lb_real *real,
@@ -134,7 +117,7 @@ static int dest_check(const struct l4lb_service *svc,
 		if (err)
 			return err;
 	}
-	return dest_check_tunnel(cfg, extack);
+	return 0;
 }
 
 /* ---- life ---- */

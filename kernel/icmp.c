@@ -65,6 +65,26 @@ static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return false;
 }
 
+/* Could @real's tunnel have made a packet of @flow? */
+static bool tunnel_matches(const struct l4lb_real *real,
+			   const struct l4lb_flow *flow)
+{
+	if (real->dest.af != flow->af ||
+	    real->method != IP_VS_CONN_F_TUNNEL ||
+	    !nf_inet_addr_cmp(&real->dest.addr, &flow->daddr))
+		return false;
+	switch (READ_ONCE(real->tun_type)) {
+	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
+		return flow->proto == IPPROTO_UDP &&
+		       flow->dport == READ_ONCE(real->tun_port);
+	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
+		return flow->proto == IPPROTO_GRE;
+	default:
+		return flow->proto == IPPROTO_IPIP ||
+		       flow->proto == IPPROTO_IPV6;
+	}
+}
+
 static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow)
 {
@@ -77,9 +97,7 @@ static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
 		for (i = 0; i < pool->n; i++) {
 			struct l4lb_real *real = l4lb_real(pool->dest[i]);
 
-			if (real->dest.af == flow->af &&
-			    real->method == IP_VS_CONN_F_TUNNEL &&
-			    nf_inet_addr_cmp(&real->dest.addr, &flow->daddr))
+			if (tunnel_matches(real, flow))
 				return real;
 		}
 	}
@@ -96,7 +114,7 @@ static void tunnel_pmtu(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	bool v4 = flow->af == AF_INET;
 	struct l4lb_real *real;
 
-	if (flow->proto != IPPROTO_IPIP && flow->proto != IPPROTO_IPV6)
+	if (pkt->hook != NF_INET_LOCAL_IN)
 		return;
 	if (v4 && (quote->type != ICMP_DEST_UNREACH || quote->code != ICMP_FRAG_NEEDED))
 		return;
@@ -136,7 +154,7 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 
 	if (!quote_parse(skb, pkt, &quote))
 		return NF_ACCEPT;
-	if (quote.parse == L4LB_PARSE_OTHER && pkt->hook == NF_INET_LOCAL_IN)
+	if (quote.parse == L4LB_PARSE_OTHER)
 		tunnel_pmtu(skb, pkt, ln, &quote);
 	if (quote.parse == L4LB_PARSE_BAD)
 		l4lb_drop(ln, L4LB_DROP_HEADER);
@@ -145,8 +163,11 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_in(ln, &flow);
-	if (!conn)
+	if (!conn) {
+		if (flow.proto == IPPROTO_UDP)
+			tunnel_pmtu(skb, pkt, ln, &quote);
 		return NF_ACCEPT;
+	}
 	if (!l4lb_real_available(conn->real)) {
 		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 		return NF_DROP;
