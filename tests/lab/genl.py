@@ -210,9 +210,14 @@ def dest_ident(addr, port, af=True):
     return out
 
 
-def dest_options(method=MASQ, weight=1, upper=0, lower=0):
-    return [attr(D_FWD, u32(method)), attr(D_WEIGHT, u32(weight)),
-            attr(D_U, u32(upper)), attr(D_L, u32(lower))]
+def dest_options(method=MASQ, weight=1, upper=0, lower=0, tunnel=None):
+    """TUNNEL: (type, UDP port, flags), IPIP unless given."""
+    out = [attr(D_FWD, u32(method)), attr(D_WEIGHT, u32(weight)),
+           attr(D_U, u32(upper)), attr(D_L, u32(lower))]
+    if tunnel:
+        out += [attr(D_TUN_TYPE, u8(tunnel[0])), attr(D_TUN_PORT, be16(tunnel[1])),
+                attr(D_TUN_FLAGS, u16(tunnel[2]))]
+    return out
 
 
 def decode_stats(payload):

@@ -15,6 +15,7 @@ ICMP, IPIP, TCP, UDP, IPV6, ROUTING, FRAGMENT, GRE, ESP, ICMP6, NONE, DSTOPTS, \
 HOPOPTS = 0
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 ETH_IP, ETH_IP6 = 0x0800, 0x86dd
+GUE_PORT = 6080
 # SCTP chunks
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUTDOWN_ACK, ERROR, \
     COOKIE_ECHO, COOKIE_ACK, ECNE, CWR, SHUTDOWN_COMPLETE = range(15)
@@ -296,10 +297,25 @@ class Packet:
             self.payload = d[4:max(length, 4)]
             d = d[max(length, 4) + 3 & ~3:]
 
+    @property
+    def is_tunnel(self):
+        return self.proto in (IPIP, IPV6, GRE) or \
+            (self.proto == UDP and self.dport == GUE_PORT)
+
+    @property
+    def between(self):
+        """What is between the outer and the inner IP header of a tunnel."""
+        d = self.l4
+        if self.proto == GRE:
+            return d[:8 if d[0] & 0x80 else 4]
+        if self.proto == UDP:
+            return d[:12 + (d[8] & 31) * 4]
+        return b""
+
     def inner(self):
         """The packet carried by a tunnel, or quoted by an ICMP error."""
-        if self.proto in (IPIP, IPV6):
-            return Packet(self.l4)
+        if self.is_tunnel:
+            return Packet(self.l4[len(self.between):])
         return Packet(self.payload)
 
     def bad_checksum(self):
@@ -311,8 +327,10 @@ class Packet:
         d = self.l4
         if self.proto == ICMP:
             return None if fold(d) == 0xffff else f"ICMP checksum of {self}"
-        if self.proto == UDP and self.family == 4 and d[6:8] == b"\0\0":
+        if self.proto == UDP and d[6:8] == b"\0\0" and (self.family == 4 or self.is_tunnel):
             return None
+        if self.proto == GRE and d[0] & 0x80 and fold(d) != 0xffff:
+            return f"GRE checksum of {self}"
         if self.proto in (TCP, UDP, ICMP6, SCTP) and \
                 not l4_right(self.src, self.dst, self.proto, d):
             return f"transport checksum of {self}"

@@ -133,7 +133,7 @@ class Client:
     # -- receiving
 
     def _mine(self, p):
-        if p.proto in (packet.IPIP, packet.IPV6):
+        if p.is_tunnel:
             try:
                 p = p.inner()
             except (ValueError, struct.error):
@@ -157,7 +157,7 @@ class Client:
         assert len(got) == count, f"{len(got)} {what} instead of {count}: {got}"
         for number, p in got:
             assert p.bad_checksum() is None, p.bad_checksum()
-            if p.proto in (packet.IPIP, packet.IPV6):
+            if p.is_tunnel:
                 assert p.inner().bad_checksum() is None, p.inner().bad_checksum()
             self.number = number
         return got[0] if count == 1 else got
