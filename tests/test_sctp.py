@@ -343,15 +343,16 @@ def test_associations(topologies, shape, family, offload):
 
 def associate(lab, family):
     shape, port = lab.shape, lab.fresh_port()
+    dport = port + 20000 if shape == "nat" else port
     lab.flush()
     run(["modprobe", "sctp"])
     before = errors(lab)
     service = lab.ipvs.service(lab.vip(family), port, proto=SCTP, sched="rr")
     servers = []
     for number, node in enumerate(lab.servers, 1):
-        service.server(lab.rip(number, family), port, method=lab.method)
+        service.server(lab.rip(number, family), dport, method=lab.method)
         servers.append(listener(node.ns, family, lab.rip(number, family) if shape == "nat"
-                                else lab.vip(family), port))
+                                else lab.vip(family), dport))
     for n in range(20):
         client = lab.client.ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP)
         client.settimeout(10)
