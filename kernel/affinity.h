@@ -12,7 +12,8 @@
 #define L4LB_AFFINITY_SERVERS	64	/* per address */
 
 /* A time in seconds, a day by default; two weeks fit jiffies everywhere. */
-#define L4LB_AFFINITY_TIME	.min = 1, .max = 14 * 86400, .def = 86400
+#define L4LB_AFFINITY_TIME						\
+	.min = 1, .max = 14 * 86400, .def = 86400, .sysctl = true
 
 /* Options of the cache: the first in the table of a scheduler that has one,
  * in this order.  When it is full, the oldest of a few entries makes room.

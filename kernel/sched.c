@@ -8,6 +8,7 @@
  * that, so a scheduler module can be removed as soon as no service names it.
  */
 #include "sched.h"
+#include "control.h"
 #include "service.h"
 
 #include <linux/kmod.h>
@@ -16,8 +17,9 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
-static DEFINE_MUTEX(sched_lock);	/* protects sched_list */
+static DEFINE_MUTEX(sched_lock);	/* protects the lists */
 static LIST_HEAD(sched_list);
+static LIST_HEAD(sched_nets);	/* every namespace; likewise */
 
 static bool sched_name_valid(const char *name)
 {
@@ -88,16 +90,71 @@ static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
 	       L4LB_SCHED_NAME_MAX, ops->name, why);
 }
 
+/* The setting of @ops, where it has one, in every namespace. */
+static void settings_del(const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_net *ln;
+
+	list_for_each_entry(ln, &sched_nets, sched_nets)
+		l4lb_sysctl_sched_del(ln, ops);
+}
+
+static int settings_add(const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_net *ln;
+	int err;
+
+	list_for_each_entry(ln, &sched_nets, sched_nets) {
+		err = l4lb_sysctl_sched_add(ln, ops);
+		if (err) {
+			settings_del(ops);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* A namespace, whose sysctl directory is there, gets all settings. */
+int l4lb_sched_net_init(struct l4lb_net *ln)
+{
+	const struct l4lb_sched_ops *ops;
+	int err = 0;
+
+	mutex_lock(&sched_lock);
+	list_add_tail(&ln->sched_nets, &sched_nets);
+	list_for_each_entry(ops, &sched_list, list) {
+		err = l4lb_sysctl_sched_add(ln, ops);
+		if (err)
+			break;
+	}
+	mutex_unlock(&sched_lock);
+	if (err)
+		l4lb_sched_net_exit(ln);
+	return err;
+}
+
+void l4lb_sched_net_exit(struct l4lb_net *ln)
+{
+	const struct l4lb_sched_ops *ops;
+
+	mutex_lock(&sched_lock);
+	list_del(&ln->sched_nets);
+	list_for_each_entry(ops, &sched_list, list)
+		l4lb_sysctl_sched_del(ln, ops);
+	mutex_unlock(&sched_lock);
+}
+
 /**
  * l4lb_sched_register() - make a scheduler known by its name
  * @ops: the scheduler; must stay until l4lb_sched_unregister()
  *
- * Return: 0, -EINVAL for incomplete @ops, -EEXIST if the name is taken.
+ * Return: 0, -EINVAL for incomplete @ops, -EEXIST if the name is taken, or
+ * -ENOMEM.
  */
 int l4lb_sched_register(struct l4lb_sched_ops *ops)
 {
 	const char *fault = sched_fault(ops);
-	int err = 0;
+	int err;
 
 	if (fault) {
 		sched_refuse(ops, fault);
@@ -105,12 +162,11 @@ int l4lb_sched_register(struct l4lb_sched_ops *ops)
 	}
 
 	mutex_lock(&sched_lock);
-	if (sched_find(ops->name))
-		err = -EEXIST;
-	else
+	err = sched_find(ops->name) ? -EEXIST : settings_add(ops);
+	if (!err)
 		list_add_tail(&ops->list, &sched_list);
 	mutex_unlock(&sched_lock);
-	if (err)
+	if (err == -EEXIST)
 		sched_refuse(ops, "is registered already");
 	return err;
 }
@@ -126,6 +182,7 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
 {
 	mutex_lock(&sched_lock);
 	list_del(&ops->list);
+	settings_del(ops);
 	mutex_unlock(&sched_lock);
 
 	synchronize_rcu();		/* pick() on an old pool */

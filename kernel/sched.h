@@ -107,6 +107,7 @@ struct l4lb_pool {
  * @max: largest value
  * @def: value from when a service gets the scheduler until it is set
  * @what: unit and meaning, one line of up to 79 characters for people
+ * @sysctl: its default is l4lb_sched_ops.sysctl in the service's namespace
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler
  * instance: they outlive changes of the pool and are gone with the scheduler.
@@ -115,6 +116,7 @@ struct l4lb_sched_option {
 	char		name[L4LB_SCHED_NAME_MAX];
 	u32		min, max, def;
 	const char	*what;
+	bool		sysctl;
 };
 
 /**
@@ -138,6 +140,8 @@ struct l4lb_sched_option {
  * @flags: of %L4LB_SCHED_FLAGS, those it understands; a service that has it
  *	can have no others
  * @name: what user space calls it; the module is l4lb_<name>
+ * @sysctl: name in net.ipv4.vs of what services have that do not set the
+ *	options marked with it, all of one default, in seconds (optional)
  * @owner: THIS_MODULE
  * @list: private to the core
  */
@@ -157,6 +161,7 @@ struct l4lb_sched_ops {
 	unsigned int			n_options;
 	u32				flags;
 	char			name[L4LB_SCHED_NAME_MAX];
+	const char		*sysctl;
 	struct module		*owner;
 	struct list_head	list;
 };

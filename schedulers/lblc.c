@@ -40,6 +40,7 @@ static const struct l4lb_sched_option lblc_options[] = {
 
 static struct l4lb_sched_ops lblc_sched = {
 	.name		= "lblc",
+	.sysctl		= "lblc_expiration",
 	.owner		= THIS_MODULE,
 	.pick		= lblc_pick,
 	.init		= l4lb_affinity_create,

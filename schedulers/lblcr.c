@@ -126,6 +126,7 @@ static const struct l4lb_sched_option lblcr_options[] = {
 
 static struct l4lb_sched_ops lblcr_sched = {
 	.name		= "lblcr",
+	.sysctl		= "lblcr_expiration",
 	.owner		= THIS_MODULE,
 	.pick		= lblcr_pick,
 	.init		= l4lb_affinity_create,
