@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "conn_table.h"
+#include "conntrack.h"
 #include "state.h"
 
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
@@ -123,6 +124,19 @@ static void conn_put(struct l4lb_conn *conn)
 		call_rcu(&conn->rcu, conn_free_rcu);
 }
 
+/* The template lives on for its time from the end of @conn, which was @when. */
+static void let_go(struct l4lb_conn *conn, unsigned long when)
+{
+	struct l4lb_conn *control = conn->control;
+
+	if (!test_and_clear_bit(L4LB_CONN_HOLDS, &conn->flags))
+		return;
+	if (time_after(when, READ_ONCE(control->last)))
+		WRITE_ONCE(control->last, when);
+	smp_mb__before_atomic();	/* its time before nobody holds it */
+	atomic_dec(&control->n_holders);
+}
+
 /* Undo what creation did before the table: references and counters. */
 static void conn_release(struct l4lb_conn *conn, bool active)
 {
@@ -131,7 +145,7 @@ static void conn_release(struct l4lb_conn *conn, bool active)
 	l4lb_real_unbind(conn->real, l4lb_conn_test(conn, L4LB_CONN_TEMPLATE),
 			 active);
 	if (control) {
-		atomic_dec(&control->n_control);
+		let_go(conn, READ_ONCE(conn->last));
 		conn_put(control);
 	}
 	conn_put(conn);
@@ -154,6 +168,9 @@ static struct l4lb_conn *conn_alloc(struct l4lb_net *ln,
 	}
 	l4lb_conn_init_once(conn, ln, flow, real, dport);
 	conn->fwmark = fwmark;
+	if (READ_ONCE(ln->sysctl.conntrack) &&
+	    conn->method == IP_VS_CONN_F_MASQ)
+		__set_bit(L4LB_CONN_TRACKED, &conn->flags);
 	return conn;
 }
 
@@ -194,7 +211,8 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	if (!conn)
 		return NULL;
 	if (control && refcount_inc_not_zero(&control->refs)) {
-		atomic_inc(&control->n_control);
+		atomic_inc(&control->n_holders);
+		__set_bit(L4LB_CONN_HOLDS, &conn->flags);
 		conn->control = control;
 	}
 	l4lb_real_bind(real, false);
@@ -219,6 +237,7 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	if (!conn)
 		return NULL;
 	conn->in.dir = L4LB_DIR_TEMPLATE;
+	__clear_bit(L4LB_CONN_TRACKED, &conn->flags);
 	conn->timeout = timeout;
 	__set_bit(L4LB_CONN_TEMPLATE, &conn->flags);
 	l4lb_real_bind(real, true);
@@ -237,6 +256,8 @@ void l4lb_conn_kill(struct l4lb_conn *conn)
 	if (dead)
 		return;
 	l4lb_conn_table_remove(conn);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_drop(conn);
 	conn_release(conn, active);
 }
 
@@ -255,8 +276,21 @@ void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 	l4lb_real_active(conn->real, active);
 }
 
+/* Does @conn keep the template it was made by?  conn->lock held. */
+void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
+{
+	lockdep_assert_held(&conn->lock);
+	if (!conn->control)
+		return;
+	if (!holds)
+		let_go(conn, jiffies);
+	else if (!test_and_set_bit(L4LB_CONN_HOLDS, &conn->flags))
+		atomic_inc(&conn->control->n_holders);
+}
+
 int __init l4lb_conn_init(void)
 {
+	l4lb_conn_table_init();
 	conn_cache = kmem_cache_create("l4lb_conn", sizeof(struct l4lb_conn),
 				       0, SLAB_HWCACHE_ALIGN, NULL);
 	return conn_cache ? 0 : -ENOMEM;

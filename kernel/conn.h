@@ -34,7 +34,12 @@ enum {
 	L4LB_CONN_ASSURED,	/* template: one of its connections answered */
 	L4LB_CONN_DEAD,		/* out of the table */
 	L4LB_CONN_ONE_PACKET,	/* lives for one packet, never in the table */
+	L4LB_CONN_NOTED,	/* seq and ack are known */
+	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
+	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
 };
+
+enum { L4LB_CONN_PACKETS_MANY = 9 };
 
 /**
  * struct l4lb_conn - a connection or a persistence template
@@ -48,11 +53,14 @@ enum {
  * @flags: L4LB_CONN_* bits
  * @state: enum l4lb_tcp_state, or L4LB_UDP
  * @method: forwarding method at creation
+ * @packets: of the client, up to %L4LB_CONN_PACKETS_MANY
  * @fwmark: of the service, 0 if by address
  * @lock: serialises state changes
+ * @seq: what the server expects next of the client; SCTP: its tag
+ * @ack: what the client expects next; both only for resets, see reset.c
  * @last: jiffies of the last packet, to 1/4 s
  * @timeout: jiffies it lives without packets
- * @n_control: connections created through this template
+ * @n_holders: connections created through this template that are not over
  * @refs: the table's, plus one for each connection it controls
  * @rcu: to free it
  *
@@ -66,15 +74,18 @@ struct l4lb_conn {
 	__be16			dport;
 	u8			state;
 	u8			method;
+	u8			packets;
 	u32			fwmark;
 	unsigned long		flags;
 	struct l4lb_real	*real;
 	struct l4lb_conn	*control;
 	struct l4lb_net		*ln;
 	spinlock_t		lock;
+	u32			seq;
+	u32			ack;
 	unsigned long		last;
 	unsigned int		timeout;
-	atomic_t		n_control;
+	atomic_t		n_holders;
 	refcount_t		refs;
 	struct rcu_head		rcu;
 };
@@ -109,6 +120,15 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
+/* A packet of its client counts; no write to the shared line after a few. */
+static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
+{
+	u8 packets = READ_ONCE(conn->packets);
+
+	if (packets < L4LB_CONN_PACKETS_MANY)
+		WRITE_ONCE(conn->packets, packets + 1);
+}
+
 /* Lookup: RCU, BH off.  Expired connections are not found. */
 struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow);
@@ -134,6 +154,7 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, struct l4lb_net *ln,
 /* Takes it out of the table; safe from several CPUs at once. */
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
+void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
 
 /* The table of a namespace (conn_table.c). */
 int l4lb_conn_table_create(struct l4lb_net *ln);	/* configuration mutex */
@@ -156,5 +177,6 @@ void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk);
 
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);
+void l4lb_conn_table_init(void);
 
 #endif /* _L4LB_CONN_H */

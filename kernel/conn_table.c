@@ -9,16 +9,28 @@
  * slices, and removes what has expired, so counters are at most that late.
  */
 #include "conn_table.h"
+#include "defence.h"
 
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/rhashtable.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "reset.h"
+
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
 #define SWEEP_BATCH	512		/* tuples per RCU section */
-#define TEMPLATE_REARM	(60 * HZ)	/* expired, still controls some */
-#define TABLE_SIZE_IDLE	4096		/* reported before there is a table */
+#define TAB_BITS_MIN	8
+#define TAB_BITS_MAX	27
+#define TAB_BITS_START	15		/* of a table that is made */
+#define ENTRY_BITS	9		/* of a connection of ip_vs, in bytes */
+
+static int conn_tab_bits __ro_after_init = 12;
+module_param(conn_tab_bits, int, 0444);
+MODULE_PARM_DESC(conn_tab_bits, "size of a namespace's connection table to begin with, as a power of two: 8 to 27, or as memory allows; it grows by itself");
 
 struct l4lb_conn_table {
 	struct rhashtable	ht;
@@ -32,7 +44,6 @@ static const struct rhashtable_params tuple_params = {
 	.key_offset		= offsetof(struct l4lb_tuple, saddr),
 	.key_len		= offsetofend(struct l4lb_tuple, zero) -
 				  offsetof(struct l4lb_tuple, saddr),
-	.nelem_hint		= 3072,		/* 4,096 buckets */
 	.automatic_shrinking	= true,
 };
 
@@ -110,16 +121,24 @@ void l4lb_conn_table_remove(struct l4lb_conn *conn)
 	rcu_read_unlock();
 }
 
-static void expire(struct l4lb_conn *conn)
+/* Returns false if @conn lives on. */
+static bool expire(struct l4lb_conn *conn)
 {
-	if (!l4lb_conn_expired(conn))
+	if (!l4lb_conn_due(conn))
+		return false;
+	l4lb_reset_idle(conn);
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+static void sweep_conn(struct l4lb_conn *conn)
+{
+	struct l4lb_net *ln = conn->ln;
+
+	if (expire(conn) || !l4lb_defence_works(&ln->sysctl.drop_entry) ||
+	    !l4lb_defence_drops_entry(conn))
 		return;
-	if (atomic_read(&conn->n_control)) {
-		/* Lives on for its connections, as the original does. */
-		WRITE_ONCE(conn->timeout, TEMPLATE_REARM);
-		WRITE_ONCE(conn->last, jiffies);
-		return;
-	}
+	l4lb_drop(ln, L4LB_DROP_ENTRY);
 	l4lb_conn_kill(conn);
 }
 
@@ -142,7 +161,7 @@ static bool sweep_slice(struct l4lb_conn_table *table, unsigned int budget)
 			}
 			/* -EAGAIN: the table was resized, some come twice */
 			if (!IS_ERR(tuple) && tuple->dir != L4LB_DIR_OUT)
-				expire(tuple_conn(tuple));
+				sweep_conn(tuple_conn(tuple));
 		}
 		rhashtable_walk_stop(&table->iter);
 		cond_resched();
@@ -174,8 +193,13 @@ static void sweep_work(struct work_struct *work)
 /* Idempotent; configuration mutex held. */
 int l4lb_conn_table_create(struct l4lb_net *ln)
 {
+	struct rhashtable_params params = tuple_params;
 	struct l4lb_conn_table *table;
 	int err;
+
+	/* Full at three quarters; both are 16 bits wide. */
+	params.min_size = 1 << min(conn_tab_bits, TAB_BITS_START);
+	params.nelem_hint = params.min_size / 4 * 3;
 
 	lockdep_assert_held(&ln->lock);
 	if (rcu_access_pointer(ln->conns))
@@ -183,7 +207,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln)
 	table = kzalloc(sizeof(*table), GFP_KERNEL);
 	if (!table)
 		return -ENOMEM;
-	err = rhashtable_init(&table->ht, &tuple_params);
+	err = rhashtable_init(&table->ht, &params);
 	if (err) {
 		kfree(table);
 		return err;
@@ -248,7 +272,10 @@ void l4lb_conn_flush(struct l4lb_net *ln)
 
 static bool kill_if_nodest(struct l4lb_conn *conn)
 {
-	return !l4lb_real_available(conn->real) && kill(conn);
+	/* A service that says what it wants is asked by the next packet. */
+	return !l4lb_real_available(conn->real) &&
+	       READ_ONCE(conn->real->on_loss) == L4LB_LOSS_DEFAULT &&
+	       kill(conn);
 }
 
 void l4lb_conn_expire_nodest(struct l4lb_net *ln)
@@ -275,17 +302,30 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 	kfree(table);
 }
 
+/* What was asked for counts before it is there: as connections come, chains
+ * never get longer than they would be with it.
+ */
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table;
-	unsigned int size = TABLE_SIZE_IDLE;
+	unsigned int size = 0;
 
 	rcu_read_lock();
 	table = rcu_dereference(ln->conns);
 	if (table)
 		size = rht_dereference_rcu(table->ht.tbl, &table->ht)->size;
 	rcu_read_unlock();
-	return size;
+	return max(size, 1U << conn_tab_bits);
+}
+
+/* The bounds of ip_vs: four connections in a chain may take half of the memory. */
+void __init l4lb_conn_table_init(void)
+{
+	int bits = order_base_2(totalram_pages()) + PAGE_SHIFT - 1 - 2 -
+		   ENTRY_BITS;
+
+	conn_tab_bits = clamp(conn_tab_bits, TAB_BITS_MIN,
+			      clamp(bits, TAB_BITS_MIN, TAB_BITS_MAX));
 }
 
 /* Listings.  An open walk keeps its place between two read() calls. */

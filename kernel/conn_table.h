@@ -17,11 +17,20 @@ static inline bool l4lb_conn_has_out(const struct l4lb_conn *conn)
 	       !l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
 }
 
-/* A template lives as long as it controls connections. */
+/* Is its time over?  A template lives as long as connections hold it; the last
+ * one sets its time before it lets go.
+ */
+static inline bool l4lb_conn_due(const struct l4lb_conn *conn)
+{
+	if (atomic_read(&conn->n_holders))
+		return false;
+	smp_rmb();	/* n_holders before last */
+	return l4lb_conn_expired(conn);
+}
+
 static inline bool l4lb_conn_alive(const struct l4lb_conn *conn)
 {
-	return !l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
-	       (!l4lb_conn_expired(conn) || atomic_read(&conn->n_control));
+	return !l4lb_conn_test(conn, L4LB_CONN_DEAD) && !l4lb_conn_due(conn);
 }
 
 #endif /* _L4LB_CONN_TABLE_H */

@@ -88,6 +88,14 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 	pkt->flow.saddr.in6 = iph->saddr;
 	pkt->flow.daddr.in6 = iph->daddr;
 	next = iph->nexthdr;
+	/* An extension header, as the stack has it.  But what it protects is
+	 * not ours to read, let alone to change.
+	 */
+	if (next == NEXTHDR_AUTH) {
+		pkt->l4 = off + sizeof(_iph);
+		pkt->flow.proto = next;
+		return L4LB_PARSE_OK;
+	}
 	l4 = ipv6_skip_exthdr(skb, off + sizeof(_iph), &next, &frag);
 	if (l4 < 0)
 		return L4LB_PARSE_BAD;
@@ -211,6 +219,11 @@ static inline bool l4lb_is_icmp(const struct l4lb_flow *flow)
 {
 	return flow->proto ==
 	       (flow->af == AF_INET ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+}
+
+static inline bool l4lb_is_ipsec(const struct l4lb_flow *flow)
+{
+	return flow->proto == IPPROTO_ESP || flow->proto == IPPROTO_AH;
 }
 
 /* The flow of the packets that go the other way. */

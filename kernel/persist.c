@@ -11,12 +11,13 @@
  *	by address, port 0	VIP, 0: spans the ports
  *	by address and port	VIP, port
  *
- * It lives for the service's timeout after the last connection made through
- * it, and as long as any of these does.
+ * It lives as long as any connection made through it, and for the service's
+ * timeout after the last one of these began, closed, or was last heard of.
  */
 #include <net/ipv6.h>
 
 #include "forward.h"
+#include "l4lb.h"
 
 static void mask_client(const struct l4lb_service *svc,
 			union nf_inet_addr *addr)
@@ -45,15 +46,27 @@ static void template_key(const struct l4lb_service *svc,
 		key->dport = 0;
 }
 
-static bool template_usable(const struct l4lb_net *ln,
+/* A server that drains keeps those who stick to it, or not. */
+static bool drain_keeps(const struct l4lb_service *svc)
+{
+	switch (READ_ONCE(svc->policy.on_drain)) {
+	case L4LB_DRAIN_KEEP:
+		return true;
+	case L4LB_DRAIN_MOVE:
+		return !l4lb_service_usable(svc);
+	default:
+		return !READ_ONCE(svc->ln->sysctl.expire_quiescent_template);
+	}
+}
+
+static bool template_usable(const struct l4lb_service *svc,
 			    const struct l4lb_conn *template)
 {
 	const struct l4lb_real *real = template->real;
 
 	if (!l4lb_real_available(real))
 		return false;
-	return READ_ONCE(real->dest.weight) ||
-	       !READ_ONCE(ln->sysctl.expire_quiescent_template);
+	return READ_ONCE(real->dest.weight) || drain_keeps(svc);
 }
 
 static struct l4lb_conn *template_new(struct l4lb_service *svc,
@@ -86,7 +99,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 
 	template_key(svc, flow, &key);
 	template = l4lb_conn_find_template(svc->ln, &key);
-	if (template && !template_usable(svc->ln, template)) {
+	if (template && !template_usable(svc, template)) {
 		l4lb_conn_kill(template);
 		template = NULL;
 	}

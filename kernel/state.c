@@ -12,6 +12,7 @@
  * followed in the same way, by its chunks.
  */
 #include "state.h"
+#include "defence.h"
 
 enum event { ON_SYN, ON_FIN, ON_ACK, ON_RST, ON_MAX, ON_NONE = ON_MAX };
 enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
@@ -28,6 +29,7 @@ enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
 #define T_LI L4LB_TCP_LISTEN
 #define T_SA L4LB_TCP_SYNACK
 
+/* The usual tables. */
 static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	[SIDE_IN] = {
 		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
@@ -46,6 +48,33 @@ static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	[SIDE_IN_ONLY] = {
 		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
 		[ON_SYN] = { T_SR, T_ES, T_ES, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR },
+		[ON_FIN] = { T_CL, T_FW, T_SS, T_TW, T_FW, T_TW, T_CL, T_CW, T_LA, T_LI, T_TW },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_CL, T_LI, T_ES },
+		[ON_RST] = { T_CL, T_CL, T_CL, T_SR, T_CL, T_CL, T_CL, T_CL, T_LA, T_LI, T_CL },
+	},
+};
+
+/* With secure_tcp at work a client's ACK alone does not establish: the real
+ * server must have been seen to agree, where its half can be seen.
+ */
+static const u8 tcp_next_secure[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
+	[SIDE_IN] = {
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SR, T_ES, T_ES, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SR, T_SA },
+		[ON_FIN] = { T_CL, T_CW, T_SS, T_TW, T_TW, T_TW, T_CL, T_CW, T_LA, T_LI, T_SA },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_SR, T_FW, T_TW, T_CL, T_CW, T_CL, T_LI, T_SA },
+		[ON_RST] = { T_CL, T_CL, T_CL, T_SR, T_CL, T_CL, T_CL, T_CL, T_LA, T_LI, T_CL },
+	},
+	[SIDE_OUT] = {
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SS, T_ES, T_SS, T_SA, T_SS, T_SS, T_SS, T_SS, T_SS, T_LI, T_SA },
+		[ON_FIN] = { T_TW, T_FW, T_SS, T_TW, T_FW, T_TW, T_CL, T_TW, T_LA, T_LI, T_TW },
+		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_LA, T_ES, T_ES },
+		[ON_RST] = { T_CL, T_CL, T_SS, T_CL, T_CL, T_TW, T_CL, T_CL, T_CL, T_CL, T_CL },
+	},
+	[SIDE_IN_ONLY] = {
+		/*            NO    ES    SS    SR    FW    TW    CL    CW    LA    LI    SA */
+		[ON_SYN] = { T_SA, T_ES, T_ES, T_SR, T_SA, T_SA, T_SA, T_SA, T_SA, T_SA, T_SA },
 		[ON_FIN] = { T_CL, T_FW, T_SS, T_TW, T_FW, T_TW, T_CL, T_CW, T_LA, T_LI, T_TW },
 		[ON_ACK] = { T_ES, T_ES, T_SS, T_ES, T_FW, T_TW, T_CL, T_CW, T_CL, T_LI, T_ES },
 		[ON_RST] = { T_CL, T_CL, T_CL, T_SR, T_CL, T_CL, T_CL, T_CL, T_LA, T_LI, T_CL },
@@ -183,8 +212,34 @@ void l4lb_timeouts_init(struct l4lb_timeouts *timeouts)
 	timeouts->udp = 5 * 60 * HZ;
 }
 
-static unsigned int state_timeout(const struct l4lb_net *ln, u8 state)
+/* What its service says about a state, in seconds; 0: nothing. */
+static unsigned int own_timeout(const struct l4lb_conn *conn, u8 state)
 {
+	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+
+	if (!svc)
+		return 0;
+	switch (state) {
+	case L4LB_TCP_ESTABLISHED:
+		return READ_ONCE(svc->policy.tcp);
+	case L4LB_TCP_FIN_WAIT:
+		return READ_ONCE(svc->policy.tcp_fin);
+	case L4LB_UDP:
+		return READ_ONCE(svc->policy.udp);
+	case L4LB_SCTP_ESTABLISHED:
+		return READ_ONCE(svc->policy.sctp);
+	default:
+		return 0;
+	}
+}
+
+static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
+{
+	const struct l4lb_net *ln = conn->ln;
+	unsigned int own = own_timeout(conn, state);
+
+	if (own)
+		return own * HZ;
 	switch (state) {
 	case L4LB_TCP_ESTABLISHED:
 		return READ_ONCE(ln->timeouts.tcp);
@@ -197,14 +252,16 @@ static unsigned int state_timeout(const struct l4lb_net *ln, u8 state)
 	}
 }
 
-static u8 tcp_after(u8 state, enum side side, u8 flags)
+static u8 tcp_after(u8 state, enum side side, u8 flags, bool secure)
 {
+	const u8 (*next)[ON_MAX][L4LB_TCP_MAX] = secure ? tcp_next_secure :
+							  tcp_next;
 	enum event ev = flags & L4LB_TCP_FLAG_RST ? ON_RST :
 			flags & L4LB_TCP_FLAG_SYN ? ON_SYN :
 			flags & L4LB_TCP_FLAG_FIN ? ON_FIN :
 			flags & L4LB_TCP_FLAG_ACK ? ON_ACK : ON_NONE;
 
-	return ev == ON_NONE ? L4LB_TCP_CLOSE : tcp_next[side][ev][state];
+	return ev == ON_NONE ? L4LB_TCP_CLOSE : next[side][ev][state];
 }
 
 static enum chunk_event chunk_event(u8 chunk)
@@ -248,10 +305,27 @@ static u8 state_after(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	u8 state = READ_ONCE(conn->state);
 
 	if (state < L4LB_TCP_MAX)
-		return tcp_after(state, side, pkt->tcp);
+		return tcp_after(state, side, pkt->tcp,
+				 l4lb_defence_works(&conn->ln->sysctl.secure_tcp));
 	if (state < L4LB_SCTP_FIRST)
 		return state;
 	return sctp_next[side][chunk_event(pkt->chunk)][state] ?: state;
+}
+
+/* Of a closing of which only the client's half is seen, that is all. */
+static bool is_over(const struct l4lb_conn *conn, u8 state)
+{
+	switch (state) {
+	case L4LB_TCP_TIME_WAIT:
+	case L4LB_TCP_CLOSE:
+	case L4LB_SCTP_REJECTED:
+	case L4LB_SCTP_CLOSED:
+		return true;
+	case L4LB_TCP_FIN_WAIT:
+		return l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
+	default:
+		return false;
+	}
 }
 
 static void assure(struct l4lb_conn *conn)
@@ -274,6 +348,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		next = state_after(conn, pkt, reply);
 		WRITE_ONCE(conn->state, next);
 		l4lb_conn_set_active(conn, states[next].active);
+		l4lb_conn_set_holds(conn, !is_over(conn, next));
 		if (next == L4LB_TCP_ESTABLISHED ||
 		    next == L4LB_SCTP_ESTABLISHED)
 			assure(conn);
@@ -303,7 +378,7 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	else if (reply && conn->in.proto == IPPROTO_UDP)
 		assure(conn);
 
-	timeout = state_timeout(conn->ln, READ_ONCE(conn->state));
+	timeout = state_timeout(conn, READ_ONCE(conn->state));
 	if (READ_ONCE(conn->timeout) != timeout) {
 		WRITE_ONCE(conn->timeout, timeout);
 		WRITE_ONCE(conn->last, jiffies);
