@@ -16,6 +16,7 @@
  */
 #include "dest.h"
 #include "conn.h"
+#include "hook.h"
 #include "route.h"
 
 #include <linux/inetdevice.h>
@@ -53,7 +54,7 @@ static int dest_check_config(const struct l4lb_service *svc,
 		NL_SET_ERR_MSG(extack, "the upper threshold must be 0 to 2147483647");
 		return -EINVAL;
 	}
-	if (cfg->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_GUE && !cfg->tun_port) {
+	if (cfg->tun.type == IP_VS_CONN_F_TUNNEL_TYPE_GUE && !cfg->tun.port) {
 		NL_SET_ERR_MSG(extack, "tunnel type gue needs a tunnel port");
 		return -EINVAL;
 	}
@@ -151,7 +152,8 @@ static struct l4lb_real *real_create(struct l4lb_service *svc,
 	real = kzalloc(sizeof(*real), GFP_KERNEL);
 	if (!real)
 		return NULL;
-	if (l4lb_stats_init(&real->stats)) {
+	if (l4lb_stats_init(&real->stats,
+			    !READ_ONCE(svc->ln->sysctl.run_estimation))) {
 		kfree(real);
 		return NULL;
 	}
@@ -264,9 +266,7 @@ static void real_save(const struct l4lb_real *real,
 		.weight		= real->dest.weight,
 		.u_thresh	= real->u_thresh,
 		.l_thresh	= real->l_thresh,
-		.tun_type	= real->tun_type,
-		.tun_port	= real->tun_port,
-		.tun_flags	= real->tun_flags,
+		.tun		= real->tun,
 	};
 }
 
@@ -275,9 +275,7 @@ static void real_apply(struct l4lb_real *real,
 {
 	u8 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
-	WRITE_ONCE(real->tun_type, cfg->tun_type);
-	WRITE_ONCE(real->tun_port, cfg->tun_port);
-	WRITE_ONCE(real->tun_flags, cfg->tun_flags);
+	WRITE_ONCE(real->tun.word, cfg->tun.word);
 	if (real->method != method) {
 		WRITE_ONCE(real->method, method);
 		l4lb_route_flush(real);
@@ -297,15 +295,20 @@ static bool real_is_mixed(const struct l4lb_real *real)
 }
 
 /* Into @svc: its connections live, a pool may have it already. */
-static void real_enlist(struct l4lb_real *real, struct l4lb_service *svc,
-			const struct l4lb_dest_config *cfg)
+static int real_enlist(struct l4lb_real *real, struct l4lb_service *svc,
+		       const struct l4lb_dest_config *cfg)
 {
+	int err = l4lb_real_table_add(real);
+
+	if (err)
+		return err;
 	list_move_tail(&real->node, &svc->dests);
 	svc->n_dests++;
 	svc->ln->n_mixed += real_is_mixed(real);
 	real_apply(real, cfg);
 	rcu_assign_pointer(real->svc, svc);
 	WRITE_ONCE(real->available, true);
+	return 0;
 }
 
 /* Out of @svc and into the trash.  Pools that still have it skip it. */
@@ -313,11 +316,14 @@ static void real_retire(struct l4lb_real *real, struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
 
+	WRITE_ONCE(real->on_loss, svc->policy.on_loss);
 	WRITE_ONCE(real->available, false);
 	WRITE_ONCE(real->dest.weight, 0);
 	RCU_INIT_POINTER(real->svc, NULL);
+	l4lb_real_table_del(real);
 	svc->n_dests--;
 	ln->n_mixed -= real_is_mixed(real);
+	l4lb_hook_unregister(ln, real->dest.af);
 	real->trashed = jiffies;
 	list_move_tail(&real->node, &ln->trash);
 	if (!ln->exiting)
@@ -342,14 +348,22 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 	err = dest_check(svc, real, cfg, true, extack);
 	if (err)
 		return err;
+	err = l4lb_hook_register(svc->ln, cfg->af);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
+		return err;
+	}
 	real = trash_find(svc, cfg);
 	if (!real)
 		real = real_create(svc, cfg);
-	if (!real) {
+	if (!real || real_enlist(real, svc, cfg)) {
+		l4lb_hook_unregister(svc->ln, cfg->af);
 		NL_SET_ERR_MSG(extack, "no memory for the real server");
+		/* What is in the trash stays there. */
+		if (real && list_empty(&real->node))
+			l4lb_real_put(real);
 		return -ENOMEM;
 	}
-	real_enlist(real, svc, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
@@ -436,7 +450,59 @@ void l4lb_real_del_all(struct l4lb_service *svc)
 		real_retire(real, svc);
 }
 
+/* ---- nobody ---- */
+
+static struct l4lb_real *bypass_create(struct l4lb_net *ln, u16 af)
+{
+	struct l4lb_real *real = kzalloc(sizeof(*real), GFP_KERNEL);
+
+	if (!real)
+		return NULL;
+	real->dest.af = af;
+	real->dest.weight = 1;
+	real->method = IP_VS_CONN_F_BYPASS;
+	real->available = true;
+	real->ln = ln;
+	spin_lock_init(&real->route_lock);
+	refcount_set(&real->refs, 1);
+	INIT_LIST_HEAD(&real->node);
+	return real;
+}
+
+/* One a family, with the first service, until the namespace goes.  It belongs
+ * to no service, so what goes by it is counted nowhere.
+ */
+int l4lb_real_bypass_create(struct l4lb_net *ln)
+{
+	lockdep_assert_held(&ln->lock);
+	if (!ln->bypass[0])
+		ln->bypass[0] = bypass_create(ln, AF_INET);
+	if (!ln->bypass[1])
+		ln->bypass[1] = bypass_create(ln, AF_INET6);
+	return ln->bypass[0] && ln->bypass[1] ? 0 : -ENOMEM;
+}
+
+/* After the last connection. */
+void l4lb_real_bypass_destroy(struct l4lb_net *ln)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ln->bypass); i++)
+		if (ln->bypass[i])
+			l4lb_real_put(ln->bypass[i]);
+}
+
 /* ---- trash ---- */
+
+void l4lb_real_set_loss(const struct l4lb_service *svc)
+{
+	struct l4lb_real *real;
+
+	lockdep_assert_held(&svc->ln->lock);
+	list_for_each_entry(real, &svc->ln->trash, node)
+		if (!memcmp(&real->svc_key, &svc->key, sizeof(svc->key)))
+			WRITE_ONCE(real->on_loss, svc->policy.on_loss);
+}
 
 /* Who refers to @real only from here is found by nobody else, because pools
  * and connections would count.

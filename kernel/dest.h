@@ -9,6 +9,26 @@
 
 struct l4lb_route;
 
+/**
+ * struct l4lb_tun - how packets are wrapped for a real server
+ * @flags: IP_VS_TUNNEL_ENCAP_FLAG_*
+ * @port: of GUE, network order
+ * @type: IP_VS_CONN_F_TUNNEL_TYPE_*
+ *
+ * One word, read at once: a packet sent during an edit is wrapped the old way
+ * or the new one.
+ */
+struct l4lb_tun {
+	union {
+		struct {
+			u16	flags;
+			__be16	port;
+			u8	type;
+		};
+		u64		word;
+	};
+};
+
 /* What user space may set on a real server. */
 struct l4lb_dest_config {
 	union nf_inet_addr	addr;
@@ -18,19 +38,23 @@ struct l4lb_dest_config {
 	int			weight;
 	u32			u_thresh;
 	u32			l_thresh;
-	u8			tun_type;
-	__be16			tun_port;
-	u16			tun_flags;
+	struct l4lb_tun		tun;
+};
+
+/* What a real server's packets to clients have as their source. */
+struct l4lb_real_key {
+	union nf_inet_addr	addr;
+	__be16			port;
+	u8			af, proto;
 };
 
 /**
  * struct l4lb_real - a real server of one service
  * @dest: the part schedulers see; first, see l4lb_real()
  * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
- * @tun_type: IP_VS_CONN_F_TUNNEL_TYPE_*
- * @tun_port: of GUE, network order
- * @tun_flags: IP_VS_TUNNEL_ENCAP_FLAG_*
+ * @tun: its tunnel; l4lb_real_tun() for packets
  * @available: configured in a service, not in the trash
+ * @on_loss: of its service's policy, once it is in the trash
  * @svc: its service; NULL while in the trash (RCU)
  * @ln: its namespace
  * @route: cached output route (RCU), owned by route.c
@@ -41,6 +65,9 @@ struct l4lb_dest_config {
  * @l_thresh: connections below which it gets some again; 0: 3/4 of @u_thresh
  * @refs: list membership, pools and connections hold one each
  * @svc_key: service it belongs or belonged to
+ * @by_key: in l4lb_net.reals while it is in a service
+ * @key: there
+ * @unlisted: RCU state when it was taken out of there, 0 before
  * @node: in l4lb_service.dests or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
  * @rcu: to free it
@@ -48,12 +75,11 @@ struct l4lb_dest_config {
 struct l4lb_real {
 	struct l4lb_dest		dest;
 	u8				method;
-	u8				tun_type;
-	__be16				tun_port;
-	u16				tun_flags;
 	bool				available;
+	u8				on_loss;
 	struct l4lb_service __rcu	*svc;
 	struct l4lb_net			*ln;
+	struct l4lb_tun			tun;
 	struct l4lb_route __rcu		*route;
 	spinlock_t			route_lock;
 	struct l4lb_stats		stats;
@@ -63,6 +89,9 @@ struct l4lb_real {
 	refcount_t			refs;
 
 	struct l4lb_svc_key		svc_key;
+	struct rhlist_head		by_key;
+	struct l4lb_real_key		key;
+	unsigned long			unlisted;
 	struct list_head		node;
 	unsigned long			trashed;
 	struct rcu_head			rcu;
@@ -71,6 +100,11 @@ struct l4lb_real {
 static inline struct l4lb_real *l4lb_real(const struct l4lb_dest *d)
 {
 	return container_of(d, struct l4lb_real, dest);
+}
+
+static inline struct l4lb_tun l4lb_real_tun(const struct l4lb_real *real)
+{
+	return (struct l4lb_tun) { .word = READ_ONCE(real->tun.word) };
 }
 
 static inline bool l4lb_real_available(const struct l4lb_real *real)
@@ -90,8 +124,22 @@ int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real,
 		  struct netlink_ext_ack *extack);
 /* Service is going: move all its real servers to the trash. */
 void l4lb_real_del_all(struct l4lb_service *svc);
+/* The policy of @svc has changed: tell those it had. */
+void l4lb_real_set_loss(const struct l4lb_service *svc);
+/* What connections without a real server are bound to: l4lb_net.bypass. */
+int l4lb_real_bypass_create(struct l4lb_net *ln);
+void l4lb_real_bypass_destroy(struct l4lb_net *ln);
 void l4lb_real_trash_init(struct l4lb_net *ln);
 void l4lb_real_trash_flush(struct l4lb_net *ln);
+
+/* Real servers by address (real_table.c). */
+int l4lb_real_table_init(struct l4lb_net *ln);
+void l4lb_real_table_exit(struct l4lb_net *ln);
+int l4lb_real_table_add(struct l4lb_real *real);
+void l4lb_real_table_del(struct l4lb_real *real);
+struct l4lb_real *l4lb_real_by_source(struct l4lb_net *ln,
+				      const struct l4lb_flow *flow,
+				      bool one_packet);
 
 /* Packet path: RCU, BH off. */
 static inline void l4lb_real_hold(struct l4lb_real *real)

@@ -19,7 +19,10 @@
  */
 #include "service.h"
 #include "conn.h"
+#include "control.h"
+#include "defence.h"
 #include "dest.h"
+#include "guard.h"
 #include "hook.h"
 
 #include <linux/mm.h>
@@ -33,6 +36,7 @@ struct l4lb_sched_inst {
 	const struct l4lb_sched_ops	*ops;
 	void				*state;
 	refcount_t			refs;
+	unsigned long			set;	/* bits of options */
 	u32				option[];	/* as in ops->options */
 };
 
@@ -51,7 +55,8 @@ static_assert(sizeof(struct l4lb_svc_key) ==
 /* ---- instances and pools ---- */
 
 /* Returns an instance with one reference; NULL for scheduler "none". */
-static struct l4lb_sched_inst *inst_create(const struct l4lb_sched_ops *ops)
+static struct l4lb_sched_inst *inst_create(const struct l4lb_net *ln,
+					   const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_sched_inst *inst;
 	void *state = NULL;
@@ -63,7 +68,7 @@ static struct l4lb_sched_inst *inst_create(const struct l4lb_sched_ops *ops)
 	if (!inst)
 		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < ops->n_options; i++)
-		inst->option[i] = ops->options[i].def;
+		inst->option[i] = l4lb_sysctl_sched_value(ln, ops, i);
 	if (ops->init) {
 		state = ops->init(inst->option);
 		if (IS_ERR(state)) {
@@ -73,6 +78,7 @@ static struct l4lb_sched_inst *inst_create(const struct l4lb_sched_ops *ops)
 	}
 	inst->ops = ops;
 	inst->state = state;
+	inst->set = 0;
 	refcount_set(&inst->refs, 1);
 	return inst;
 }
@@ -230,6 +236,18 @@ struct l4lb_real *l4lb_service_pick(struct l4lb_service *svc,
 	return d ? l4lb_real(d) : NULL;
 }
 
+/* Is there any real server for a new flow?  RCU. */
+bool l4lb_service_usable(const struct l4lb_service *svc)
+{
+	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
+	unsigned int i;
+
+	for (i = 0; pool->ops && i < pool->n; i++)
+		if (l4lb_dest_usable(pool->dest[i]))
+			return true;
+	return false;
+}
+
 /* ---- control path ---- */
 
 struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,
@@ -301,11 +319,12 @@ static struct l4lb_service *service_create(struct l4lb_net *ln,
 	INIT_LIST_HEAD(&svc->dests);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	service_apply(svc, cfg);
-	err = l4lb_stats_init(&svc->stats);
+	err = l4lb_stats_init(&svc->stats,
+			      !READ_ONCE(ln->sysctl.run_estimation));
 	if (err)
 		goto err_free;
 
-	svc->inst = inst_create(ops);
+	svc->inst = inst_create(ln, ops);
 	if (IS_ERR(svc->inst)) {
 		err = PTR_ERR(svc->inst);
 		goto err_stats;
@@ -346,6 +365,21 @@ static bool service_any_port(const struct l4lb_service *svc)
 	return !svc->key.fwmark && !svc->key.port;
 }
 
+/* Replies of its NATed servers have no connection. */
+static bool service_one_packet(const struct l4lb_service *svc)
+{
+	return svc->flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
+	       svc->key.protocol == IPPROTO_UDP;
+}
+
+static void service_count_one_packet(struct l4lb_service *svc, int n)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	if (service_one_packet(svc))
+		WRITE_ONCE(ln->n_one_packet, ln->n_one_packet + n);
+}
+
 /* Hooks first: until the service is in the table they find nothing. */
 static int service_publish(struct l4lb_service *svc)
 {
@@ -368,10 +402,10 @@ static int service_publish(struct l4lb_service *svc)
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark + 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
-	if (list_empty(&ln->services))
-		l4lb_estimator_start(ln);
 	list_add_tail_rcu(&svc->list, &ln->services);
 	(*count)++;
+	service_count_one_packet(svc, 1);
+	l4lb_defence_kick(ln);
 	return 0;
 }
 
@@ -407,7 +441,7 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 	err = check_flags(cfg->flags, ops, extack);
 	if (err)
 		return err;
-	err = l4lb_conn_table_create(ln);
+	err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");
 		return err;
@@ -456,7 +490,7 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	if (err)
 		return err;
 	if (ops != old_ops)
-		inst = inst_create(ops);
+		inst = inst_create(svc->ln, ops);
 	if (IS_ERR(inst)) {
 		service_say_failed(PTR_ERR(inst), extack);
 		return PTR_ERR(inst);
@@ -469,7 +503,9 @@ int l4lb_service_edit(struct l4lb_service *svc,
 		return PTR_ERR(pool);
 	}
 
+	service_count_one_packet(svc, -1);
 	service_apply(svc, cfg);
+	service_count_one_packet(svc, 1);
 	pool_publish(svc, pool);
 	if (inst != svc->inst) {
 		inst_put(svc->inst);
@@ -512,12 +548,14 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
  * l4lb_service_set_options() - set all options of a service's scheduler
  * @svc: the service; its scheduler has options
  * @value: the new values, in the order of l4lb_sched_ops.options, in range
+ * @set: bits of those that are the service's own from now on
  *
  * Packets see them at once, though not all at the same time.
  *
  * Context: configuration mutex held, may sleep.
  */
-void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value)
+void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
+			      unsigned long set)
 {
 	struct l4lb_sched_inst *inst = svc->inst;
 	unsigned int i;
@@ -525,8 +563,30 @@ void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value)
 	lockdep_assert_held(&svc->ln->lock);
 	for (i = 0; i < inst->ops->n_options; i++)
 		WRITE_ONCE(inst->option[i], value[i]);
+	inst->set |= set;
 	if (inst->ops->changed)
 		inst->ops->changed(inst->state);
+}
+
+void l4lb_service_default_changed(struct l4lb_net *ln,
+				  const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_sched_inst *inst;
+	struct l4lb_service *svc;
+	unsigned int i;
+
+	lockdep_assert_held(&ln->lock);
+	list_for_each_entry(svc, &ln->services, list) {
+		inst = svc->inst;
+		if (inst_ops(inst) != ops)
+			continue;
+		for (i = 0; i < ops->n_options; i++)
+			if (!(inst->set & BIT(i)))
+				WRITE_ONCE(inst->option[i],
+					   l4lb_sysctl_sched_value(ln, ops, i));
+		if (ops->changed)
+			ops->changed(inst->state);
+	}
 }
 
 static void service_del(struct l4lb_service *svc)
@@ -537,16 +597,15 @@ static void service_del(struct l4lb_service *svc)
 
 	rhashtable_remove_fast(&ln->svc_table, &svc->node, svc_params);
 	list_del_rcu(&svc->list);
+	l4lb_guard_del(svc);
 	if (svc->key.fwmark)
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark - 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
+	service_count_one_packet(svc, -1);
+	l4lb_real_del_all(svc);
 	if (!--(*count))
 		l4lb_hook_unregister(ln, svc->key.af);
-	if (list_empty(&ln->services))
-		l4lb_estimator_stop(ln);
-
-	l4lb_real_del_all(svc);
 	/* The pool pointer stays for readers that still have the service. */
 	queue_rcu_work(l4lb_wq, &pool_current(svc)->work);
 	inst_put(svc->inst);
@@ -594,11 +653,19 @@ void l4lb_service_zero(struct l4lb_service *svc)
 		l4lb_stats_zero(&real->stats);
 }
 
-/* Services, real servers and estimator of a new namespace. */
+/* Services and real servers of a new namespace. */
 int l4lb_service_net_init(struct l4lb_net *ln)
 {
+	int err;
+
 	INIT_LIST_HEAD(&ln->services);
-	return rhashtable_init(&ln->svc_table, &svc_params);
+	err = rhashtable_init(&ln->svc_table, &svc_params);
+	if (err)
+		return err;
+	err = l4lb_guard_net_init(ln);
+	if (err)
+		rhashtable_destroy(&ln->svc_table);
+	return err;
 }
 
 /* Takes the configuration mutex.  Connections may still hold real servers. */
@@ -612,8 +679,8 @@ void l4lb_service_net_exit(struct l4lb_net *ln)
 	l4lb_service_flush(ln);
 	mutex_unlock(&ln->lock);
 
-	cancel_delayed_work_sync(&ln->est_work);
 	if (any)
 		synchronize_rcu();	/* lookups in svc_table */
+	l4lb_guard_net_exit(ln);
 	rhashtable_destroy(&ln->svc_table);
 }

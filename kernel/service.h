@@ -7,6 +7,7 @@
 #include <linux/rhashtable-types.h>
 
 #include "net.h"
+#include "policy.h"
 #include "sched.h"
 
 struct netlink_ext_ack;
@@ -37,11 +38,14 @@ struct l4lb_svc_config {
  * @flags: IP_VS_SVC_F_*; READ_ONCE() on the packet path
  * @timeout: persistence, seconds
  * @netmask: granularity of persistence, as in struct l4lb_svc_config
+ * @policy: what family L4LB sets
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @inst: scheduler instance (configuration mutex)
  * @dests: struct l4lb_real by .node, oldest first (configuration mutex)
  * @n_dests: their number
+ * @guard_node: in l4lb_net.guards
+ * @guard_listed: it is there
  * @list: in l4lb_net.services
  * @work: to free it
  */
@@ -52,12 +56,15 @@ struct l4lb_service {
 	u32				flags;
 	u32				timeout;
 	u32				netmask;
+	struct l4lb_policy		policy;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
 	struct l4lb_sched_inst		*inst;
 	struct list_head		dests;
 	unsigned int			n_dests;
+	struct rhlist_head		guard_node;
+	bool				guard_listed;
 	struct list_head		list;
 	struct rcu_work			work;
 };
@@ -67,6 +74,7 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 					 const struct l4lb_flow *flow);
 struct l4lb_real *l4lb_service_pick(struct l4lb_service *svc,
 				    const struct l4lb_flow *flow);
+bool l4lb_service_usable(const struct l4lb_service *svc);
 
 /* Control path: configuration mutex held, may sleep, errno + extack. */
 struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,
@@ -85,7 +93,14 @@ void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
 const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc);
 const u32 *l4lb_service_options(const struct l4lb_service *svc);
-void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value);
+void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
+			      unsigned long set);
+/* The namespace's default of options of @ops is another now. */
+void l4lb_service_default_changed(struct l4lb_net *ln,
+				  const struct l4lb_sched_ops *ops);
+int l4lb_service_set_policy(struct l4lb_service *svc,
+			    const struct l4lb_policy *policy,
+			    struct netlink_ext_ack *extack);
 
 /* Rebuild and publish the pool after any change to dests, weights, flags or
  * scheduler.  On failure the old pool stays.
@@ -101,6 +116,8 @@ void l4lb_service_net_exit(struct l4lb_net *ln);
  */
 const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
 void l4lb_sched_put(const struct l4lb_sched_ops *ops);
+int l4lb_sched_net_init(struct l4lb_net *ln);
+void l4lb_sched_net_exit(struct l4lb_net *ln);
 int l4lb_sched_each(unsigned int first,
 		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
 		    void *arg);

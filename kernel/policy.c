@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a service does otherwise than its namespace. */
+#include "policy.h"
+
+#include "dest.h"
+#include "guard.h"
+
+/**
+ * l4lb_service_set_policy() - set what family L4LB sets of a service
+ * @svc: the service
+ * @policy: all of it, new and kept, in range
+ * @extack: gets a sentence on failure
+ *
+ * Packets see it at once, though not all of it at the same time.
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: 0 or a negative errno with nothing changed.
+ */
+int l4lb_service_set_policy(struct l4lb_service *svc,
+			    const struct l4lb_policy *policy,
+			    struct netlink_ext_ack *extack)
+{
+	int err;
+
+	lockdep_assert_held(&svc->ln->lock);
+	err = l4lb_guard_set(svc, policy->guard, extack);
+	if (err)
+		return err;
+	WRITE_ONCE(svc->policy.tcp, policy->tcp);
+	WRITE_ONCE(svc->policy.tcp_fin, policy->tcp_fin);
+	WRITE_ONCE(svc->policy.udp, policy->udp);
+	WRITE_ONCE(svc->policy.sctp, policy->sctp);
+	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
+	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
+	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	l4lb_real_set_loss(svc);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a service does otherwise than its namespace; see l4lb.h. */
+#ifndef _L4LB_POLICY_H
+#define _L4LB_POLICY_H
+
+#include <linux/types.h>
+
+/**
+ * struct l4lb_policy - settings of a service that family IPVS has no words for
+ * @tcp: seconds an established connection lives without packets
+ * @tcp_fin: likewise, in FIN_WAIT
+ * @udp: likewise, a UDP flow
+ * @sctp: likewise, an established association
+ * @on_idle: L4LB_IDLE_*: what becomes of an established connection then
+ * @on_loss: L4LB_LOSS_*: what of the connections of a removed real server
+ * @on_drain: L4LB_DRAIN_*: what of those who stick to one of weight 0
+ * @guard: L4LB_GUARD_*: what of packets to its address that none takes
+ *
+ * 0 is the default of each: as the namespace has it.  The packet path reads
+ * them with READ_ONCE(), a change applies from the next packet.
+ */
+struct l4lb_policy {
+	u32	tcp;
+	u32	tcp_fin;
+	u32	udp;
+	u32	sctp;
+	u32	on_idle;
+	u32	on_loss;
+	u32	on_drain;
+	u32	guard;
+};
+
+#endif /* _L4LB_POLICY_H */
