@@ -6,25 +6,19 @@
  *			 real server, with NAT under its own address
  *	about a request	 client -> real server quoted, from the real server's
  *			 side to the client: gets the VIP's address
- *	about a tunnel	 director -> real server quoted: our own packet was
- *			 too big, so the route learns the MTU and the client
- *			 is told when it tries again
+ *	about a tunnel	 director -> real server quoted, sent to the
+ *			 director: see tunnel_error.c
  */
+#include "icmp.h"
+
 #include <linux/icmpv6.h>
-#include <net/icmp.h>
-#include <net/ip6_route.h>
-#include <net/route.h>
 
 #include "forward.h"
 
-/* The error, and the packet it quotes. */
-struct quote {
-	u8		type, code;
-	u32		info;		/* MTU, for those that carry it */
-	unsigned int	off;		/* of the quoted packet */
-	struct l4lb_pkt	pkt;
-	enum l4lb_parse	parse;
-};
+/* Room for every header that may matter: the outer one of a tunnel, what is
+ * between, the inner one and its ports.
+ */
+#define QUOTE_HEADERS	256
 
 static bool is_error(u8 af, u8 type)
 {
@@ -34,8 +28,12 @@ static bool is_error(u8 af, u8 type)
 	       type == ICMP_TIME_EXCEEDED;
 }
 
-static bool quote_parse(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			struct quote *quote)
+/*
+ * What was read once is not read differently later: headers are copied out of
+ * pages that others may still write to, before anything is made of them.
+ */
+static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			struct l4lb_quote *quote)
 {
 	const struct icmphdr *icmp;
 	struct icmphdr _icmp;
@@ -48,14 +46,16 @@ static bool quote_parse(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	quote->info = pkt->flow.af == AF_INET ? ntohs(icmp->un.frag.mtu) :
 						ntohl(icmp->un.gateway);
 	quote->off = pkt->l4 + sizeof(_icmp);
+	if (!pskb_may_pull(skb, min(skb->len, quote->off + QUOTE_HEADERS)))
+		return false;
 	quote->parse = l4lb_parse(skb, pkt->flow.af, quote->off, true,
 				  &quote->pkt);
 	return true;
 }
 
 /* What is rewritten gets a new checksum, so a wrong one must end here. */
-static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			const struct l4lb_net *ln)
+bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_net *ln)
 {
 	if (pkt->hook == NF_INET_LOCAL_OUT ||
 	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
@@ -65,76 +65,34 @@ static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return false;
 }
 
-/* Could @real's tunnel have made a packet of @flow? */
-static bool tunnel_matches(const struct l4lb_real *real,
-			   const struct l4lb_flow *flow)
-{
-	if (real->dest.af != flow->af ||
-	    real->method != IP_VS_CONN_F_TUNNEL ||
-	    !nf_inet_addr_cmp(&real->dest.addr, &flow->daddr))
-		return false;
-	switch (READ_ONCE(real->tun_type)) {
-	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
-		return flow->proto == IPPROTO_UDP &&
-		       flow->dport == READ_ONCE(real->tun_port);
-	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
-		return flow->proto == IPPROTO_GRE;
-	default:
-		return flow->proto == IPPROTO_IPIP ||
-		       flow->proto == IPPROTO_IPV6;
-	}
-}
-
-static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow)
-{
-	struct l4lb_service *svc;
-	struct l4lb_pool *pool;
-	unsigned int i;
-
-	list_for_each_entry_rcu(svc, &ln->services, list) {
-		pool = rcu_dereference(svc->pool);
-		for (i = 0; i < pool->n; i++) {
-			struct l4lb_real *real = l4lb_real(pool->dest[i]);
-
-			if (tunnel_matches(real, flow))
-				return real;
-		}
-	}
-	return NULL;
-}
-
-/* Our tunnel packet was too big somewhere.  The error itself goes on to the
- * local stack, like every other about a tunnel.
+/* schedule_icmp: the error takes the way that its flow's packets would; those
+ * that hash find the real server that the flow has.
  */
-static void tunnel_pmtu(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			struct l4lb_net *ln, const struct quote *quote)
+static unsigned int icmp_schedule(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  struct l4lb_net *ln,
+				  const struct l4lb_flow *flow,
+				  unsigned int quoted)
 {
-	const struct l4lb_flow *flow = &quote->pkt.flow;
-	bool v4 = flow->af == AF_INET;
-	struct l4lb_real *real;
+	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
+	struct l4lb_conn *conn, once;
+	struct l4lb_service *svc;
 
-	if (pkt->hook != NF_INET_LOCAL_IN)
-		return;
-	if (v4 && (quote->type != ICMP_DEST_UNREACH || quote->code != ICMP_FRAG_NEEDED))
-		return;
-	if (!v4 && quote->type != ICMPV6_PKT_TOOBIG)
-		return;
-	real = tunnel_find(ln, flow);
-	if (!real || !checksum_ok(skb, pkt, ln) ||
-	    !pskb_may_pull(skb, quote->off + (v4 ? sizeof(struct iphdr) :
-						   sizeof(struct ipv6hdr))))
-		return;
-
-	/* These read the quoted header at skb->data. */
-	__skb_pull(skb, quote->off);
-	if (v4)
-		ipv4_update_pmtu(skb, ln->net, quote->info, 0, flow->proto);
-	else
-		ip6_update_pmtu(skb, ln->net, htonl(quote->info), 0, 0,
-				sock_net_uid(ln->net, NULL));
-	__skb_push(skb, quote->off);
-	l4lb_route_flush(real);
+	if (!l4lb_flow_may_start(flow))
+		return NF_ACCEPT;
+	svc = l4lb_service_lookup(ln, skb->mark, flow);
+	if (!svc)
+		return NF_ACCEPT;
+	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
+		return NF_DROP;
+	conn = l4lb_schedule(svc, flow, &once, &reason);
+	if (!conn) {
+		/* An error is not answered by another. */
+		l4lb_drop(ln, reason);
+		return NF_DROP;
+	}
+	l4lb_account_in(conn->real, skb->len);
+	return l4lb_forward(skb, pkt, conn, quoted);
 }
 
 /**
@@ -150,12 +108,12 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 {
 	struct l4lb_conn *conn;
 	struct l4lb_flow flow;
-	struct quote quote;
+	struct l4lb_quote quote;
 
 	if (!quote_parse(skb, pkt, &quote))
 		return NF_ACCEPT;
 	if (quote.parse == L4LB_PARSE_OTHER)
-		tunnel_pmtu(skb, pkt, ln, &quote);
+		l4lb_tunnel_error(skb, pkt, ln, &quote);
 	if (quote.parse == L4LB_PARSE_BAD)
 		l4lb_drop(ln, L4LB_DROP_HEADER);
 	if (quote.parse != L4LB_PARSE_OK)
@@ -165,14 +123,16 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	conn = l4lb_conn_find_in(ln, &flow);
 	if (!conn) {
 		if (flow.proto == IPPROTO_UDP)
-			tunnel_pmtu(skb, pkt, ln, &quote);
-		return NF_ACCEPT;
+			l4lb_tunnel_error(skb, pkt, ln, &quote);
+		return READ_ONCE(ln->sysctl.schedule_icmp) ?
+		       icmp_schedule(skb, pkt, ln, &flow, quote.off) :
+		       NF_ACCEPT;
 	}
 	if (!l4lb_real_available(conn->real)) {
 		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 		return NF_DROP;
 	}
-	if (conn->method == IP_VS_CONN_F_MASQ && !checksum_ok(skb, pkt, ln))
+	if (conn->method == IP_VS_CONN_F_MASQ && !l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_in(conn->real, skb->len);
 	return l4lb_forward(skb, pkt, conn, quote.off);
@@ -191,7 +151,8 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 {
 	struct l4lb_conn *conn;
 	struct l4lb_flow flow;
-	struct quote quote;
+	struct l4lb_quote quote;
+	unsigned int verdict;
 
 	if (!quote_parse(skb, pkt, &quote) || quote.parse != L4LB_PARSE_OK)
 		return NF_ACCEPT;
@@ -202,9 +163,14 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		conn = l4lb_conn_find_passing(ln, &flow);
 		if (conn)
 			l4lb_account_out(conn->real, skb->len);
+		else if (READ_ONCE(ln->n_one_packet) &&
+			 l4lb_icmp_checksum_ok(skb, pkt, ln) &&
+			 l4lb_one_packet_reply(skb, pkt, ln, &flow, quote.off,
+					       &verdict))
+			return verdict;
 		return NF_ACCEPT;
 	}
-	if (!checksum_ok(skb, pkt, ln))
+	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_out(conn->real, skb->len);
 	return l4lb_nat_reply(skb, pkt, conn, quote.off);

@@ -46,18 +46,18 @@ struct encap {
 static void encap_read(const struct sk_buff *skb, const struct l4lb_real *real,
 		       struct encap *e)
 {
-	u16 flags = READ_ONCE(real->tun_flags);
+	struct l4lb_tun tun = l4lb_real_tun(real);
 
 	*e = (struct encap) { };
-	switch (READ_ONCE(real->tun_type)) {
+	switch (tun.type) {
 	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
 		e->proto = IPPROTO_UDP;
-		e->port = READ_ONCE(real->tun_port);
+		e->port = tun.port;
 		e->len = sizeof(struct udphdr) + sizeof(struct guehdr);
-		e->csum = flags & (IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
-				   IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM);
+		e->csum = tun.flags & (IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
+				       IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM);
 		/* A checksum that is there already needs nobody's help. */
-		e->remcsum = flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM &&
+		e->remcsum = tun.flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM &&
 			     skb->ip_summed == CHECKSUM_PARTIAL;
 		if (e->remcsum)
 			e->len += GUE_LEN_PRIV + GUE_PLEN_REMCSUM;
@@ -65,7 +65,7 @@ static void encap_read(const struct sk_buff *skb, const struct l4lb_real *real,
 	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
 		e->proto = IPPROTO_GRE;
 		e->len = sizeof(struct gre_base_hdr);
-		e->csum = flags & IP_VS_TUNNEL_ENCAP_FLAG_CSUM;
+		e->csum = tun.flags & IP_VS_TUNNEL_ENCAP_FLAG_CSUM;
 		if (e->csum)
 			e->len += GRE_HEADER_SECTION;
 		break;
@@ -273,10 +273,61 @@ static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return l4lb_forward_fits(skb, pkt, conn->ln, inner_mtu(conn, pkt, rt, e));
 }
 
+static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			 const struct l4lb_conn *conn,
+			 const struct l4lb_route *rt, const struct encap *e)
+{
+	struct net *net = conn->ln->net;
+
+	if (encapsulate(skb, pkt, conn, rt, e)) {
+		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		return NF_DROP;
+	}
+	l4lb_forward_prepare(skb, pkt, conn, rt);
+	if (conn->real->dest.af == AF_INET)
+		ip_local_out(net, NULL, skb);
+	else
+		ip6_local_out(net, NULL, skb);
+	return NF_STOLEN;
+}
+
+/* SCTP with its CRC left to a device, into a tunnel with a checksum: that is
+ * derived from an inner checksum still to be computed, if it is an Internet
+ * checksum.  A CRC has to be there first, in each segment.
+ */
+static unsigned int xmit_sctp(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			      const struct l4lb_conn *conn,
+			      const struct l4lb_route *rt)
+{
+	struct sk_buff *segs, *next;
+	struct encap e;
+
+	if (!skb_is_gso(skb)) {
+		if (skb_crc32c_csum_help(skb))
+			goto no_memory;
+		encap_read(skb, conn->real, &e);
+		return xmit(skb, pkt, conn, rt, &e);
+	}
+	segs = skb_gso_segment(skb, 0);
+	if (IS_ERR_OR_NULL(segs))
+		goto no_memory;
+	consume_skb(skb);
+	skb_list_walk_safe(segs, skb, next) {
+		skb_mark_not_on_list(skb);
+		encap_read(skb, conn->real, &e);
+		if (xmit(skb, pkt, conn, rt, &e) == NF_DROP)
+			kfree_skb(skb);
+	}
+	return NF_STOLEN;
+
+no_memory:
+	l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+	return NF_DROP;
+}
+
 unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn)
 {
-	struct net *net = conn->ln->net;
 	const struct l4lb_route *rt;
 	unsigned int verdict;
 	struct encap e;
@@ -289,14 +340,8 @@ unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	encap_read(skb, conn->real, &e);
 	if (!fits(skb, pkt, conn, rt, &e))
 		return NF_DROP;
-	if (encapsulate(skb, pkt, conn, rt, &e)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
-		return NF_DROP;
-	}
-	l4lb_forward_prepare(skb, pkt, rt);
-	if (conn->real->dest.af == AF_INET)
-		ip_local_out(net, NULL, skb);
-	else
-		ip6_local_out(net, NULL, skb);
-	return NF_STOLEN;
+	if (e.csum && skb->ip_summed == CHECKSUM_PARTIAL &&
+	    skb_csum_is_sctp(skb))
+		return xmit_sctp(skb, pkt, conn, rt);
+	return xmit(skb, pkt, conn, rt, &e);
 }
