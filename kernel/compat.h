@@ -91,6 +91,13 @@ do {									\
 	register_net_sysctl(net, path, table)
 #endif
 
+/* 6.11: what handles a read or write of a sysctl cannot change its entry. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define l4lb_ctl_table struct ctl_table
+#else
+#define l4lb_ctl_table const struct ctl_table
+#endif
+
 /* 6.5: the GSO helpers have a header of their own. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #include <net/gso.h>

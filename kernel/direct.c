@@ -19,7 +19,7 @@ unsigned int l4lb_direct_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_ACCEPT;
 	if (!l4lb_forward_fits(skb, pkt, conn->ln, dst_mtu(rt->dst)))
 		return NF_DROP;
-	l4lb_forward_prepare(skb, pkt, rt);
+	l4lb_forward_prepare(skb, pkt, conn, rt);
 	l4lb_forward_send(skb, pkt, conn->ln->net);
 	return NF_STOLEN;
 }

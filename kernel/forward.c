@@ -13,6 +13,27 @@
 #include <net/dsfield.h>
 #include <net/icmp.h>
 #include <net/ip.h>
+#include <net/route.h>
+
+/*
+ * A packet that came in for this host only because routing says so is answered
+ * from its destination, which cannot be: that is no address of ours.  By the
+ * way back to its sender it is answered as by a router.
+ */
+static void answer_as_router(struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	struct net *net = dev_net(skb->dev);
+	struct flowi4 fl4 = { .daddr = pkt->flow.saddr.ip };
+	struct rtable *rt;
+
+	if (inet_addr_type(net, pkt->flow.daddr.ip) == RTN_LOCAL)
+		return;
+	rt = ip_route_output_key(net, &fl4);
+	if (IS_ERR(rt))
+		return;
+	skb_dst_drop(skb);
+	skb_dst_set(skb, &rt->dst);
+}
 
 void l4lb_icmp_reject(struct sk_buff *skb, const struct l4lb_pkt *pkt, u8 type,
 		      u8 code, u32 info)
@@ -20,10 +41,13 @@ void l4lb_icmp_reject(struct sk_buff *skb, const struct l4lb_pkt *pkt, u8 type,
 	/* What this host sends has no device yet; ICMPv6 wants one. */
 	if (!skb->dev)
 		skb->dev = skb_dst(skb)->dev;
-	if (pkt->flow.af == AF_INET)
+	if (pkt->flow.af == AF_INET) {
+		if (skb_rtable(skb)->rt_flags & RTCF_LOCAL)
+			answer_as_router(skb, pkt);
 		icmp_send(skb, type, code, htonl(info));
-	else
+	} else {
 		icmpv6_send(skb, type, code, info);
+	}
 }
 
 void l4lb_icmp_no_port(struct sk_buff *skb, const struct l4lb_pkt *pkt)
@@ -49,9 +73,12 @@ static unsigned int no_route(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
+/* What this host forwards has been through that already. */
 static bool ttl_decrease(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			 const struct l4lb_net *ln)
 {
+	if (pkt->hook == NF_INET_FORWARD)
+		return true;
 	if (pkt->flow.af == AF_INET) {
 		if (ip_hdr(skb)->ttl <= 1) {
 			l4lb_drop(ln, L4LB_DROP_TTL);
@@ -80,6 +107,20 @@ no_memory:
 	return false;
 }
 
+bool l4lb_forward_by(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_net *ln, const struct l4lb_route *rt,
+		     unsigned int *verdict)
+{
+	if (!rt) {
+		*verdict = no_route(skb, pkt, ln);
+		return false;
+	}
+	/* The sum over the whole packet does not survive what follows. */
+	skb_forward_csum(skb);
+	*verdict = NF_DROP;
+	return rt->local || ttl_decrease(skb, pkt, ln);
+}
+
 const struct l4lb_route *l4lb_forward_route(struct sk_buff *skb,
 					    const struct l4lb_pkt *pkt,
 					    const struct l4lb_conn *conn,
@@ -87,17 +128,7 @@ const struct l4lb_route *l4lb_forward_route(struct sk_buff *skb,
 {
 	const struct l4lb_route *rt = l4lb_route_get(conn->real, conn->method);
 
-	if (!rt) {
-		*verdict = no_route(skb, pkt, conn->ln);
-		return NULL;
-	}
-	/* The sum over the whole packet does not survive what follows. */
-	skb_forward_csum(skb);
-	if (!rt->local && !ttl_decrease(skb, pkt, conn->ln)) {
-		*verdict = NF_DROP;
-		return NULL;
-	}
-	return rt;
+	return l4lb_forward_by(skb, pkt, conn->ln, rt, verdict) ? rt : NULL;
 }
 
 static bool fits_ipv4(const struct sk_buff *skb, unsigned int mtu)
@@ -134,13 +165,18 @@ bool l4lb_forward_fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return false;
 }
 
-void l4lb_forward_mark(struct sk_buff *skb)
+void l4lb_forward_mark(struct sk_buff *skb, const struct l4lb_conn *conn,
+		       bool reply)
 {
 	skb->ipvs_property = 1;
-	l4lb_skb_untrack(skb);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_alter(skb, conn, reply);
+	else
+		l4lb_skb_untrack(skb);
 }
 
 void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  const struct l4lb_conn *conn,
 			  const struct l4lb_route *rt)
 {
 	/* A socket of ours that early demultiplexing found is not its own. */
@@ -149,7 +185,7 @@ void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	skb_clear_tstamp(skb);
 	skb_dst_drop(skb);
 	skb_dst_set_noref(skb, rt->dst);
-	l4lb_forward_mark(skb);
+	l4lb_forward_mark(skb, conn, false);
 }
 
 void l4lb_forward_send(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -175,6 +211,8 @@ unsigned int l4lb_forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return l4lb_tunnel_xmit(skb, pkt, conn);
 	case IP_VS_CONN_F_DROUTE:
 		return l4lb_direct_xmit(skb, pkt, conn);
+	case IP_VS_CONN_F_BYPASS:
+		return l4lb_bypass_xmit(skb, pkt, conn);
 	default:
 		/* Local node, and numbers that name no method. */
 		return NF_ACCEPT;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The three forwarding methods, and what they share. */
+/* The forwarding methods, and what they share. */
 #ifndef _L4LB_FORWARD_H
 #define _L4LB_FORWARD_H
 
-#include <net/netfilter/nf_conntrack.h>
-
 #include "conn.h"
+#include "conntrack.h"
 #include "route.h"
 
 /*
@@ -26,6 +25,8 @@ unsigned int l4lb_direct_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn);
 unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn);
+unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			      const struct l4lb_conn *conn);
 
 /* A real server's reply, or (@quoted) an ICMP error about a request: give it
  * the VIP's address back.  NF_ACCEPT: it goes on where it was going.
@@ -42,25 +43,25 @@ const struct l4lb_route *l4lb_forward_route(struct sk_buff *skb,
 					    const struct l4lb_pkt *pkt,
 					    const struct l4lb_conn *conn,
 					    unsigned int *verdict);
+/* The same by @rt, which may be NULL.  False: see *verdict. */
+bool l4lb_forward_by(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_net *ln, const struct l4lb_route *rt,
+		     unsigned int *verdict);
 /* Does it fit into @mtu?  If not, the sender was told. */
 bool l4lb_forward_fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       const struct l4lb_net *ln, unsigned int mtu);
-/* Leave the path the packet came by: new route, no socket, no conntrack. */
+/* Leave the path the packet came by: new route, no socket. */
 void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  const struct l4lb_conn *conn,
 			  const struct l4lb_route *rt);
 /* Send it: LOCAL_OUT, POST_ROUTING, neighbour.  Consumes the skb. */
 void l4lb_forward_send(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct net *net);
-/* Ours: neither handler nor conntrack looks at it again. */
-void l4lb_forward_mark(struct sk_buff *skb);
-
-static inline void l4lb_skb_untrack(struct sk_buff *skb)
-{
-#if IS_ENABLED(CONFIG_NF_CONNTRACK)
-	nf_conntrack_put(skb_nfct(skb));
-	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
-#endif
-}
+/* Ours: no handler looks at it again, and conntrack only if @conn is tracked.
+ * @reply: it comes from the real server.
+ */
+void l4lb_forward_mark(struct sk_buff *skb, const struct l4lb_conn *conn,
+		       bool reply);
 
 /* ICMP "port unreachable" and the like to the sender. */
 void l4lb_icmp_reject(struct sk_buff *skb, const struct l4lb_pkt *pkt, u8 type,
@@ -72,6 +73,24 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 			  struct l4lb_net *ln);
 unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 			   struct l4lb_net *ln);
+
+/* AH and ESP (ipsec.c). */
+unsigned int l4lb_ipsec_in(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   struct l4lb_net *ln);
+unsigned int l4lb_ipsec_out(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    struct l4lb_net *ln);
+
+/* Replies to one-packet scheduling (one_packet.c). */
+bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   struct l4lb_net *ln, const struct l4lb_flow *flow,
+			   unsigned int quoted, unsigned int *verdict);
+
+/* Scheduling (schedule.c). */
+bool l4lb_flow_may_start(const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
+				const struct l4lb_flow *flow,
+				struct l4lb_conn *once,
+				enum l4lb_drop *reason);
 
 /* Persistence (persist.c): the connection of a new flow of @svc.  NULL: none;
  * *reason says why.

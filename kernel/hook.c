@@ -25,17 +25,20 @@
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
 #include <net/sctp/checksum.h>
 
+#include "defence.h"
 #include "forward.h"
+#include "guard.h"
+#include "reset.h"
 #include "state.h"
-
-#define PORT_FTP_DATA	20
 
 /* Forward one packet of @conn. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    struct l4lb_conn *conn)
 {
 	l4lb_account_in(conn->real, skb->len);
+	l4lb_conn_count_packet(conn);
 	l4lb_state_packet(conn, pkt, false);
+	l4lb_reset_watch(conn, skb, pkt);
 	return l4lb_forward(skb, pkt, conn, 0);
 }
 
@@ -44,10 +47,7 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
  */
 static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 {
-	/* The data connection of active FTP is its server's to open. */
-	if (pkt->flow.sport == htons(PORT_FTP_DATA))
-		return false;
-	if (l4lb_pkt_aborts(pkt))
+	if (!l4lb_flow_may_start(&pkt->flow) || l4lb_pkt_aborts(pkt))
 		return false;
 	switch (pkt->flow.proto) {
 	case IPPROTO_TCP:
@@ -60,16 +60,18 @@ static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 }
 
 /* What is still to be computed, or was verified by the device, is right. */
-static bool crc_ok(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
+static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 {
 	const struct sctphdr *sctp;
-	struct sctphdr _sctp;
 
 	if (skb->ip_summed == CHECKSUM_PARTIAL ||
 	    skb->ip_summed == CHECKSUM_UNNECESSARY)
 		return true;
-	sctp = skb_header_pointer(skb, pkt->l4, sizeof(_sctp), &_sctp);
-	return sctp && sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
+	/* The helper sums up with the header's field set to 0 for a while. */
+	if (skb_ensure_writable(skb, pkt->l4 + sizeof(*sctp)))
+		return false;
+	sctp = (void *)skb->data + pkt->l4;
+	return sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
 }
 
 /* Broken packets shall not make connections; the local stack drops them. */
@@ -102,61 +104,49 @@ static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
-/* One-packet scheduling: the connection does not outlive its packet. */
-static unsigned int deliver_one(struct sk_buff *skb,
-				const struct l4lb_pkt *pkt,
-				struct l4lb_net *ln, struct l4lb_real *real,
-				__be16 dport)
-{
-	struct l4lb_conn conn;
-
-	l4lb_conn_init_once(&conn, ln, &pkt->flow, real, dport);
-	__set_bit(L4LB_CONN_ONE_PACKET, &conn.flags);
-	l4lb_account_conn(real);
-	l4lb_account_in(real, skb->len);
-	return l4lb_forward(skb, pkt, &conn, 0);
-}
-
 static unsigned int schedule_new(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln, struct l4lb_service *svc)
 {
-	u32 flags = READ_ONCE(svc->flags);
 	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
-	struct l4lb_conn *conn;
-	struct l4lb_real *real;
-	__be16 dport;
+	struct l4lb_conn *conn, once;
 
-	if (flags & IP_VS_SVC_F_PERSISTENT) {
-		conn = l4lb_persist_schedule(svc, &pkt->flow, &reason);
-		return conn ? deliver(skb, pkt, conn) :
-			      refuse(skb, pkt, ln, reason);
-	}
-	/* "Any port" makes sense only if the client's ports stay together. */
-	if (!svc->key.port && !svc->key.fwmark)
+	conn = l4lb_schedule(svc, &pkt->flow, &once, &reason);
+	if (!conn)
 		return refuse(skb, pkt, ln, reason);
-	real = l4lb_service_pick(svc, &pkt->flow);
-	if (!real)
-		return refuse(skb, pkt, ln, reason);
-	dport = real->dest.port ?: pkt->flow.dport;
-	if (flags & IP_VS_SVC_F_ONEPACKET && pkt->flow.proto == IPPROTO_UDP)
-		return deliver_one(skb, pkt, ln, real, dport);
-	conn = l4lb_conn_create(ln, &pkt->flow, real, dport, svc->key.fwmark,
-				NULL);
-	return conn ? deliver(skb, pkt, conn) :
-		      refuse(skb, pkt, ln, L4LB_DROP_MEMORY);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_renew(skb, conn, pkt);
+	return deliver(skb, pkt, conn);
+}
+
+/* For no service: it is this host's own, unless its address is guarded. */
+static unsigned int handle_other(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	u32 guard = l4lb_guard_find(skb, pkt, ln);
+
+	if (likely(guard == L4LB_GUARD_OFF) || !checksum_ok(skb, pkt, ln))
+		return NF_ACCEPT;
+	if (guard == L4LB_GUARD_REJECT)
+		l4lb_reset_refuse(skb, pkt, ln);
+	l4lb_drop(ln, L4LB_DROP_GUARD);
+	return NF_DROP;
 }
 
 static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			       struct l4lb_net *ln)
 {
-	struct l4lb_service *svc;
+	struct l4lb_service *svc = NULL;
 
-	if (!may_start(pkt, ln))
+	if (may_start(pkt, ln))
+		svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
+	if (!svc)
+		return handle_other(skb, pkt, ln);
+	if (!checksum_ok(skb, pkt, ln))
 		return NF_ACCEPT;
-	svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
-	if (!svc || !checksum_ok(skb, pkt, ln))
-		return NF_ACCEPT;
+	if (l4lb_defence_drops_packet(ln))
+		return refuse(skb, pkt, ln, L4LB_DROP_PACKET);
 	return schedule_new(skb, pkt, ln, svc);
 }
 
@@ -186,22 +176,68 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 	}
 }
 
+/* A datagram for a server that drains: does it go to another one?  Only a
+ * service that says so, and only if there is another.
+ */
+static bool moves_on(const struct l4lb_conn *conn)
+{
+	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+
+	return conn->in.proto == IPPROTO_UDP && svc &&
+	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
+	       l4lb_service_usable(svc);
+}
+
+/* Both ends learn that their connection is over; a datagram's sender, that
+ * there is nobody.
+ */
+static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			     struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	if (pkt->flow.proto == IPPROTO_UDP) {
+		l4lb_icmp_no_port(skb, pkt);
+	} else if (!l4lb_pkt_aborts(pkt)) {
+		l4lb_reset_note(conn, skb, pkt);
+		l4lb_reset_both(conn);
+	}
+	l4lb_conn_kill(conn);
+	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+	return NF_DROP;
+}
+
+/* The real server was removed. */
+static unsigned int handle_lost(struct sk_buff *skb,
+				const struct l4lb_pkt *pkt,
+				struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	u8 wanted = READ_ONCE(conn->real->on_loss);
+
+	/* Who sends a SYN is not waiting: the port is used anew. */
+	if (l4lb_pkt_opens(pkt) ||
+	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
+	    (wanted == L4LB_LOSS_DEFAULT &&
+	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
+		l4lb_conn_kill(conn);
+		return handle_new(skb, pkt, ln);
+	}
+	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
+		return end_lost(skb, pkt, ln, conn);
+	/* It may be added again: keep both sides waiting. */
+	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+	return NF_DROP;
+}
+
 static unsigned int handle_known(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln, struct l4lb_conn *conn)
 {
-	if (!l4lb_real_available(conn->real)) {
-		/* It may be added again: keep both sides waiting.  But who
-		 * sends a SYN is not waiting: the port is used anew.
-		 */
-		if (!l4lb_pkt_opens(pkt) &&
-		    !READ_ONCE(ln->sysctl.expire_nodest_conn)) {
-			l4lb_drop(ln, L4LB_DROP_DEST_GONE);
-			return NF_DROP;
-		}
-	} else if (!l4lb_pkt_opens(pkt) || !port_reused(conn, ln)) {
+	bool drains = !READ_ONCE(conn->real->dest.weight);
+
+	if (!l4lb_real_available(conn->real))
+		return handle_lost(skb, pkt, ln, conn);
+	if (!(l4lb_pkt_opens(pkt) && port_reused(conn, ln)) &&
+	    !(drains && moves_on(conn)))
 		return deliver(skb, pkt, conn);
-	}
 	l4lb_conn_kill(conn);
 	return handle_new(skb, pkt, ln);
 }
@@ -235,8 +271,14 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	case L4LB_PARSE_OK:
 		break;
 	case L4LB_PARSE_OTHER:
+		if (state->hook == NF_INET_FORWARD)
+			return NF_ACCEPT;	/* handle_forward_icmp() */
 		if (l4lb_is_icmp(&pkt.flow))
 			return l4lb_icmp_in(skb, &pkt, ln);
+		if (l4lb_is_ipsec(&pkt.flow))
+			return l4lb_ipsec_in(skb, &pkt, ln);
+		if (READ_ONCE(ln->sysctl.ignore_tunneled))
+			skb->ipvs_property = 1;	/* and what is in it */
 		return NF_ACCEPT;
 	case L4LB_PARSE_BAD:
 		l4lb_drop(ln, L4LB_DROP_HEADER);
@@ -247,6 +289,20 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	conn = l4lb_conn_find_in(ln, &pkt.flow);
 	return conn ? handle_known(skb, &pkt, ln, conn) :
 		      handle_new(skb, &pkt, ln);
+}
+
+/* nonlocal_vip: packets for a service whose address is not this host's come
+ * by on their way to wherever it is.  The host's own rules about what it
+ * forwards have seen them.
+ */
+static __always_inline unsigned int
+handle_forward(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	const struct l4lb_net *ln = l4lb_net(state->net);
+
+	if (likely(!READ_ONCE(ln->sysctl.nonlocal_vip)))
+		return NF_ACCEPT;
+	return handle_in(skb, state, af);
 }
 
 /* Errors for a VIP that is not an address of ours (firewall marks). */
@@ -266,30 +322,19 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
 }
 
-/* nat_icmp_send: is this from a NATed real server, with no connection? */
-static bool stray_reply(const struct l4lb_pkt *pkt, struct l4lb_net *ln)
+/* From no connection: of a one-packet service, or nat_icmp_send refuses it. */
+static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
 {
-	const struct l4lb_flow *flow = &pkt->flow;
-	struct l4lb_service *svc;
-	struct l4lb_pool *pool;
-	unsigned int i;
+	unsigned int verdict;
 
+	if (l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
+		return verdict;
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    l4lb_pkt_aborts(pkt))
-		return false;
-	list_for_each_entry_rcu(svc, &ln->services, list) {
-		pool = rcu_dereference(svc->pool);
-		for (i = 0; i < pool->n; i++) {
-			const struct l4lb_dest *d = pool->dest[i];
-
-			if (svc->key.protocol == flow->proto &&
-			    d->af == flow->af && d->port == flow->sport &&
-			    nf_inet_addr_cmp(&d->addr, &flow->saddr) &&
-			    l4lb_real(d)->method == IP_VS_CONN_F_MASQ)
-				return true;
-		}
-	}
-	return false;
+	    l4lb_pkt_aborts(pkt) || !l4lb_real_by_source(ln, &pkt->flow, false))
+		return NF_ACCEPT;
+	l4lb_icmp_no_port(skb, pkt);
+	return NF_DROP;
 }
 
 static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
@@ -300,18 +345,27 @@ static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	/* To this host the VIP, an address of its own, cannot be a source. */
 	if (!conn && pkt->hook != NF_INET_LOCAL_IN)
 		conn = l4lb_conn_find_passing(ln, &pkt->flow);
-	if (!conn) {
-		if (!stray_reply(pkt, ln))
-			return NF_ACCEPT;
-		l4lb_icmp_no_port(skb, pkt);
-		return NF_DROP;
-	}
+	if (!conn)
+		return handle_stray(skb, pkt, ln);
 	l4lb_account_out(conn->real, skb->len);
 	l4lb_state_packet(conn, pkt, true);
 	if (conn->method == IP_VS_CONN_F_MASQ)
 		return l4lb_nat_reply(skb, pkt, conn, 0);
-	l4lb_forward_mark(skb);
+	l4lb_forward_mark(skb, conn, true);
 	return NF_ACCEPT;
+}
+
+/* What NAT cannot rewrite, but whose ports say that it is a reply, must not leave
+ * with the real server's address.
+ */
+static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
+				  struct l4lb_pkt *pkt, struct l4lb_net *ln)
+{
+	if (l4lb_parse(skb, af, 0, true, pkt) != L4LB_PARSE_OK ||
+	    !l4lb_conn_find_out(ln, &pkt->flow))
+		return NF_ACCEPT;
+	l4lb_drop(ln, L4LB_DROP_HEADER);
+	return NF_DROP;
 }
 
 /* Reassemble a fragment of what may be a reply.  0: @skb is whole now; else
@@ -348,8 +402,12 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	}
 	if (parse == L4LB_PARSE_OK)
 		return handle_reply(skb, &pkt, ln);
+	if (parse == L4LB_PARSE_BAD)
+		return handle_broken(skb, af, &pkt, ln);
 	if (parse == L4LB_PARSE_OTHER && l4lb_is_icmp(&pkt.flow))
 		return l4lb_icmp_out(skb, &pkt, ln);
+	if (parse == L4LB_PARSE_OTHER && l4lb_is_ipsec(&pkt.flow))
+		return l4lb_ipsec_out(skb, &pkt, ln);
 	return NF_ACCEPT;
 }
 
@@ -369,9 +427,11 @@ static unsigned int name(void *priv, struct sk_buff *skb,		\
 HANDLER(in_ipv4, handle_in, AF_INET)
 HANDLER(out_ipv4, handle_out, AF_INET)
 HANDLER(icmp_ipv4, handle_forward_icmp, AF_INET)
+HANDLER(forward_ipv4, handle_forward, AF_INET)
 HANDLER(in_ipv6, handle_in, AF_INET6)
 HANDLER(out_ipv6, handle_out, AF_INET6)
 HANDLER(icmp_ipv6, handle_forward_icmp, AF_INET6)
+HANDLER(forward_ipv6, handle_forward, AF_INET6)
 #undef HANDLER
 
 #define OPS(fn, family, num, prio) \
@@ -384,6 +444,7 @@ static const struct nf_hook_ops ipv4_ops[] = {
 	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 2),
 	OPS(icmp_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC - 1),
 	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC),
+	OPS(forward_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC + 1),
 };
 
 static const struct nf_hook_ops ipv6_ops[] = {
@@ -393,6 +454,7 @@ static const struct nf_hook_ops ipv6_ops[] = {
 	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 2),
 	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
 	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
+	OPS(forward_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC + 1),
 };
 
 #undef OPS
@@ -422,13 +484,25 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 	return err;
 }
 
-/* Packets may be in a handler for a grace period after it. */
+/* A real server of another family than its service needs hooks of its own:
+ * ICMP errors about the tunnel to it.  If @af has no service, every such
+ * server is of @af.
+ */
+static bool hook_needed(const struct l4lb_net *ln, u8 af)
+{
+	return !ln->exiting &&
+	       (ln->n_services[af == AF_INET6] || ln->n_mixed);
+}
+
+/* Unless they are still needed.  Packets may be in a handler for a grace
+ * period after it.
+ */
 void l4lb_hook_unregister(struct l4lb_net *ln, u8 af)
 {
 	bool v6 = af == AF_INET6;
 
 	lockdep_assert_held(&ln->lock);
-	if (!ln->hooked[v6])
+	if (!ln->hooked[v6] || hook_needed(ln, af))
 		return;
 	ln->hooked[v6] = false;
 	if (!v6) {

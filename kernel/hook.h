@@ -6,7 +6,7 @@
 #include "net.h"
 
 /* Register or unregister the hooks of a family in a namespace: with its first
- * service, with its last.  Configuration mutex held, may sleep.
+ * service or real server, with the last.  Configuration mutex held, may sleep.
  */
 int l4lb_hook_register(struct l4lb_net *ln, u8 af);
 void l4lb_hook_unregister(struct l4lb_net *ln, u8 af);

@@ -15,7 +15,8 @@
  *		SERVICE { AF, PROTOCOL, ADDR, PORT } or SERVICE { AF, FWMARK };
  *		ESRCH if there is no such service.
  *		Reply: SERVICE, SCHEDULER, as above with a VALUE in each
- *		option.  A service with scheduler "none" has no flags or
+ *		option; DEFAULT is the namespace's, which a setting in
+ *		net.ipv4.vs may have changed.  A service with scheduler "none" has no flags or
  *		options.
  *
  *	L4LB_CMD_SET_OPTIONS
@@ -23,6 +24,18 @@
  *		at all; options that are not named keep their value.  EINVAL
  *		for an option that the scheduler does not have or that is named
  *		twice, ERANGE for a value out of range.
+ *
+ *	L4LB_CMD_GET_POLICY
+ *		do: SERVICE.
+ *		dump: without attributes.  The services of which some value is
+ *		not the default.
+ *		Reply: SERVICE, POLICY with all values.
+ *
+ *	L4LB_CMD_SET_POLICY
+ *		SERVICE, POLICY { ... }.  Applied whole or not at all; values
+ *		that are not named stay.  They are the service's own: they
+ *		outlive IPVS_CMD_SET_SERVICE.  ERANGE for a value out of range,
+ *		EINVAL for GUARD of a service by firewall mark.
  *
  * Attributes are checked strictly: one that is unknown, or too long, or a nest
  * without NLA_F_NESTED, is refused.  Refusals carry a sentence (extended ACK).
@@ -36,12 +49,15 @@
 #define L4LB_NAME_LEN		16	/* of a name, with the final NUL */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
+#define L4LB_TIMEOUT_MAX	1209600	/* seconds: two weeks */
 
 enum l4lb_cmd {
 	L4LB_CMD_UNSPEC,
 	L4LB_CMD_GET_SCHEDULER,
 	L4LB_CMD_GET_OPTIONS,
 	L4LB_CMD_SET_OPTIONS,
+	L4LB_CMD_GET_POLICY,
+	L4LB_CMD_SET_POLICY,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -52,6 +68,7 @@ enum l4lb_attr {
 	L4LB_ATTR_SERVICE,	/* nest: IPVS_SVC_ATTR_AF to _FWMARK */
 	L4LB_ATTR_SCHEDULER,	/* nest: enum l4lb_sched_attr */
 	L4LB_ATTR_OPTIONS,	/* array of nests: enum l4lb_option_attr */
+	L4LB_ATTR_POLICY,	/* nest: enum l4lb_policy_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -78,6 +95,67 @@ enum l4lb_option_attr {
 
 	__L4LB_OPTION_ATTR_MAX,
 	L4LB_OPTION_ATTR_MAX = __L4LB_OPTION_ATTR_MAX - 1
+};
+
+/* An established TCP connection or SCTP association expires. */
+enum l4lb_on_idle {
+	L4LB_IDLE_FORGET,	/* silently */
+	L4LB_IDLE_RESET,	/* client and server get a RST or ABORT */
+
+	__L4LB_IDLE_MAX,
+	L4LB_IDLE_MAX = __L4LB_IDLE_MAX - 1
+};
+
+/* A real server was removed, and a client of a connection to it sends on. */
+enum l4lb_on_loss {
+	L4LB_LOSS_DEFAULT,	/* as sysctl expire_nodest_conn says */
+	L4LB_LOSS_KEEP,		/* drop it: the server may be added again */
+	L4LB_LOSS_MOVE,		/* UDP goes to another server, others: RESET */
+	L4LB_LOSS_RESET,	/* RST or ABORT to both, ICMP for UDP */
+
+	__L4LB_LOSS_MAX,
+	L4LB_LOSS_MAX = __L4LB_LOSS_MAX - 1
+};
+
+/* A real server has weight 0. */
+enum l4lb_on_drain {
+	L4LB_DRAIN_DEFAULT,	/* as sysctl expire_quiescent_template says */
+	L4LB_DRAIN_KEEP,	/* UDP flows and persistent clients stay */
+	L4LB_DRAIN_MOVE,	/* they go on with another one, if there is one */
+
+	__L4LB_DRAIN_MAX,
+	L4LB_DRAIN_MAX = __L4LB_DRAIN_MAX - 1
+};
+
+/* What comes from outside to the address of the service, to open something by
+ * TCP, UDP or SCTP, and no service takes.  Services of one address: the
+ * strictest decides.
+ */
+enum l4lb_guard {
+	L4LB_GUARD_OFF,		/* reaches this host's programs */
+	L4LB_GUARD_REJECT,	/* RST, port unreachable, ABORT */
+	L4LB_GUARD_DROP,	/* dropped without a word */
+
+	__L4LB_GUARD_MAX,
+	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
+};
+
+/* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
+ * packets; 0: as long as the namespace has it (IPVS_CMD_SET_CONFIG; SCTP: 900).
+ */
+enum l4lb_policy_attr {
+	L4LB_POLICY_ATTR_UNSPEC,
+	L4LB_POLICY_ATTR_TIMEOUT_TCP,	/* ESTABLISHED */
+	L4LB_POLICY_ATTR_TIMEOUT_TCP_FIN, /* FIN_WAIT */
+	L4LB_POLICY_ATTR_TIMEOUT_UDP,
+	L4LB_POLICY_ATTR_TIMEOUT_SCTP,	/* ESTABLISHED */
+	L4LB_POLICY_ATTR_ON_IDLE,	/* enum l4lb_on_idle */
+	L4LB_POLICY_ATTR_ON_LOSS,	/* enum l4lb_on_loss */
+	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
+	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
+
+	__L4LB_POLICY_ATTR_MAX,
+	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
 };
 
 #endif /* _L4LB_UAPI_H */

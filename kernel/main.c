@@ -11,6 +11,7 @@
 
 #include "conn.h"
 #include "control.h"
+#include "defence.h"
 #include "hook.h"
 #include "route.h"
 #include "state.h"
@@ -27,20 +28,27 @@ static int __net_init net_init(struct net *net)
 	mutex_init(&ln->lock);
 	l4lb_timeouts_init(&ln->timeouts);
 	l4lb_real_trash_init(ln);
-	l4lb_estimator_init(ln);
+	l4lb_defence_init(ln);
+	l4lb_sysctl_defaults(&ln->sysctl);
+	INIT_LIST_HEAD(&ln->sched_settings);
 
 	ln->drops = __alloc_percpu(sizeof(u64) * L4LB_DROP_MAX,
 				   __alignof__(u64));
 	if (!ln->drops)
 		return -ENOMEM;
-	err = l4lb_stats_init(&ln->stats);
+	err = l4lb_stats_init(&ln->stats, false);
 	if (err)
 		goto err_free_drops;
-	err = l4lb_service_net_init(ln);
+	err = l4lb_real_table_init(ln);
 	if (err)
 		goto err_destroy_stats;
+	err = l4lb_service_net_init(ln);
+	if (err)
+		goto err_destroy_reals;
 	return 0;
 
+err_destroy_reals:
+	l4lb_real_table_exit(ln);
 err_destroy_stats:
 	l4lb_stats_destroy(&ln->stats);
 err_free_drops:
@@ -70,9 +78,12 @@ static void __net_exit net_exit(struct net *net)
 	mutex_lock(&ln->lock);
 	l4lb_service_flush(ln);
 	l4lb_conn_table_destroy(ln);
+	l4lb_real_bypass_destroy(ln);
 	mutex_unlock(&ln->lock);
 	l4lb_real_trash_flush(ln);
+	l4lb_defence_exit(ln);
 	l4lb_service_net_exit(ln);
+	l4lb_real_table_exit(ln);
 	if (used) {
 		/* What is freed after a grace period counts into the below. */
 		rcu_barrier();
@@ -98,9 +109,18 @@ static int __net_init face_init(struct net *net)
 	err = l4lb_sysctl_net_init(ln);
 	if (err)
 		return err;
+	err = l4lb_sched_net_init(ln);
+	if (err)
+		goto err_sysctl_exit;
 	err = l4lb_procfs_net_init(ln);
 	if (err)
-		l4lb_sysctl_net_exit(ln);
+		goto err_sched_exit;
+	return 0;
+
+err_sched_exit:
+	l4lb_sched_net_exit(ln);
+err_sysctl_exit:
+	l4lb_sysctl_net_exit(ln);
 	return err;
 }
 
@@ -109,6 +129,7 @@ static void __net_exit face_exit(struct net *net)
 	struct l4lb_net *ln = l4lb_net(net);
 
 	l4lb_procfs_net_exit(ln);
+	l4lb_sched_net_exit(ln);
 	l4lb_sysctl_net_exit(ln);
 }
 
@@ -135,11 +156,13 @@ static int __init l4lb_init(void)
 	if (err)
 		goto err_unregister_net;
 	err = l4lb_netlink_init();
-	if (err) {
-		if (err == -EEXIST)
-			pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
-		goto err_route_exit;
+	if (err == -EEXIST) {
+		pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
+		/* modprobe takes -EEXIST for "loaded already" and succeeds. */
+		err = -EBUSY;
 	}
+	if (err)
+		goto err_route_exit;
 	err = l4lb_own_init();
 	if (err)
 		goto err_netlink_exit;

@@ -40,9 +40,13 @@ static const struct l4_desc sctp_desc = {
 	.crc		= true,
 };
 
+/* NULL: AH and ESP, which have no ports, and whose sums are their own. */
 static const struct l4_desc *l4_desc(u8 proto)
 {
 	switch (proto) {
+	case IPPROTO_AH:
+	case IPPROTO_ESP:
+		return NULL;
 	case IPPROTO_TCP:
 		return &tcp_desc;
 	case IPPROTO_SCTP:
@@ -78,10 +82,10 @@ static void crc_update(struct sctphdr *sctp, unsigned int len, bool source,
 	sctp->checksum ^= cpu_to_le32(crc);
 }
 
-static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4, u8 proto,
+static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4,
+		       const struct l4_desc *desc,
 		       const union nf_inet_addr *old, const struct endpoint *to)
 {
-	const struct l4_desc *desc = l4_desc(proto);
 	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
 	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
 	__be16 old_port = *port;
@@ -136,13 +140,14 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		   const struct endpoint *to)
 {
-	u8 proto = pkt->flow.proto;
+	const struct l4_desc *desc = l4_desc(pkt->flow.proto);
 	union nf_inet_addr old;
 
-	if (skb_ensure_writable(skb, pkt->l4 + l4_desc(proto)->len))
+	if (skb_ensure_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
 		return -ENOMEM;
 	l3_rewrite(skb, pkt->flow.af, 0, to->addr, to->source, &old);
-	l4_rewrite(skb, pkt->flow.af, pkt->l4, proto, &old, to);
+	if (desc)
+		l4_rewrite(skb, pkt->flow.af, pkt->l4, desc, &old, to);
 	return 0;
 }
 
@@ -259,14 +264,14 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
-	if (pkt->hook == NF_INET_LOCAL_OUT) {
+	if (pkt->hook != NF_INET_LOCAL_IN) {
 		/* It leaves the hook, and the RCU section, with this route. */
 		skb_dst_drop(skb);
 		skb_dst_set(skb, dst_clone(rt->dst));
 	} else {
 		skb_orphan(skb);
 	}
-	l4lb_forward_mark(skb);
+	l4lb_forward_mark(skb, conn, false);
 	return NF_ACCEPT;
 }
 
@@ -288,7 +293,7 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
-	l4lb_forward_prepare(skb, pkt, rt);
+	l4lb_forward_prepare(skb, pkt, conn, rt);
 	l4lb_forward_send(skb, pkt, conn->ln->net);
 	return NF_STOLEN;
 }
@@ -324,6 +329,6 @@ unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_drop(conn->ln, L4LB_DROP_NO_ROUTE);
 		return NF_DROP;
 	}
-	l4lb_forward_mark(skb);
+	l4lb_forward_mark(skb, conn, true);
 	return NF_ACCEPT;
 }

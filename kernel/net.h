@@ -3,6 +3,7 @@
 #ifndef _L4LB_NET_H
 #define _L4LB_NET_H
 
+#include <linux/cpumask.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
@@ -14,6 +15,7 @@
 
 struct ctl_table_header;
 struct l4lb_conn_table;
+struct l4lb_real;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
 struct l4lb_timeouts {
@@ -22,16 +24,53 @@ struct l4lb_timeouts {
 	unsigned int	udp;
 };
 
-/* net.ipv4.vs.*: read on the packet path with READ_ONCE(). */
+/* net.ipv4.vs.*: read on the packet path with READ_ONCE().  Defaults that are
+ * not 0, and what a value means, are in sysctl.c.
+ */
 struct l4lb_sysctl {
-	int	conn_reuse_mode;	/* 1 */
-	int	expire_nodest_conn;	/* 0 */
-	int	expire_quiescent_template; /* 0 */
-	int	nat_icmp_send;		/* 0 */
-	int	pmtu_disc;		/* 1 */
-	int	sloppy_sctp;		/* 0 */
-	int	sloppy_tcp;		/* 0 */
-	int	snat_reroute;		/* 1 */
+	int		am_droprate;
+	int		amemthresh;
+	int		backup_only;
+	int		cache_bypass;
+	int		conn_reuse_mode;
+	int		conntrack;
+	int		drop_entry;
+	int		drop_packet;
+	cpumask_var_t	est_cpulist;
+	bool		est_cpulist_set;
+	int		est_nice;
+	int		expire_nodest_conn;
+	int		expire_quiescent_template;
+	int		ignore_tunneled;
+	int		nat_icmp_send;
+	int		nonlocal_vip;
+	int		pmtu_disc;
+	int		run_estimation;
+	int		schedule_icmp;
+	int		secure_tcp;
+	int		sloppy_sctp;
+	int		sloppy_tcp;
+	int		snat_reroute;
+	int		sync_persist_mode;
+	int		sync_ports;
+	int		sync_refresh_period;	/* jiffies */
+	int		sync_retries;
+	int		sync_sock_size;
+	int		sync_threshold[2];
+	int		sync_version;
+	unsigned long	sync_qlen_max;
+};
+
+/**
+ * struct l4lb_defence - what defence against floods remembers
+ * @work: looks at the memory while a mode is automatic and there are services
+ * @rate: in automatic mode, which of how many new flows is dropped
+ * @attempts: to schedule a new flow, while some of them are dropped
+ */
+struct l4lb_defence {
+	struct delayed_work	work;
+	int			rate;
+	atomic_t		attempts;
 };
 
 /**
@@ -39,35 +78,50 @@ struct l4lb_sysctl {
  * @net: the namespace
  * @conns: connection table; allocated with the first service and kept until
  *	the namespace goes, so an idle namespace costs nothing
+ * @bypass: by family, in place of a real server where there is none
+ *	(cache_bypass); as old as @conns
  * @svc_table: services by key (RCU readers)
  * @n_fwmark: services by firewall mark; 0 spares the packet path a lookup
  * @n_any_port: services with port 0, likewise
+ * @n_one_packet: services with one-packet scheduling, likewise
+ * @reals: real servers of services by address (RCU readers)
+ * @guards: services that guard their address, by it (RCU readers)
+ * @n_guards: their number, likewise
  * @timeouts: settable connection timeouts
  * @sysctl: net.ipv4.vs.*
  * @drops: per-CPU array of L4LB_DROP_MAX counters
  * @stats: totals of the namespace
+ * @defence: against floods
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
- * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0
+ * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
+ *	or for the other family's @n_mixed
  * @hooked: by family: hooks are registered
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
- * @est_work: rate estimator
  * @exiting: the namespace is going: nothing may be added
  * @sysctl_header: of the namespace's sysctl directory
+ * @sched_settings: schedulers' settings in it, see sysctl_sched.c
+ * @sched_nets: list of all namespaces, see sched.c
  */
 struct l4lb_net {
 	struct net			*net;
 	struct l4lb_conn_table __rcu	*conns;
+	struct l4lb_real		*bypass[2];
 	struct rhashtable		svc_table;
+	struct rhltable			reals;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
+	unsigned int			n_one_packet;
+	struct rhltable			guards;
+	unsigned int			n_guards;
 	struct l4lb_timeouts		timeouts;
 	struct l4lb_sysctl		sysctl;
 	u64 __percpu			*drops;
 	struct l4lb_stats		stats;
+	struct l4lb_defence		defence;
 
 	struct mutex			lock;
 	struct list_head		services;
@@ -76,9 +130,10 @@ struct l4lb_net {
 	unsigned int			n_mixed;
 	struct list_head		trash;
 	struct delayed_work		trash_work;
-	struct delayed_work		est_work;
 	bool				exiting;
 	struct ctl_table_header		*sysctl_header;
+	struct list_head		sched_settings;
+	struct list_head		sched_nets;
 };
 
 extern unsigned int l4lb_net_id;

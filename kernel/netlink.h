@@ -63,4 +63,11 @@ int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_real *real);
 int l4lb_nl_fill_config(struct sk_buff *skb, const struct l4lb_net *ln);
 int l4lb_nl_fill_info(struct sk_buff *skb, struct l4lb_net *ln);
 
+/* The nest POLICY of family L4LB.  parse: over what @policy has; it must be
+ * there and is checked.  fill: all of it.
+ */
+int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack);
+int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
+
 #endif /* _L4LB_NETLINK_H */

@@ -124,9 +124,9 @@ static int fill_dest_config(struct sk_buff *skb, const struct l4lb_real *real)
 	    nla_put_be16(skb, IPVS_DEST_ATTR_PORT, dest->port) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_FWD_METHOD, real->method) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_WEIGHT, dest->weight) ||
-	    nla_put_u8(skb, IPVS_DEST_ATTR_TUN_TYPE, real->tun_type) ||
-	    nla_put_be16(skb, IPVS_DEST_ATTR_TUN_PORT, real->tun_port) ||
-	    nla_put_u16(skb, IPVS_DEST_ATTR_TUN_FLAGS, real->tun_flags) ||
+	    nla_put_u8(skb, IPVS_DEST_ATTR_TUN_TYPE, real->tun.type) ||
+	    nla_put_be16(skb, IPVS_DEST_ATTR_TUN_PORT, real->tun.port) ||
+	    nla_put_u16(skb, IPVS_DEST_ATTR_TUN_FLAGS, real->tun.flags) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_U_THRESH, real->u_thresh) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_L_THRESH, real->l_thresh))
 		return -EMSGSIZE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink family "L4LB": schedulers and their options.  The messages
- * are described in l4lb.h.  One function per command.
+ * Generic netlink family "L4LB": schedulers and their options, and services'
+ * policies.  The messages are described in l4lb.h.  One function per command.
  *
  * Like family IPVS its commands take the configuration mutex of the caller's
  * namespace and do not load modules under it.  Unlike there everything is
@@ -49,6 +49,11 @@ static const struct nla_policy scheduler_request[] = {
 static const struct nla_policy options_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(key_policy),
 	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(option_policy),
+};
+
+static const struct nla_policy policy_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(key_policy),
+	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
 };
 
 enum {
@@ -185,12 +190,11 @@ static int parse_option(const struct l4lb_sched_ops *ops, u32 *value,
  * held.
  */
 static int parse_options(struct l4lb_service *svc, u32 *value,
-			 struct genl_info *info)
+			 unsigned long *seen, struct genl_info *info)
 {
 	const struct l4lb_sched_ops *ops = l4lb_service_sched(svc);
 	const struct nlattr *options = info->attrs[L4LB_ATTR_OPTIONS];
 	const struct nlattr *option;
-	unsigned long seen = 0;
 	int left, err;
 
 	if (!options || !nla_len(options)) {
@@ -203,7 +207,7 @@ static int parse_options(struct l4lb_service *svc, u32 *value,
 	memcpy(value, l4lb_service_options(svc),
 	       ops->n_options * sizeof(*value));
 	nla_for_each_nested(option, options, left) {
-		err = parse_option(ops, value, &seen, option, info->extack);
+		err = parse_option(ops, value, seen, option, info->extack);
 		if (err)
 			return err;
 	}
@@ -213,7 +217,7 @@ static int parse_options(struct l4lb_service *svc, u32 *value,
 /* ---- replies ---- */
 
 static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
-		       const u32 *value)
+		       const u32 *value, u32 def)
 {
 	struct nlattr *nest = nla_nest_start(skb, 1);
 
@@ -222,17 +226,19 @@ static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
 	    (value && nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, *value)) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MIN_VALUE, o->min) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MAX_VALUE, o->max) ||
-	    nla_put_u32(skb, L4LB_OPTION_ATTR_DEFAULT, o->def) ||
+	    nla_put_u32(skb, L4LB_OPTION_ATTR_DEFAULT, def) ||
 	    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o->what))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
-/* @ops: NULL for "none".  @value: of its options in a service, or NULL. */
+/* @ops: NULL for "none".  @svc: a service that has it, or NULL. */
 static int fill_scheduler(struct sk_buff *skb,
-			  const struct l4lb_sched_ops *ops, const u32 *value)
+			  const struct l4lb_sched_ops *ops,
+			  const struct l4lb_service *svc)
 {
+	const u32 *value = svc ? l4lb_service_options(svc) : NULL;
 	struct nlattr *nest, *options;
 	unsigned int i;
 
@@ -247,22 +253,34 @@ static int fill_scheduler(struct sk_buff *skb,
 		return -EMSGSIZE;
 	for (i = 0; ops && i < ops->n_options; i++)
 		if (fill_option(skb, &ops->options[i],
-				value ? &value[i] : NULL))
+				value ? &value[i] : NULL,
+				svc ? l4lb_sysctl_sched_value(svc->ln, ops, i) :
+				      ops->options[i].def))
 			return -EMSGSIZE;
 	nla_nest_end(skb, options);
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
-static int fill_service(struct sk_buff *skb, const struct l4lb_service *svc)
+static int fill_key(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_SERVICE);
 
 	if (!nest || l4lb_nl_fill_key(skb, &svc->key))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
-	return fill_scheduler(skb, l4lb_service_sched(svc),
-			      l4lb_service_options(svc));
+	return 0;
+}
+
+static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	return fill_key(skb, svc) ?:
+	       fill_scheduler(skb, l4lb_service_sched(svc), svc);
+}
+
+static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy);
 }
 
 /* A reply to be filled and sent, or NULL without memory. */
@@ -330,11 +348,11 @@ static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 	return msg ? reply_send(info, msg, hdr, err) : err;
 }
 
-static int dump_schedulers_start(struct netlink_callback *cb)
+static int dump_start(struct netlink_callback *cb)
 {
 	if (!nlmsg_attrlen(cb->nlh, GENL_HDRLEN))
 		return 0;
-	NL_SET_ERR_MSG(cb->extack, "a dump of all schedulers takes no attributes");
+	NL_SET_ERR_MSG(cb->extack, "a dump of all takes no attributes");
 	return -EINVAL;
 }
 
@@ -375,7 +393,10 @@ static int dump_schedulers(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-static int get_service_options(struct sk_buff *skb, struct genl_info *info)
+/* A reply about one service, made by @fill. */
+static int get_service(struct sk_buff *skb, struct genl_info *info,
+		       int (*fill)(struct sk_buff *skb,
+				   const struct l4lb_service *svc))
 {
 	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	struct l4lb_service *svc;
@@ -394,15 +415,48 @@ static int get_service_options(struct sk_buff *skb, struct genl_info *info)
 		return -ENOMEM;
 	mutex_lock(&ln->lock);
 	svc = find_service(ln, &key, info);
-	err = svc ? fill_service(msg, svc) : -ESRCH;
+	err = svc ? fill(msg, svc) : -ESRCH;
 	mutex_unlock(&ln->lock);
 	return reply_send(info, msg, hdr, err);
+}
+
+static int get_service_options(struct sk_buff *skb, struct genl_info *info)
+{
+	return get_service(skb, info, fill_options);
 }
 
 static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 {
 	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
 	u32 value[L4LB_SCHED_OPTIONS_MAX];
+	struct l4lb_service *svc;
+	unsigned long seen = 0;
+	struct l4lb_svc_key key;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = parse_key(&key, info);
+	if (err)
+		return err;
+	mutex_lock(&ln->lock);
+	svc = find_service(ln, &key, info);
+	err = svc ? parse_options(svc, value, &seen, info) : -ESRCH;
+	if (!err)
+		l4lb_service_set_options(svc, value, seen);
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
+static int get_service_policy(struct sk_buff *skb, struct genl_info *info)
+{
+	return get_service(skb, info, fill_policy);
+}
+
+static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_policy policy;
 	struct l4lb_service *svc;
 	struct l4lb_svc_key key;
 	int err;
@@ -414,22 +468,68 @@ static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	mutex_lock(&ln->lock);
 	svc = find_service(ln, &key, info);
-	err = svc ? parse_options(svc, value, info) : -ESRCH;
+	err = -ESRCH;
+	if (svc) {
+		policy = svc->policy;
+		err = l4lb_nl_parse_policy(&policy,
+					   info->attrs[L4LB_ATTR_POLICY],
+					   info->extack);
+	}
 	if (!err)
-		l4lb_service_set_options(svc, value);
+		err = l4lb_service_set_policy(svc, &policy, info->extack);
 	mutex_unlock(&ln->lock);
 	return err;
 }
 
+static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
+		       const struct l4lb_service *svc)
+{
+	void *hdr;
+
+	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
+		return 0;
+	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			  &own_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (fill_policy(skb, svc)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+/* The position is a number, as above. */
+static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct l4lb_service *svc;
+	long i = 0;
+
+	if (!ln)
+		return -EAGAIN;
+	mutex_lock(&ln->lock);
+	list_for_each_entry(svc, &ln->services, list) {
+		if (i++ < cb->args[0])
+			continue;
+		if (dump_policy(skb, cb, svc))
+			break;
+		cb->args[0] = i;
+	}
+	mutex_unlock(&ln->lock);
+	return skb->len;
+}
+
 /* Each command has a policy of its own, so that an attribute it does not look
- * at is refused.  GET_OPTIONS takes SERVICE alone, the first in the list.
+ * at is refused.  The GET commands take SERVICE alone, the first in the list.
  */
 static const struct genl_ops own_ops[] = {
 	{
 		.cmd	= L4LB_CMD_GET_SCHEDULER,
 		.flags	= GENL_ADMIN_PERM,
 		.doit	= get_scheduler,
-		.start	= dump_schedulers_start,
+		.start	= dump_start,
 		.dumpit	= dump_schedulers,
 		.policy	= scheduler_request,
 		.maxattr = ARRAY_SIZE(scheduler_request) - 1,
@@ -445,6 +545,20 @@ static const struct genl_ops own_ops[] = {
 		.doit	= set_service_options,
 		.policy	= options_request,
 		.maxattr = ARRAY_SIZE(options_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_POLICY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= get_service_policy,
+		.start	= dump_start,
+		.dumpit	= dump_policies,
+		.policy	= policy_request,
+		.maxattr = L4LB_ATTR_SERVICE,
+	}, {
+		.cmd	= L4LB_CMD_SET_POLICY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= set_service_policy,
+		.policy	= policy_request,
+		.maxattr = ARRAY_SIZE(policy_request) - 1,
 	},
 };
 

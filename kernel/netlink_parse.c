@@ -227,11 +227,11 @@ static int parse_dest_config(struct l4lb_dest_config *cfg, struct nlattr **tb,
 	cfg->u_thresh = nla_get_u32(tb[IPVS_DEST_ATTR_U_THRESH]);
 	cfg->l_thresh = nla_get_u32(tb[IPVS_DEST_ATTR_L_THRESH]);
 	if (tb[IPVS_DEST_ATTR_TUN_TYPE])
-		cfg->tun_type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
+		cfg->tun.type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
 	if (tb[IPVS_DEST_ATTR_TUN_PORT])
-		cfg->tun_port = nla_get_be16(tb[IPVS_DEST_ATTR_TUN_PORT]);
+		cfg->tun.port = nla_get_be16(tb[IPVS_DEST_ATTR_TUN_PORT]);
 	if (tb[IPVS_DEST_ATTR_TUN_FLAGS])
-		cfg->tun_flags = nla_get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
+		cfg->tun.flags = nla_get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
 	return 0;
 }
 

@@ -2,26 +2,34 @@
 /*
  * Traffic counters, their rates, and why packets were dropped.
  *
- * Counters only ever grow; ZERO remembers where they stood.  Every two
- * seconds the rate of the last two seconds moves the average a quarter of the
- * way, so an average forgets half of a burst in about five seconds.
+ * Counters only ever grow; ZERO remembers where they stood.  The rate of each
+ * interval of two seconds moves the average a quarter of the way, so an average
+ * forgets half of a burst in about five seconds.
+ *
+ * Nothing runs every two seconds.  Whoever comes first after an interval, a
+ * packet that is to be counted or a reader, ends it, and the idle ones behind
+ * it: what was counted since the last end was counted in the first of them.
  */
 #include "stats.h"
 #include "dest.h"
 
-#include <linux/rculist.h>
+#include <linux/math.h>
+#include <linux/sched.h>
 
-#define EST_SECONDS	2
-#define EST_SHIFT	10	/* rates are kept in 1/1024 */
+#define INTERVAL_SECONDS	2
+#define INTERVAL	(INTERVAL_SECONDS * HZ)
+#define RATE_SHIFT	10	/* rates are kept in 1/1024 */
 
 /* ---- counters ---- */
 
-int l4lb_stats_init(struct l4lb_stats *stats)
+int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 {
 	int cpu;
 
 	memset(stats, 0, sizeof(*stats));
 	spin_lock_init(&stats->lock);
+	stats->due = jiffies + INTERVAL;
+	stats->frozen = frozen;
 	stats->cpu = alloc_percpu(struct l4lb_stats_cpu);
 	if (!stats->cpu)
 		return -ENOMEM;
@@ -71,17 +79,73 @@ static void stats_sum(const struct l4lb_stats *stats,
 	}
 }
 
+/* ---- rates ---- */
+
+/* The average after an interval in which @count was counted, and @idle more in
+ * which nothing was.
+ */
+static u64 rate_after(u64 rate, u64 count, unsigned long idle)
+{
+	u64 current_rate = (count << RATE_SHIFT) / INTERVAL_SECONDS;
+
+	rate += (s64)(current_rate - rate) >> 2;
+	while (idle-- && rate)
+		rate -= DIV_ROUND_UP(rate, 4);
+	return rate;
+}
+
+/* End the intervals that are over.  @sum: what is counted now. */
+static void stats_catch_up(struct l4lb_stats *stats,
+			   const struct l4lb_counters *sum)
+{
+	struct l4lb_counters *rate = &stats->rate, *last = &stats->last;
+	unsigned long now = jiffies, idle;
+
+	lockdep_assert_held(&stats->lock);
+	if (time_before(now, stats->due))
+		return;
+	idle = (now - stats->due) / INTERVAL;
+	WRITE_ONCE(stats->due, stats->due + (idle + 1) * INTERVAL);
+	if (stats->frozen)
+		return;
+	rate->conns = rate_after(rate->conns, sum->conns - last->conns, idle);
+	rate->inpkts = rate_after(rate->inpkts, sum->inpkts - last->inpkts,
+				  idle);
+	rate->outpkts = rate_after(rate->outpkts, sum->outpkts - last->outpkts,
+				   idle);
+	rate->inbytes = rate_after(rate->inbytes, sum->inbytes - last->inbytes,
+				   idle);
+	rate->outbytes = rate_after(rate->outbytes,
+				    sum->outbytes - last->outbytes, idle);
+	*last = *sum;
+}
+
+void l4lb_stats_end_interval(struct l4lb_stats *stats)
+{
+	struct l4lb_counters sum;
+
+	/* Somebody else does it. */
+	if (!spin_trylock(&stats->lock))
+		return;
+	stats_sum(stats, &sum);
+	stats_catch_up(stats, &sum);
+	spin_unlock(&stats->lock);
+}
+
 static u64 rate_round(u64 rate)
 {
-	return (rate + BIT(EST_SHIFT - 1)) >> EST_SHIFT;
+	return (rate + BIT(RATE_SHIFT - 1)) >> RATE_SHIFT;
 }
 
 void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view)
 {
 	struct l4lb_counters *count = &view->count, *rate = &view->rate;
 
-	stats_sum(stats, count);
 	spin_lock_bh(&stats->lock);
+	stats_sum(stats, count);
+	stats_catch_up(stats, count);
+	if (stats->frozen)
+		*count = stats->last;
 	count->conns -= stats->zero.conns;
 	count->inpkts -= stats->zero.inpkts;
 	count->outpkts -= stats->zero.outpkts;
@@ -104,70 +168,36 @@ void l4lb_stats_zero(struct l4lb_stats *stats)
 	spin_unlock_bh(&stats->lock);
 }
 
-/* ---- rates ---- */
-
-static void rate_update(u64 *rate, u64 *last, u64 now)
+/* What is counted while they are frozen moves no average afterwards. */
+static void stats_freeze(struct l4lb_stats *stats, bool frozen)
 {
-	u64 current_rate = ((now - *last) << EST_SHIFT) / EST_SECONDS;
-
-	*last = now;
-	*rate += (s64)(current_rate - *rate) >> 2;
-}
-
-static void stats_estimate(struct l4lb_stats *stats)
-{
-	struct l4lb_counters *rate = &stats->rate, *last = &stats->last;
-	struct l4lb_counters now;
+	struct l4lb_counters sum;
 
 	spin_lock_bh(&stats->lock);
-	stats_sum(stats, &now);
-	rate_update(&rate->conns, &last->conns, now.conns);
-	rate_update(&rate->inpkts, &last->inpkts, now.inpkts);
-	rate_update(&rate->outpkts, &last->outpkts, now.outpkts);
-	rate_update(&rate->inbytes, &last->inbytes, now.inbytes);
-	rate_update(&rate->outbytes, &last->outbytes, now.outbytes);
+	if (stats->frozen != frozen) {
+		stats_sum(stats, &sum);
+		stats_catch_up(stats, &sum);
+		stats->last = sum;
+		stats->frozen = frozen;
+	}
 	spin_unlock_bh(&stats->lock);
 }
 
-/* Stops by itself with the last service. */
-static void estimate(struct work_struct *work)
+void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen)
 {
-	struct l4lb_net *ln = container_of(to_delayed_work(work),
-					   struct l4lb_net, est_work);
 	struct l4lb_service *svc;
 	struct l4lb_real *real;
 
-	mutex_lock(&ln->lock);
-	if (list_empty(&ln->services))
-		goto out;
-	l4lb_estimator_start(ln);
-	stats_estimate(&ln->stats);
+	lockdep_assert_held(&ln->lock);
+	stats_freeze(&ln->stats, frozen);
 	list_for_each_entry(svc, &ln->services, list) {
-		stats_estimate(&svc->stats);
+		stats_freeze(&svc->stats, frozen);
 		list_for_each_entry(real, &svc->dests, node)
-			stats_estimate(&real->stats);
+			stats_freeze(&real->stats, frozen);
 		cond_resched();
 	}
-out:
-	mutex_unlock(&ln->lock);
-}
-
-void l4lb_estimator_init(struct l4lb_net *ln)
-{
-	INIT_DELAYED_WORK(&ln->est_work, estimate);
-}
-
-/* Two seconds from now.  Configuration mutex held. */
-void l4lb_estimator_start(struct l4lb_net *ln)
-{
-	queue_delayed_work(system_power_efficient_wq, &ln->est_work,
-			   EST_SECONDS * HZ);
-}
-
-/* Configuration mutex held, which the work takes: it may still run once. */
-void l4lb_estimator_stop(struct l4lb_net *ln)
-{
-	cancel_delayed_work(&ln->est_work);
+	list_for_each_entry(real, &ln->trash, node)
+		stats_freeze(&real->stats, frozen);
 }
 
 /* ---- drop reasons ---- */
@@ -183,6 +213,9 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_MEMORY]	= "memory",
 	[L4LB_DROP_FRAGMENT]	= "fragment",
 	[L4LB_DROP_MARTIAN]	= "martian",
+	[L4LB_DROP_PACKET]	= "drop_packet",
+	[L4LB_DROP_ENTRY]	= "drop_entry",
+	[L4LB_DROP_GUARD]	= "guard",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);

@@ -3,6 +3,7 @@
 #ifndef _L4LB_STATS_H
 #define _L4LB_STATS_H
 
+#include <linux/jiffies.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
@@ -30,14 +31,18 @@ struct l4lb_counters {
 /**
  * struct l4lb_stats - counters of one object and their rates
  * @cpu: live counters
- * @lock: protects everything below
+ * @due: jiffies when the present interval of the rates ends
+ * @lock: protects @due and everything below
+ * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
- * @last: counter values at the last estimate
+ * @last: counter values at the end of the last interval
  * @rate: moving averages per second, in 1/1024; conns, pkts and bytes
  */
 struct l4lb_stats {
 	struct l4lb_stats_cpu __percpu	*cpu;
+	unsigned long			due;
 	spinlock_t			lock;
+	bool				frozen;
 	struct l4lb_counters		zero;
 	struct l4lb_counters		last;
 	struct l4lb_counters		rate;
@@ -49,21 +54,30 @@ struct l4lb_stats_view {
 	struct l4lb_counters	rate;
 };
 
-int l4lb_stats_init(struct l4lb_stats *stats);
+int l4lb_stats_init(struct l4lb_stats *stats, bool frozen);
 void l4lb_stats_destroy(struct l4lb_stats *stats);
 void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view);
 void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 			 struct l4lb_counters *count);
 void l4lb_stats_zero(struct l4lb_stats *stats);
 
-/* Estimator of a namespace: every 2 s while it has services. */
-void l4lb_estimator_init(struct l4lb_net *ln);
-void l4lb_estimator_start(struct l4lb_net *ln);
-void l4lb_estimator_stop(struct l4lb_net *ln);
+/* All of a namespace (run_estimation).  Configuration mutex held. */
+void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen);
+
+/* Packet context, BH off: an interval has ended. */
+void l4lb_stats_end_interval(struct l4lb_stats *stats);
+
+/* Before a packet counts: what counted so far belongs to another interval. */
+static inline struct l4lb_stats_cpu *l4lb_stats_this_cpu(struct l4lb_stats *stats)
+{
+	if (unlikely(time_after_eq(jiffies, READ_ONCE(stats->due))))
+		l4lb_stats_end_interval(stats);
+	return this_cpu_ptr(stats->cpu);
+}
 
 static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 {
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->conns);
@@ -72,7 +86,7 @@ static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 
 static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->inpkts);
@@ -82,7 +96,7 @@ static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 
 static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->outpkts);
@@ -104,6 +118,9 @@ enum l4lb_drop {
 	L4LB_DROP_MEMORY,	/* out of memory */
 	L4LB_DROP_FRAGMENT,	/* a reply's fragments do not fit together */
 	L4LB_DROP_MARTIAN,	/* loopback real server, packet from outside */
+	L4LB_DROP_PACKET,	/* new flow, while drop_packet is at work */
+	L4LB_DROP_ENTRY,	/* connections, not packets: drop_entry */
+	L4LB_DROP_GUARD,	/* for an address of services, but for none */
 	L4LB_DROP_MAX
 };
 
