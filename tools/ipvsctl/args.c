@@ -54,18 +54,18 @@ int arg_u32(struct args *a, const char *object, const char *keyword,
 }
 
 int arg_duration(struct args *a, const char *object, const char *keyword,
-		 uint32_t *secs)
+		 uint32_t max, uint32_t *secs)
 {
 	const char *s;
 	int rc = arg_value(a, object, keyword, &s);
 
 	if (rc)
 		return rc;
-	if (parse_duration(s, secs))
+	if (parse_duration(s, secs) && *secs <= max)
 		return RC_OK;
 	return fail(RC_USAGE, object,
-		    "bad %s \"%s\": write a time from 1 second to 31 days, such as 90, 90s, 15m or 2h",
-		    keyword, s);
+		    "bad %s \"%s\": write a time from 1 second to %u days, such as 90, 90s, 15m or 2h",
+		    keyword, s, max / (24 * 3600));
 }
 
 int arg_end(const struct args *a, const char *object)

@@ -29,9 +29,11 @@ int arg_value(struct args *a, const char *object, const char *keyword,
 int arg_u32(struct args *a, const char *object, const char *keyword,
 	    uint32_t min, uint32_t max, uint32_t *out);
 
-/* The same, as a time span (see parse_duration()). */
+/* The same, as a time span (see parse_duration()) of at most @max seconds,
+ * whole days.
+ */
 int arg_duration(struct args *a, const char *object, const char *keyword,
-		 uint32_t *secs);
+		 uint32_t max, uint32_t *secs);
 
 /* Fails if a word is left over. */
 int arg_end(const struct args *a, const char *object);

@@ -52,6 +52,9 @@ int service_check(const struct service *svc)
 	    svc->id.proto != IPPROTO_UDP)
 		return fail(RC_USAGE, object,
 			    "ops (one-packet scheduling) is for udp and fwmark services");
+	if (svc->id.fwmark && svc->policy.value[L4LB_POLICY_ATTR_GUARD])
+		return fail(RC_USAGE, object,
+			    "guard is for services by address: a mark has none");
 	return check_flags(svc, object);
 }
 

@@ -21,6 +21,7 @@
 static const char *const service_keys[] = {
 	"id", "family", "protocol", "address", "port", "fwmark", "scheduler",
 	"flags", "persistent", "mask", "pe", "ops", "options",
+	POLICY_KEYS,
 	"servers",
 	"conns_per_second", "state", NULL
 };
@@ -370,6 +371,8 @@ static int read_settings(json_t *o, struct service *svc, const char *object)
 		rc = read_mask(o, svc, object);
 	if (!rc)
 		rc = read_options(o, svc, object);
+	if (!rc)
+		rc = policy_from_json(o, object, &svc->policy);
 	if (rc)
 		return rc;
 	if (scheduler)

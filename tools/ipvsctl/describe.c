@@ -79,6 +79,8 @@ const char *describe_options(const struct service *svc)
 	for (i = 0; i < svc->noptions; i++)
 		append(line, " option %s %u", svc->options[i].name,
 		       svc->options[i].value);
+	if (!policy_is_default(&svc->policy))
+		append(line, " %s", policy_text(&svc->policy));
 	return line[0] ? line + 1 : line;
 }
 

@@ -26,7 +26,8 @@ _ipvsctl_verbs() {
 _ipvsctl_words() {
 	case "$1 $2" in
 	"service add" | "service change" | "service replace")
-		echo scheduler flags persistent no-persistent mask pe ops no-ops option server ;;&
+		echo scheduler flags persistent no-persistent mask pe ops no-ops option timeout \
+			on-idle on-loss on-drain guard server ;;&
 	"service add" | "server add" | "server change" | "server replace")
 		echo nat dr tun weight max-conns min-conns type port csum no-csum remcsum ;;
 	"service show" | "server show" | stats\ *)
@@ -82,6 +83,11 @@ _ipvsctl() {
 	sort) w='name active rate' ;;
 	by) w='service server state client' ;;
 	option) w=$(_ipvsctl_options) ;;
+	timeout) [[ $place -gt 1 ]] && w='tcp tcp-fin udp sctp' ;;
+	on-idle) w='forget reset' ;;
+	on-loss) w='keep move reset default' ;;
+	on-drain) w='keep move default' ;;
+	guard) w='reject drop off' ;;
 	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
 	type) w='ipip gue gre' ;;
 	proto) w='tcp udp sctp' ;;

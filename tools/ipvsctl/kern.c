@@ -100,6 +100,18 @@ static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
 	       top[type] && nla_parse_nested(tb, max, top[type], NULL) >= 0;
 }
 
+void kern_get_ident(struct nlattr **tb, struct svc_id *id)
+{
+	memset(id, 0, sizeof(*id));
+	id->af = get_u16(tb[IPVS_SVC_ATTR_AF]);
+	id->fwmark = get_u32(tb[IPVS_SVC_ATTR_FWMARK]);
+	if (id->fwmark)
+		return;
+	id->proto = get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
+	get_ip(tb[IPVS_SVC_ATTR_ADDR], id->af, &id->addr);
+	id->port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
+}
+
 static void take_service(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
@@ -109,13 +121,7 @@ static void take_service(struct nlmsghdr *nlh, void *arg)
 	if (!reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, IPVS_SVC_ATTR_MAX))
 		return;
 	svc = service_append(list);
-	svc->id.af = get_u16(tb[IPVS_SVC_ATTR_AF]);
-	svc->id.fwmark = get_u32(tb[IPVS_SVC_ATTR_FWMARK]);
-	if (!svc->id.fwmark) {
-		svc->id.proto = get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
-		get_ip(tb[IPVS_SVC_ATTR_ADDR], svc->id.af, &svc->id.addr);
-		svc->id.port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
-	}
+	kern_get_ident(tb, &svc->id);
 	get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
 		   sizeof(svc->scheduler));
 	get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
@@ -214,7 +220,7 @@ int kern_services(struct service_list *list, bool servers)
 	for (n = 0; servers && !err && n < list->n; n++)
 		err = kern_servers(&list->v[n]);
 	if (servers && !err)
-		err = kern_options_all(list);
+		err = kern_own_all(list);
 	service_list_sort(list);
 	return err;
 }
@@ -230,7 +236,7 @@ int kern_service(const struct svc_id *id, struct service *svc, bool servers)
 	if (!err && servers)
 		err = kern_servers(&list.v[0]);
 	if (!err)
-		err = kern_options(&list.v[0]);
+		err = kern_own(&list.v[0]);
 	if (!err) {
 		service_list_sort(&list);
 		*svc = list.v[0];
@@ -271,9 +277,9 @@ int kern_service_add(const struct service *svc)
 	if (announce("add", describe_service(svc)))
 		return 0;
 	err = service_write(IPVS_CMD_NEW_SERVICE, svc);
-	if (err || !svc->noptions)
+	if (err || (!svc->noptions && policy_is_default(&svc->policy)))
 		return err;
-	err = kern_options_sync(svc);
+	err = kern_own_sync(svc);
 	if (!err)
 		return 0;
 	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, &svc->id);
@@ -289,14 +295,14 @@ int kern_service_set(const struct service *svc)
 	if (announce("set", describe_service(svc)))
 		return 0;
 	err = service_write(IPVS_CMD_SET_SERVICE, svc);
-	return err ? err : kern_options_sync(svc);
+	return err ? err : kern_own_sync(svc);
 }
 
-int kern_options_set(const struct service *svc)
+int kern_own_set(const struct service *svc)
 {
 	if (announce("set", describe_service(svc)))
 		return 0;
-	return kern_options_sync(svc);
+	return kern_own_sync(svc);
 }
 
 int kern_service_delete(const struct svc_id *id)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct nl_msg;
+struct nlattr;
 struct svc_id;
 struct service;
 struct server;
@@ -32,9 +33,9 @@ int kern_services(struct service_list *list, bool servers);
 int kern_service(const struct svc_id *id, struct service *svc, bool servers);
 
 /* The writing calls: with --dry-run they print the change and do nothing. */
-int kern_service_add(const struct service *svc);	/* with its options */
+int kern_service_add(const struct service *svc);	/* with its options and policy */
 int kern_service_set(const struct service *svc);	/* likewise */
-int kern_options_set(const struct service *svc);	/* these only */
+int kern_own_set(const struct service *svc);	/* these only */
 int kern_service_delete(const struct svc_id *id);
 int kern_server_add(const struct svc_id *id, const struct server *srv);
 int kern_server_set(const struct svc_id *id, const struct server *srv);
@@ -48,5 +49,6 @@ int kern_info(struct kern_info *info);
 
 /* The attributes that name a service, for the nest both families have. */
 void kern_put_ident(struct nl_msg *msg, const struct svc_id *id);
+void kern_get_ident(struct nlattr **tb, struct svc_id *id);
 
 #endif

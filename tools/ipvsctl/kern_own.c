@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/ip_vs.h>
 #include <netlink/attr.h>
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
@@ -143,15 +144,13 @@ static int read_options(const struct svc_id *id, struct sched_info *info)
 /* The scheduler may have changed since the service was read: then the options
  * are another's.
  */
-int kern_options(struct service *svc)
+static int get_options(struct service *svc)
 {
 	struct sched_info info;
 	unsigned int i;
 	int err;
 
 	svc->noptions = 0;
-	if (!wire_has_own())
-		return 0;
 	err = read_options(&svc->id, &info);
 	if (err)
 		return err;
@@ -173,7 +172,7 @@ static bool has_options(const struct sched_infos *infos, const char *name)
 }
 
 /* A service that is gone by now is listed as it was. */
-int kern_options_all(struct service_list *list)
+static int get_options_all(struct service_list *list)
 {
 	struct sched_infos infos;
 	int err = kern_schedulers(&infos);
@@ -182,7 +181,7 @@ int kern_options_all(struct service_list *list)
 	for (i = 0; i < list->n && !err; i++) {
 		if (!has_options(&infos, list->v[i].scheduler))
 			continue;
-		err = kern_options(&list->v[i]);
+		err = get_options(&list->v[i]);
 		if (err == -ESRCH)
 			err = 0;
 	}
@@ -204,7 +203,7 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 	return true;
 }
 
-int kern_options_sync(const struct service *svc)
+static int sync_options(const struct service *svc)
 {
 	struct sched_info info;
 	struct nlattr *nest;
@@ -213,8 +212,6 @@ int kern_options_sync(const struct service *svc)
 	unsigned int i;
 	int err;
 
-	if (!wire_has_own())
-		return svc->noptions ? -EOPNOTSUPP : 0;
 	err = read_options(&svc->id, &info);
 	if (err)
 		return err;
@@ -234,4 +231,95 @@ int kern_options_sync(const struct service *svc)
 		return wire_call(msg, NULL, NULL);
 	nlmsg_free(msg);
 	return 0;
+}
+
+/* Into the service of @arg, a list, that the message names. */
+static void take_policy(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
+	struct service *svc;
+	struct svc_id id;
+	int i;
+
+	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
+	    !top[L4LB_ATTR_SERVICE] || !top[L4LB_ATTR_POLICY] ||
+	    nla_parse_nested(tb, IPVS_SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
+			     NULL) < 0 ||
+	    nla_parse_nested(value, L4LB_POLICY_ATTR_MAX,
+			     top[L4LB_ATTR_POLICY], NULL) < 0)
+		return;
+	kern_get_ident(tb, &id);
+	svc = service_find(arg, &id);
+	for (i = 1; svc && i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (value[i] && nla_len(value[i]) >= 4)
+			svc->policy.value[i] = nla_get_u32(value[i]);
+}
+
+static int get_policy(struct service *svc)
+{
+	struct nl_msg *msg = service_request(L4LB_CMD_GET_POLICY, &svc->id);
+	struct service_list one = { .v = svc, .n = 1 };
+
+	memset(&svc->policy, 0, sizeof(svc->policy));
+	return msg ? wire_call(msg, take_policy, &one) : -ENOMEM;
+}
+
+static int get_policy_all(struct service_list *list)
+{
+	struct nl_msg *msg = wire_own_request(L4LB_CMD_GET_POLICY, NLM_F_DUMP);
+
+	return msg ? wire_call(msg, take_policy, list) : -ENOMEM;
+}
+
+static int sync_policy(const struct service *svc)
+{
+	struct service now = { .id = svc->id };
+	struct nlattr *nest;
+	struct nl_msg *msg;
+	int i, err;
+
+	err = get_policy(&now);
+	if (err || policy_equal(&now.policy, &svc->policy))
+		return err;
+	msg = service_request(L4LB_CMD_SET_POLICY, &svc->id);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, L4LB_ATTR_POLICY);
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (svc->policy.value[i] != now.policy.value[i])
+			nla_put_u32(msg, i, svc->policy.value[i]);
+	nla_nest_end(msg, nest);
+	return wire_call(msg, NULL, NULL);
+}
+
+int kern_own(struct service *svc)
+{
+	int err;
+
+	if (!wire_has_own())
+		return 0;
+	err = get_options(svc);
+	return err ? err : get_policy(svc);
+}
+
+int kern_own_all(struct service_list *list)
+{
+	int err;
+
+	if (!wire_has_own())
+		return 0;
+	err = get_options_all(list);
+	return err ? err : get_policy_all(list);
+}
+
+int kern_own_sync(const struct service *svc)
+{
+	int err;
+
+	if (!wire_has_own())
+		return svc->noptions || !policy_is_default(&svc->policy)
+			? -EOPNOTSUPP : 0;
+	err = sync_options(svc);
+	return err ? err : sync_policy(svc);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Schedulers and their options: the family L4LB, which in-tree ip_vs lacks.
+/* Schedulers, their options, and services' policies: the family L4LB, which
+ * in-tree ip_vs lacks.
  *
  * Like kern.h: 0 or -errno, and no message. Without the family the answer is
  * -EOPNOTSUPP.
@@ -40,15 +41,15 @@ int kern_scheduler(const char *name, struct sched_info *info);
 /* Those that are registered; free .v. None without the family: that is 0. */
 int kern_schedulers(struct sched_infos *infos);
 
-/* Reads the options of services that were read: those not at their default.
- * Without the family there are none.
+/* Reads options and policy of services that were read: what is not at its
+ * default. Without the family everything is.
  */
-int kern_options(struct service *svc);
-int kern_options_all(struct service_list *list);
+int kern_own(struct service *svc);
+int kern_own_all(struct service_list *list);
 
-/* Makes the kernel's options those of @svc; others get their default. Writes
- * nothing if they are so already.
+/* Makes the kernel's options and policy those of @svc; others get their
+ * default. Writes nothing if they are so already.
  */
-int kern_options_sync(const struct service *svc);
+int kern_own_sync(const struct service *svc);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "ident.h"
+#include "policy.h"
 
 struct counters {
 	uint64_t conns, inpkts, outpkts, inbytes, outbytes;
@@ -51,6 +52,7 @@ struct service {
 	/* Those not at their default; as read, in the scheduler's order. */
 	struct svc_option options[SERVICE_OPTIONS_MAX];
 	size_t noptions;
+	struct policy policy;
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;

@@ -111,6 +111,8 @@ static int check_schedulers(struct plan *p)
 			return scheduler_missing(svc_text(&svc->id),
 						 svc->scheduler);
 		rc = scheduler_settle(svc, true);
+		if (!rc)
+			rc = policy_settle(svc);
 	}
 	return rc;
 }
@@ -135,7 +137,8 @@ static bool same_service(const struct service *a, const struct service *b)
 	bool persistent = a->flags & IP_VS_SVC_F_PERSISTENT;
 
 	if (diff || strcmp(a->scheduler, b->scheduler) ||
-	    strcmp(a->pe, b->pe) || !same_options(a, b))
+	    strcmp(a->pe, b->pe) || !same_options(a, b) ||
+	    !policy_equal(&a->policy, &b->policy))
 		return false;
 	return !persistent || (a->timeout == b->timeout &&
 			       a->netmask == b->netmask);

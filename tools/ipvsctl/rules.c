@@ -342,18 +342,50 @@ static int add_server(const struct rule *r, const struct svc_id *id,
 	return rc;
 }
 
+static int own_options(struct args *a, struct service *svc)
+{
+	const char *object = svc_text(&svc->id), *name, *value;
+	int rc = RC_OK;
+
+	if (!arg_peek(a))
+		return arg_value(a, object, "option", &name);
+	while (!rc && (name = arg_next(a))) {
+		rc = arg_value(a, object, name, &value);
+		if (!rc)
+			rc = option_named(svc, name, value);
+	}
+	return rc;
+}
+
+static int own_policy(struct args *a, struct service *svc)
+{
+	static const char *const known[] = { POLICY_WORDS, NULL };
+	const char *object = svc_text(&svc->id), *word;
+	struct policy_opts o = { .named = 0 };
+	int rc = RC_OK;
+
+	if (!arg_peek(a))
+		return arg_value(a, object, "service", &word);
+	while (!rc && (word = arg_next(a)))
+		rc = policy_is_word(word)
+			? policy_parse(a, object, word, &o)
+			: arg_unknown(object, "service option", word, known);
+	policy_apply(&svc->policy, &o);
+	return rc;
+}
+
 /* The rest of a line that begins with #ipvsctl: it looks like a comment but is
  * none, so what is not known must not be skipped.
  */
 static int own_line(struct args *a, struct service_list *list)
 {
-	static const char *const known[] = { "option", NULL };
-	const char *word = arg_next(a), *name, *value;
+	static const char *const known[] = { "option", "service", NULL };
+	const char *word = arg_next(a);
 	struct service *svc;
 	struct svc_id id;
 	int rc;
 
-	if (!word || strcmp(word, known[0]))
+	if (!word || (strcmp(word, "option") && strcmp(word, "service")))
 		return arg_unknown(NULL, "word after #ipvsctl",
 				   word ? word : "", known);
 	rc = parse_svc_id(a, &id);
@@ -363,14 +395,8 @@ static int own_line(struct args *a, struct service_list *list)
 	if (!svc)
 		return fail(RC_USAGE, svc_text(&id),
 			    "no line before this one adds the service");
-	if (!arg_peek(a))
-		return arg_value(a, svc_text(&id), "option", &name);
-	while (!rc && (name = arg_next(a))) {
-		rc = arg_value(a, svc_text(&id), name, &value);
-		if (!rc)
-			rc = option_named(svc, name, value);
-	}
-	return rc;
+	return strcmp(word, "option") ? own_policy(a, svc)
+				       : own_options(a, svc);
 }
 
 static int read_line(char *line, struct service_list *list)

@@ -60,19 +60,23 @@ static void print_flags(const struct service *svc)
 	}
 }
 
-/* ipvsadm has no words for a scheduler's options, nor comments: it stops at
- * such a line. So they come last, when it has read everything else.
+/* ipvsadm has no words for these, nor comments: it stops at such a line. So
+ * they come last, when it has read everything else.
  */
-static void print_options(const struct service *svc)
+static void print_own(const struct service *svc)
 {
 	size_t i;
 
-	if (!svc->noptions)
-		return;
-	printf("#ipvsctl option %s", svc_text(&svc->id));
-	for (i = 0; i < svc->noptions; i++)
-		printf(" %s %u", svc->options[i].name, svc->options[i].value);
-	putchar('\n');
+	if (svc->noptions) {
+		printf("#ipvsctl option %s", svc_text(&svc->id));
+		for (i = 0; i < svc->noptions; i++)
+			printf(" %s %u", svc->options[i].name,
+			       svc->options[i].value);
+		putchar('\n');
+	}
+	if (!policy_is_default(&svc->policy))
+		printf("#ipvsctl service %s %s\n", svc_text(&svc->id),
+		       policy_text(&svc->policy));
 }
 
 static void print_service_rule(const struct service *svc)
@@ -152,7 +156,7 @@ static int print_rules(const struct service_list *list)
 			print_server_rule(&list->v[i], &list->v[i].servers[j]);
 	}
 	for (i = 0; i < list->n; i++)
-		print_options(&list->v[i]);
+		print_own(&list->v[i]);
 	return RC_OK;
 }
 

@@ -86,6 +86,8 @@ static int service_add(struct args *a)
 		rc = wire_open();
 	if (!rc)
 		rc = scheduler_settle(&svc, true);
+	if (!rc)
+		rc = policy_settle(&svc);
 	if (rc)
 		goto out;
 	/* A dry run is refused for what the kernel would refuse. */
@@ -132,6 +134,7 @@ static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
 /* What was named over what is there, and sent. */
 static int change(struct service *svc, const struct svc_opts *o)
 {
+	const unsigned int own = SVC_OPTION | SVC_POLICY;
 	const unsigned int sched = SVC_SCHEDULER | SVC_OPTION;
 	int err, rc = RC_OK;
 
@@ -141,10 +144,11 @@ static int change(struct service *svc, const struct svc_opts *o)
 		rc = service_check(svc);
 	if (!rc && o->named & (sched | SVC_FLAGS))
 		rc = scheduler_settle(svc, o->named & SVC_FLAGS);
+	if (!rc && o->named & SVC_POLICY)
+		rc = policy_settle(svc);
 	if (rc)
 		return rc;
-	err = o->named == SVC_OPTION ? kern_options_set(svc)
-				     : kern_service_set(svc);
+	err = o->named & ~own ? kern_service_set(svc) : kern_own_set(svc);
 	return err ? refuse_service(err, svc) : RC_OK;
 }
 
@@ -184,6 +188,8 @@ static int service_replace(struct args *a)
 		rc = wire_open();
 	if (!rc)
 		rc = scheduler_settle(&svc, true);
+	if (!rc)
+		rc = policy_settle(&svc);
 	if (rc)
 		return rc;
 	err = kern_service(&id, &old, false);

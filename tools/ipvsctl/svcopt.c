@@ -178,7 +178,8 @@ static int parse_persistent(struct args *a, struct svc_opts *o)
 	o->persistent = true;
 	o->timeout = PERSISTENT_DEFAULT;
 	if (next && ((next[0] >= '0' && next[0] <= '9') || next[0] == '-'))
-		return arg_duration(a, NULL, "persistent", &o->timeout);
+		return arg_duration(a, NULL, "persistent", DURATION_MAX,
+				    &o->timeout);
 	return RC_OK;
 }
 
@@ -187,7 +188,7 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 {
 	static const char *const known[] = {
 		"scheduler", "flags", "persistent", "no-persistent", "mask",
-		"pe", "ops", "no-ops", "option", "server", NULL
+		"pe", "ops", "no-ops", "option", POLICY_WORDS, "server", NULL
 	};
 	const char *object = svc_text(id), *value;
 	int rc;
@@ -217,6 +218,10 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 		o->ops = word[0] == 'o';
 		return RC_OK;
 	}
+	if (policy_is_word(word)) {
+		o->named |= SVC_POLICY;
+		return policy_parse(a, object, word, &o->policy);
+	}
 	return arg_unknown(object, "service option", word, known);
 }
 
@@ -232,7 +237,8 @@ int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)
 
 		o->named = 0;
 		rc = svc_opt(a, id, arg_next(a), o);
-		if (!rc && (o->named & before & ~(unsigned int)SVC_OPTION))
+		if (!rc && (o->named & before &
+			    ~(unsigned int)(SVC_OPTION | SVC_POLICY)))
 			rc = given_twice(svc_text(id), word);
 		o->named |= before;
 	}
@@ -386,6 +392,7 @@ void svc_opts_apply(struct service *svc, const struct svc_opts *o)
 	for (i = 0; i < o->noptions; i++)
 		service_option_set(svc, o->options[i].name,
 				   o->options[i].value);
+	policy_apply(&svc->policy, &o->policy);
 	if (o->named & SVC_PE)
 		strcpy(svc->pe, o->pe);
 	if (o->named & SVC_FLAGS)

@@ -26,6 +26,7 @@ struct svc_opts {
 	uint32_t netmask;
 	struct svc_option options[SERVICE_OPTIONS_MAX];
 	size_t noptions;
+	struct policy_opts policy;
 };
 
 enum {
@@ -36,6 +37,7 @@ enum {
 	SVC_PE		= 1 << 4,
 	SVC_OPS		= 1 << 5,
 	SVC_OPTION	= 1 << 6,
+	SVC_POLICY	= 1 << 7,
 };
 
 struct srv_opts {

@@ -63,7 +63,8 @@ static int parse_set(struct args *a, struct kern_timeouts *t)
 			rc = fail(RC_USAGE, "timeout", "\"%s\" is given twice",
 				  word);
 		else
-			rc = arg_duration(a, "timeout", word, slot[i]);
+			rc = arg_duration(a, "timeout", word, DURATION_MAX,
+					  slot[i]);
 	}
 	return rc;
 }

@@ -153,6 +153,7 @@ json_t *service_json(const struct service *svc, enum json_detail detail)
 		json_object_set_new(o, "ops", json_true());
 	if (svc->noptions)
 		json_object_set_new(o, "options", options_json(svc));
+	policy_to_json(o, &svc->policy);
 	if (detail == JSON_LIVE) {
 		json_object_set_new(o, "conns_per_second",
 				    json_integer((json_int_t)svc->stats.cps));

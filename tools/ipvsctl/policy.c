@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "backend.h"
+#include "err.h"
+#include "model.h"
+#include "policy.h"
+#include "wire.h"
+
+/* Seconds: words and keys are those of `timeout set`. */
+static const struct {
+	const char *word, *key;
+	int attr;
+} timeouts[] = {
+	{ "tcp", "tcp", L4LB_POLICY_ATTR_TIMEOUT_TCP },
+	{ "tcp-fin", "tcp_fin", L4LB_POLICY_ATTR_TIMEOUT_TCP_FIN },
+	{ "udp", "udp", L4LB_POLICY_ATTR_TIMEOUT_UDP },
+	{ "sctp", "sctp", L4LB_POLICY_ATTR_TIMEOUT_SCTP },
+};
+
+/* One word of a few; the first is the default. */
+static const char *const idle_words[] = { "forget", "reset", NULL };
+
+static const char *const loss_words[] = {
+	"default", "keep", "move", "reset", NULL
+};
+
+static const char *const drain_words[] = { "default", "keep", "move", NULL };
+
+static const char *const guard_words[] = { "off", "reject", "drop", NULL };
+
+static const struct {
+	const char *word, *key;
+	int attr;
+	const char *const *values;
+} choices[] = {
+	{ "on-idle", "on_idle", L4LB_POLICY_ATTR_ON_IDLE, idle_words },
+	{ "on-loss", "on_loss", L4LB_POLICY_ATTR_ON_LOSS, loss_words },
+	{ "on-drain", "on_drain", L4LB_POLICY_ATTR_ON_DRAIN, drain_words },
+	{ "guard", "guard", L4LB_POLICY_ATTR_GUARD, guard_words },
+};
+
+static const char *const timeout_words[] = {
+	"tcp", "tcp-fin", "udp", "sctp", NULL
+};
+
+static const char *const timeout_keys[] = {
+	"tcp", "tcp_fin", "udp", "sctp", NULL
+};
+
+static size_t index_of(const char *word, const char *const *known)
+{
+	size_t i;
+
+	for (i = 0; known[i] && strcmp(word, known[i]); i++)
+		;
+	return i;
+}
+
+/* Of choices; their number if it is none of them. */
+static size_t choice_of(const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(choices); i++)
+		if (!strcmp(word, choices[i].word))
+			break;
+	return i;
+}
+
+bool policy_is_word(const char *word)
+{
+	return !strcmp(word, "timeout") ||
+	       choice_of(word) < ARRAY_SIZE(choices);
+}
+
+static int set_value(struct policy_opts *o, const char *object,
+		     const char *word, int attr, uint32_t value)
+{
+	/* The same twice is a slip of which one half would be lost. */
+	if (o->named & 1u << attr)
+		return fail(RC_USAGE, object, "\"%s\" is given twice", word);
+	o->named |= 1u << attr;
+	o->policy.value[attr] = value;
+	return RC_OK;
+}
+
+static int parse_timeout(struct args *a, const char *object, size_t i,
+			 struct policy_opts *o)
+{
+	const char *word = timeouts[i].word, *next = arg_peek(a);
+	uint32_t secs = 0;
+	int rc = RC_OK;
+
+	if (next && !strcmp(next, "default"))
+		arg_next(a);
+	else
+		rc = arg_duration(a, object, word, L4LB_TIMEOUT_MAX, &secs);
+	return rc ? rc : set_value(o, object, word, timeouts[i].attr, secs);
+}
+
+/* One kind at least; then as many as there are. */
+static int parse_timeouts(struct args *a, const char *object,
+			  struct policy_opts *o)
+{
+	const char *word;
+	size_t i;
+	int rc = arg_value(a, object, "timeout", &word);
+
+	if (rc)
+		return rc;
+	i = index_of(word, timeout_words);
+	if (!timeout_words[i])
+		return arg_unknown(object, "kind of timeout", word,
+				   timeout_words);
+	rc = parse_timeout(a, object, i, o);
+	while (!rc && (word = arg_peek(a))) {
+		i = index_of(word, timeout_words);
+		if (!timeout_words[i])
+			break;
+		arg_next(a);
+		rc = parse_timeout(a, object, i, o);
+	}
+	return rc;
+}
+
+int policy_parse(struct args *a, const char *object, const char *word,
+		 struct policy_opts *o)
+{
+	size_t n, i = choice_of(word);
+	const char *value;
+	int rc;
+
+	if (i == ARRAY_SIZE(choices))
+		return parse_timeouts(a, object, o);
+	rc = arg_value(a, object, word, &value);
+	if (rc)
+		return rc;
+	n = index_of(value, choices[i].values);
+	if (!choices[i].values[n])
+		return arg_unknown(object, word, value, choices[i].values);
+	return set_value(o, object, word, choices[i].attr, (uint32_t)n);
+}
+
+void policy_apply(struct policy *policy, const struct policy_opts *o)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(policy->value); i++)
+		if (o->named & 1u << i)
+			policy->value[i] = o->policy.value[i];
+}
+
+bool policy_equal(const struct policy *a, const struct policy *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+bool policy_is_default(const struct policy *policy)
+{
+	static const struct policy none;
+
+	return policy_equal(policy, &none);
+}
+
+/* NULL for one that another version of the module has. */
+static const char *choice_text(const struct policy *policy, size_t i)
+{
+	uint32_t value = policy->value[choices[i].attr];
+	size_t n;
+
+	for (n = 0; choices[i].values[n]; n++)
+		if (n == value)
+			break;
+	return choices[i].values[n];
+}
+
+const char *policy_text(const struct policy *policy)
+{
+	const char *sep = "timeout ";
+	static char line[256];
+	size_t i, used = 0;
+
+	line[0] = '\0';
+	for (i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		uint32_t secs = policy->value[timeouts[i].attr];
+
+		if (!secs)
+			continue;
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+					 "%s%s %u", sep, timeouts[i].word,
+					 secs);
+		sep = " ";
+	}
+	for (i = 0; i < ARRAY_SIZE(choices); i++) {
+		const char *text = choice_text(policy, i);
+
+		if (text && policy->value[choices[i].attr])
+			used += (size_t)snprintf(line + used,
+						 sizeof(line) - used,
+						 "%s%s %s", used ? " " : "",
+						 choices[i].word, text);
+	}
+	return line;
+}
+
+void policy_to_json(json_t *o, const struct policy *policy)
+{
+	json_t *secs = json_object();
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		uint32_t n = policy->value[timeouts[i].attr];
+
+		if (n)
+			json_object_set_new(secs, timeouts[i].key,
+					    json_integer(n));
+	}
+	if (json_object_size(secs))
+		json_object_set(o, "timeout", secs);
+	json_decref(secs);
+	for (i = 0; i < ARRAY_SIZE(choices); i++) {
+		const char *text = choice_text(policy, i);
+
+		if (text && policy->value[choices[i].attr])
+			json_object_set_new(o, choices[i].key,
+					    json_string(text));
+	}
+}
+
+static int timeouts_from_json(json_t *secs, const char *object,
+			      struct policy *policy)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(secs))
+		return fail(RC_USAGE, object, "\"timeout\" must be an object");
+	json_object_foreach(secs, key, value) {
+		size_t i = index_of(key, timeout_keys);
+		json_int_t n = json_integer_value(value);
+
+		if (!timeout_keys[i])
+			return arg_unknown(object, "kind of timeout", key,
+					   timeout_keys);
+		if (!json_is_integer(value) || n < 1 || n > L4LB_TIMEOUT_MAX)
+			return fail(RC_USAGE, object,
+				    "timeout \"%s\" must be seconds from 1 to %u",
+				    key, L4LB_TIMEOUT_MAX);
+		policy->value[timeouts[i].attr] = (uint32_t)n;
+	}
+	return RC_OK;
+}
+
+static int choice_from_json(json_t *o, const char *object, size_t i,
+			    struct policy *policy)
+{
+	json_t *v = json_object_get(o, choices[i].key);
+	const char *word = json_string_value(v);
+	size_t n;
+
+	if (!v)
+		return RC_OK;
+	if (!word)
+		return fail(RC_USAGE, object, "\"%s\" must be a string",
+			    choices[i].key);
+	n = index_of(word, choices[i].values);
+	if (!choices[i].values[n])
+		return arg_unknown(object, choices[i].key, word,
+				   choices[i].values);
+	policy->value[choices[i].attr] = (uint32_t)n;
+	return RC_OK;
+}
+
+int policy_from_json(json_t *o, const char *object, struct policy *policy)
+{
+	json_t *secs = json_object_get(o, "timeout");
+	int rc = RC_OK;
+	size_t i;
+
+	if (secs)
+		rc = timeouts_from_json(secs, object, policy);
+	for (i = 0; i < ARRAY_SIZE(choices) && !rc; i++)
+		rc = choice_from_json(o, object, i, policy);
+	return rc;
+}
+
+int policy_settle(const struct service *svc)
+{
+	const char *text = policy_text(&svc->policy);
+	int rc;
+
+	if (policy_is_default(&svc->policy) || wire_has_own())
+		return RC_OK;
+	rc = fail(RC_BACKEND, svc_text(&svc->id),
+		  "\"%s\": the services of %s have no such setting", text,
+		  backend_name());
+	hint("module l4lb has it; try: ipvsctl info");
+	return rc;
+}
