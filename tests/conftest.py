@@ -19,6 +19,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+pytest_plugins = ["lab.share"]
+
 from lab import genl, packet  # noqa: E402
 from lab.netns import SLOW, run, wait_until  # noqa: E402
 from lab.topology import SHAPES, Topology  # noqa: E402
@@ -29,11 +31,24 @@ SPLAT = re.compile(
     r"|unregister_netdevice: waiting|hung task|blocked for more than|rcu.*stall"
     r"|Oops|general protection|Call Trace")
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
+# A cache's directory in sysfs that finds no memory leaves its name behind; so
+# says lab/guest-init, too.
+KERNELS_OWN = "sysfs_slab_add"
 
 
 def pytest_addoption(parser):
     parser.addoption("--backend", default="l4lb", choices=("l4lb", "ip_vs"),
                      help="the module under test (default: l4lb)")
+    config = parser.getgroup("random configuration (test_config_fuzz.py)")
+    config.addoption("--config-seed", type=int, help="the first (default: the test's own)")
+    config.addoption("--config-seeds", type=int, default=1, help="how many (default: 1)")
+    config.addoption("--config-count", type=int, help="of commands for each")
+    config.addoption("--config-replay", metavar="FILE", help="commands to run instead")
+    fuzz = parser.getgroup("random packets (test_packet_fuzz.py)")
+    fuzz.addoption("--fuzz-seed", type=int, help="send those of this seed")
+    fuzz.addoption("--fuzz-count", type=int, help="packets (default: 1920)")
+    fuzz.addoption("--fuzz-replay", metavar="SEED:CASE[:STEP,...]",
+                   help="only that, or several with blanks between, each packet on its own")
 
 
 def pytest_configure(config):
@@ -166,11 +181,43 @@ class Backend:
         self.last_error = message
         return False
 
+    @contextlib.contextmanager
+    def preloaded(self, schedulers):
+        """Within the block these are loaded and no other module will be, so
+        that a wrong name costs no process."""
+        for name in schedulers:
+            run(["modprobe", self.prefix + name])
+        modprobe = Path("/proc/sys/kernel/modprobe")
+        before = modprobe.read_text(encoding="ascii")
+        modprobe.write_text("\n", encoding="ascii")
+        try:
+            yield
+        finally:
+            modprobe.write_text(before, encoding="ascii")
+
+    @contextlib.contextmanager
+    def alone(self, schedulers):
+        """Within the block it is loaded, with these, and the other module is
+        not: for tests that name the module themselves (NO_MODULE)."""
+        for each in (Backend("ip_vs" if self.is_l4lb else "l4lb"), self):
+            if each.loaded():
+                each.unload()
+        if self.load(check=self.is_l4lb).returncode:
+            pytest.skip("this kernel has no ip_vs to compare with: Debian's have it "
+                        "(suite stages 6.12 and 6.1)")
+        for name in schedulers:
+            run(["modprobe", self.prefix + name])
+        try:
+            yield self
+        finally:
+            self.unload()
+
     def need_scheduler(self, name):
         """Load a scheduler; skip when this backend has none of that name."""
         done = run(["modprobe", self.prefix + name], check=False)
         if done.returncode:
-            pytest.skip(f"no module {self.prefix}{name}")
+            pytest.skip(f"{self.prefix}{name} is not built for this kernel: "
+                        "ip_vs has it from Debian's 6.12 on")
 
 
 @pytest.fixture(scope="session")
@@ -209,7 +256,8 @@ def scan_for_leaks():
     found = KMEMLEAK.read_text(encoding="ascii", errors="replace")
     if found:
         KMEMLEAK.write_text("clear", encoding="ascii")
-    return found
+    return "".join(leak for leak in re.split("(?=unreferenced object)", found)
+                   if KERNELS_OWN not in leak)
 
 
 class Topologies:
@@ -327,6 +375,36 @@ def lab(request, topologies, module_life):
     return _lab(topologies, request.param)
 
 
+@pytest.fixture(scope="module")
+def only_l4lb(backend):
+    """For pytestmark of files about what ip_vs does not have."""
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs has nothing of the kind; runs with --backend l4lb")
+
+
+@pytest.fixture
+def ipvs(nat):
+    """Netlink family IPVS in the director."""
+    return nat.ipvs
+
+
+@pytest.fixture
+def own(nat):
+    """Netlink family L4LB in the director."""
+    with genl.L4lb(nat.director.ns) as own:
+        yield own
+
+
+def selected(request, name):
+    """The values of parameter NAME in those tests of this file that will run:
+    what a fixture of the module has to prepare for."""
+    return {item.callspec.params[name] for item in request.session.items
+            if item.module is request.module and hasattr(item, "callspec")}
+
+
+both_modules = pytest.mark.parametrize("module", ["l4lb", "ip_vs"], indirect=True)
+
+
 @pytest.fixture(params=(4, 6), ids=("v4", "v6"))
 def family(request):
     return request.param
@@ -337,14 +415,13 @@ def proto(request):
     return request.param
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Tests of one topology side by side would need ordering by hand; what is
-    cheap is to leave `slow` out unless -m names it or a test is named."""
-    if config.getoption("-m") or any("::" in a for a in config.args):
-        return
-    kept = [i for i in items if not i.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=[i for i in items if i not in kept])
-    items[:] = kept
+    """Leaves `slow` out unless -m names it or a test is named."""
+    if not config.getoption("-m") and not any("::" in a for a in config.args):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
 
 
 _started = time.monotonic()

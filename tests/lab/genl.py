@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """An independent client of the generic-netlink family IPVS.
 
-Messages are packed by hand from the layout in <linux/ip_vs.h>, so a mistake in
-the library that other clients share cannot hide here. `Genl` is the transport,
-`Ipvs` adds the commands; both can send anything, wrong things included.
+Messages are packed here, by the numbers in tests/specs, so a mistake in the
+library that other clients share cannot hide. `Genl` is the transport, `Ipvs`
+adds the commands; both can send anything, wrong things included.
 """
 
 import errno
@@ -12,31 +12,29 @@ import socket
 import struct
 
 from . import packet
+from .spec import NESTED, Spec, attr, attributes  # noqa: F401 - part of this client
 
 NETLINK_GENERIC = 16
 SOL_NETLINK = 270
 NETLINK_CAP_ACK, NETLINK_EXT_ACK = 10, 11
 F_REQUEST, F_ACK, F_DUMP = 1, 4, 0x300
 F_CAPPED, F_ACK_TLVS = 0x100, 0x200
-NESTED = 0x8000
 
+IPVS, L4LB = Spec("ipvs"), Spec("l4lb")
 NEW_SERVICE, SET_SERVICE, DEL_SERVICE, GET_SERVICE, NEW_DEST, SET_DEST, DEL_DEST, \
-    GET_DEST, NEW_DAEMON, DEL_DAEMON, GET_DAEMON, SET_CONFIG, GET_CONFIG, SET_INFO, \
-    GET_INFO, ZERO, FLUSH = range(1, 18)
+    GET_DEST, NEW_DAEMON, DEL_DAEMON, GET_DAEMON, SET_CONFIG, GET_CONFIG, GET_INFO, \
+    ZERO, FLUSH = map(IPVS.request, IPVS.commands)
+SET_INFO = IPVS.reply("get-info")
 
-# Top level
-SERVICE, DEST, DAEMON, TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP = range(1, 7)
-# SERVICE
+SERVICE, DEST, DAEMON, TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP = IPVS.numbers("cmd")
 S_AF, S_PROTOCOL, S_ADDR, S_PORT, S_FWMARK, S_SCHED, S_FLAGS, S_TIMEOUT, S_NETMASK, \
-    S_STATS, S_PE, S_STATS64 = range(1, 13)
-# DEST
+    S_STATS, S_PE, S_STATS64 = IPVS.numbers("svc")
 D_ADDR, D_PORT, D_FWD, D_WEIGHT, D_U, D_L, D_ACTIVE, D_INACT, D_PERSIST, D_STATS, \
-    D_AF, D_STATS64, D_TUN_TYPE, D_TUN_PORT, D_TUN_FLAGS = range(1, 16)
-# DAEMON
-DM_STATE, DM_IFN, DM_SYNC_ID, DM_MAXLEN, DM_GROUP, DM_GROUP6, DM_PORT, DM_TTL = range(1, 9)
+    D_AF, D_STATS64, D_TUN_TYPE, D_TUN_PORT, D_TUN_FLAGS = IPVS.numbers("dest")
+DM_STATE, DM_IFN, DM_SYNC_ID, DM_MAXLEN, DM_GROUP, DM_GROUP6, DM_PORT, DM_TTL = \
+    IPVS.numbers("daemon")
 
-STATS = ("conns", "inpkts", "outpkts", "inbytes", "outbytes",
-         "cps", "inpps", "outpps", "inbps", "outbps")
+STATS = tuple(IPVS.sets["stats64"])[:-1]    # the last is padding
 
 MASQ, LOCAL, TUNNEL, ROUTE = range(4)
 METHOD = {"nat": MASQ, "tun": TUNNEL, "dr": ROUTE}
@@ -50,14 +48,6 @@ class NetlinkError(OSError):
         super().__init__(code, f"{os.strerror(code)}: {extack}" if extack
                          else os.strerror(code))
         self.extack = extack
-
-
-def attr(kind, data):
-    """One attribute; DATA is bytes, or a list of packed attributes."""
-    if isinstance(data, (list, tuple)):
-        data, kind = b"".join(data), kind | NESTED
-    length = 4 + len(data)
-    return struct.pack("=HH", length, kind) + data + b"\0" * (-length % 4)
 
 
 def u8(v):
@@ -78,18 +68,6 @@ def u32(v):
 
 def text(v):
     return v.encode() + b"\0"
-
-
-def attributes(data):
-    """[(type, payload)] in wire order."""
-    out = []
-    while len(data) >= 4:
-        length, kind = struct.unpack("=HH", data[:4])
-        if length < 4 or length > len(data):
-            raise ValueError(f"attribute length {length} of {len(data)}")
-        out.append((kind & 0x3fff, data[4:length]))
-        data = data[(length + 3) & ~3:]
-    return out
 
 
 class Genl:
@@ -343,11 +321,14 @@ class Ipvs(Genl):
                      for k in (TIMEOUT_TCP, TIMEOUT_TCP_FIN, TIMEOUT_UDP))
 
 
-# Family L4LB, of kernel/l4lb.h
-GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS = range(1, 4)
-L_SERVICE, L_SCHEDULER, L_OPTIONS = range(1, 4)
-SC_NAME, SC_FLAGS, SC_OPTIONS = range(1, 4)
-O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = range(1, 7)
+# Family L4LB
+GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY = \
+    map(L4LB.request, L4LB.commands)
+L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY = L4LB.numbers("main")
+SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
+O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = L4LB.numbers("option")
+POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
+          for name, a in L4LB.sets["policy"].items()}
 
 
 def option(name, value):
@@ -396,6 +377,24 @@ class L4lb(Genl):
         """PAIRS are names and values, for what is no Python word."""
         self.request(SET_OPTIONS, attr(L_SERVICE, service.ident) + attr(
             L_OPTIONS, [option(*pair) for pair in (*pairs, *options.items())]))
+
+
+    @staticmethod
+    def _policy(payload):
+        found = dict(attributes(dict(attributes(payload))[L_POLICY]))
+        return {name: int.from_bytes(found[kind], "little") for name, kind in POLICY.items()}
+
+    def policy(self, service):
+        return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
+
+    def policies(self):
+        """{the packed name of a service: its policy}, of those that have one."""
+        found = self.dump(GET_POLICY)
+        return {dict(attributes(p))[L_SERVICE]: self._policy(p) for _, p in found}
+
+    def set_policy(self, service, **values):
+        self.request(SET_POLICY, attr(L_SERVICE, service.ident) + attr(
+            L_POLICY, [attr(POLICY[k], u32(v)) for k, v in values.items()]))
 
 
 def conns(ns):

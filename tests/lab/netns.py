@@ -45,6 +45,18 @@ def setns(fd):
         raise OSError(err, f"setns: {os.strerror(err)}")
 
 
+@contextlib.contextmanager
+def pinned():
+    """On one CPU packets do not overtake each other, and are through the
+    director when send() returns, but for rare cases."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+
+
 def run(argv, check=True, timeout=60, text_input=None):
     """Run ARGV (a list, or a string split at blanks) and capture its output."""
     if isinstance(argv, str):
@@ -101,9 +113,11 @@ class Namespace:
         with self.enter():
             return subprocess.Popen(argv, **kwargs)
 
-    def ip(self, *lines):
-        """Run several `ip` commands in one process."""
-        return self.run(["ip", "-batch", "-"], text_input="\n".join(lines) + "\n")
+    def ip(self, *lines, family=None):
+        """Run several `ip` commands in one process; FAMILY, 4 or 6, is what
+        those are about that do not say it themselves."""
+        return self.run(["ip", *([f"-{family}"] if family else []), "-batch", "-"],
+                        text_input="\n".join(lines) + "\n")
 
     def socket(self, family, kind, proto=0):
         with self.enter():
@@ -118,6 +132,13 @@ class Namespace:
     def write(self, path, text):
         with self.enter(), open(path, "w", encoding="ascii") as f:
             f.write(text)
+
+    def forget_paths(self):
+        """Path MTUs and redirects that the stack has learnt are forgotten."""
+        self.sysctl("net/ipv4/route/flush", 1)
+        # The fifth number: entries made for single destinations.
+        if int(self.read("/proc/net/rt6_stats").split()[4], 16):
+            self.run("ip -6 route flush cache")
 
     def sysctl(self, name, value=None):
         """Read, or with VALUE set, the sysctl NAME (dots or slashes)."""

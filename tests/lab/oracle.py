@@ -11,13 +11,14 @@ import contextlib
 import socket
 
 from . import genl, packet
-from .netns import wait_until
+from .netns import pinned, wait_until
 from .packet import ACK, RST, SYN
 
 MARK = 9
 PORT = 80
 PINGER = "10.255.255.7"
 FENCE_EVERY = 300       # packets; the director's receive queue takes 1,000
+SERVERS = {4: "10.8.0.0/16", 6: "2001:db8:8::/48"}
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
@@ -32,18 +33,16 @@ class Oracle:
 
     def __enter__(self):
         with contextlib.ExitStack() as undo:
-            def step(do, back=None):
-                self.ns.run(do)
-                if back:
-                    undo.callback(self.ns.run, back)
-            step("ip link add sink0 type dummy", "ip link del sink0")
-            step("ip link set sink0 up")
-            step("ip route add 10.8.0.0/16 dev sink0")
-            step("ip -6 route add 2001:db8:8::/48 dev sink0")
-            for ip in ("ip", "ip -6"):
-                step(f"{ip} rule add fwmark {MARK} lookup 100", f"{ip} rule del fwmark {MARK}")
-                step(f"{ip} route add local default dev lo table 100",
-                     f"{ip} route flush table 100")
+            # Which of two packets comes first decides who gets it.
+            undo.enter_context(pinned())
+            self.ns.ip("link add sink0 type dummy", "link set sink0 up")
+            undo.callback(self.ns.ip, "link del sink0")
+            for family, network in SERVERS.items():
+                self.ns.ip(f"route add {network} dev sink0",
+                           f"rule add fwmark {MARK} lookup 100",
+                           "route add local default dev lo table 100", family=family)
+                undo.callback(self.ns.ip, f"rule del fwmark {MARK}",
+                              "route flush table 100", family=family)
             self.ns.run(["nft", "-f", "-"], text_input=f"""
 table inet l4lb_oracle {{
  chain pre {{ type filter hook prerouting priority mangle;
@@ -106,9 +105,9 @@ table inet l4lb_oracle {{
                 self.server(service, kind, *rest)
         got = self.chosen()
         # Its connections go with it: see forget().
-        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=1")
+        self.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
         service.delete()
-        self.ns.run("sysctl -qw net.ipv4.vs.expire_nodest_conn=0")
+        self.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)
         return [got.get(flow) for flow in flows]
 
     def forget(self):

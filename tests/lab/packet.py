@@ -10,8 +10,8 @@ malformed packet is always a deliberate one.
 import ipaddress
 import struct
 
-ICMP, IPIP, TCP, UDP, IPV6, ROUTING, FRAGMENT, GRE, ESP, ICMP6, NONE, DSTOPTS, \
-    SCTP = 1, 4, 6, 17, 41, 43, 44, 47, 50, 58, 59, 60, 132
+ICMP, IPIP, TCP, UDP, IPV6, ROUTING, FRAGMENT, GRE, ESP, AH, ICMP6, NONE, DSTOPTS, \
+    SCTP = 1, 4, 6, 17, 41, 43, 44, 47, 50, 51, 58, 59, 60, 132
 HOPOPTS = 0
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 ETH_IP, ETH_IP6 = 0x0800, 0x86dd
@@ -260,8 +260,12 @@ class Packet:
         self.src = str(ipaddress.IPv6Address(raw[8:24]))
         self.dst = str(ipaddress.IPv6Address(raw[24:40]))
         at = 40
-        while proto in (HOPOPTS, ROUTING, DSTOPTS, FRAGMENT) and len(raw) >= at + 8:
-            if proto == FRAGMENT:
+        # IPsec that comes first is a protocol, not what it protects.
+        while (proto in (HOPOPTS, ROUTING, DSTOPTS, FRAGMENT) or proto == AH and at > 40) \
+                and len(raw) >= at + 8:
+            if proto == AH:
+                size = 8 + raw[at + 1] * 4
+            elif proto == FRAGMENT:
                 frag, self.ident = struct.unpack("!HI", raw[at + 2:at + 8])
                 self.mf, self.offset = bool(frag & 1), frag & 0xfff8
                 size = 8
@@ -275,15 +279,15 @@ class Packet:
 
     def _parse_l4(self):
         d = self.l4
+        # ICMP quotes, and a fragment may hold, no more than 8 bytes.
+        if self.proto in (TCP, UDP, SCTP) and len(d) >= 8:
+            self.sport, self.dport = struct.unpack("!HH", d[:4])
         if self.proto == TCP and len(d) >= 20:
-            self.sport, self.dport, self.seq, self.ack, doff, self.flags = \
-                struct.unpack("!HHIIBB", d[:14])
+            self.seq, self.ack, doff, self.flags = struct.unpack("!IIBB", d[4:14])
             self.payload = d[(doff >> 4) * 4:]
         elif self.proto == UDP and len(d) >= 8:
-            self.sport, self.dport = struct.unpack("!HH", d[:4])
             self.payload = d[8:]
         elif self.proto == SCTP and len(d) >= 12:
-            self.sport, self.dport = struct.unpack("!HH", d[:4])
             self._parse_chunks(d[12:])
         elif self.proto in (ICMP, ICMP6) and len(d) >= 8:
             self.type, self.code, self.rest = struct.unpack("!BBxxI", d[:8])

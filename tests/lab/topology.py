@@ -43,6 +43,7 @@ ends themselves with raw packets:
 import contextlib
 import ctypes
 import errno
+import functools
 import hashlib
 import os
 import signal
@@ -115,17 +116,17 @@ class Tap:
     def send(self, ip_packet, mac=None, ethertype=None):
         """Send an IP packet to the link address MAC (default: self.peer)."""
         # A full device queue is the sender's business: wait for room.
-        frame = self._frame(ip_packet, mac, ethertype)
+        frame = self.frame(ip_packet, mac, ethertype)
         wait_until(lambda: self._try(frame), what="room in the device queue")
 
     def try_send(self, ip_packet):
         """Send if that is possible right now, say whether it was."""
         try:
-            return self._try(self._frame(ip_packet))
+            return self._try(self.frame(ip_packet))
         except OSError:
             return False
 
-    def _frame(self, ip_packet, mac=None, ethertype=None):
+    def frame(self, ip_packet, mac=None, ethertype=None):
         if ethertype is None:
             ethertype = packet.ETH_IP6 if ip_packet[:1] and ip_packet[0] >> 4 == 6 \
                 else packet.ETH_IP
@@ -141,25 +142,29 @@ class Tap:
                 return False
             raise
 
-    def poll(self):
-        """Every IP packet that has arrived and nobody has taken yet."""
+    def frames(self):
+        """Every IP frame that has arrived: (frame, is its sum still to be made)"""
         while True:
             try:
                 frame, aux, _, source = self.sock.recvmsg(70000, 128)
             except BlockingIOError:
-                return self.pending
+                return
             # A bridge floods what it has not learned; that is not for us.
             if source[2] == socket.PACKET_OTHERHOST:
                 continue
-            if frame[12:14] not in (b"\x08\x00", b"\x86\xdd"):
-                continue
-            status = struct.unpack("I", aux[0][2][:4])[0] if aux else 0
+            if frame[12:14] in (b"\x08\x00", b"\x86\xdd"):
+                status = struct.unpack("I", aux[0][2][:4])[0] if aux else 0
+                yield frame, bool(status & TP_STATUS_CSUMNOTREADY)
+
+    def poll(self):
+        """Every IP packet that has arrived and nobody has taken yet."""
+        for frame, offloaded in self.frames():
             try:
-                p = packet.Packet(frame[14:], mac=frame[:6],
-                                  offloaded=bool(status & TP_STATUS_CSUMNOTREADY))
+                p = packet.Packet(frame[14:], mac=frame[:6], offloaded=offloaded)
             except (ValueError, struct.error):
                 continue
             self.pending.append(p)
+        return self.pending
 
     def drain(self):
         self.poll()
@@ -513,9 +518,13 @@ class Farm:
 
 def pattern(size):
     """SIZE bytes that a swapped, lost or repeated block would change."""
-    block = b"".join(struct.pack("!I", i * 2654435761 & 0xffffffff)
-                     for i in range(16384))
+    block = _block()
     return (block * (size // len(block) + 1))[:size]
+
+
+@functools.cache
+def _block():
+    return b"".join(struct.pack("!I", i * 2654435761 & 0xffffffff) for i in range(16384))
 
 
 def _listen(port):
@@ -543,7 +552,7 @@ def _converse(name, conn, peer):
             request = lines.readline().split()
             if len(request) < 2:
                 return
-            length, keep = 0, True
+            length, keep = 0, request[-1] != b"HTTP/1.0"
             while True:
                 header = lines.readline().strip().lower()
                 if not header:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Failing allocations: the kernel's fault injection, which debug kernels have."""
+
+import contextlib
+import os
+from pathlib import Path
+
+DEBUG = Path("/sys/kernel/debug")
+FAIL_NTH = Path("/proc/thread-self/fail-nth")
+ABSENT = "Debian's kernels have no fault injection; runs on the debug kernel (suite stage uml)"
+
+
+def available():
+    return FAIL_NTH.exists() and (DEBUG / "failslab").exists()
+
+
+def _set(name, value):
+    for kind in ("failslab", "fail_page_alloc", "fail_usercopy"):
+        file = DEBUG / kind / name
+        if file.exists():
+            file.write_text(value, encoding="ascii")
+
+
+@contextlib.contextmanager
+def injection():
+    """Inside, allocations that may sleep fail, too, and nothing is logged."""
+    _set("verbose", "0")
+    _set("ignore-gfp-wait", "N")
+    try:
+        yield
+    finally:
+        _set("ignore-gfp-wait", "Y")
+
+
+class Fault:
+    """`with Fault(n) as fault:` the N-th allocation of this thread fails;
+    afterwards fault.hit says whether there were as many."""
+
+    def __init__(self, nth):
+        self.nth, self.hit = nth, False
+        self.fd = -1
+
+    def __enter__(self):
+        self.fd = os.open(FAIL_NTH, os.O_RDWR)
+        os.write(self.fd, b"%d" % self.nth)
+        return self
+
+    def __exit__(self, *_):
+        # Both copy to or from here, so they may be what fails.
+        with contextlib.suppress(OSError):
+            self.hit = int(os.pread(self.fd, 16, 0)) == 0
+            os.write(self.fd, b"0")
+        os.close(self.fd)
