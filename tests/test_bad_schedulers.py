@@ -12,23 +12,20 @@ import os
 import re
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
-from lab import genl
+from lab import faults, genl
+from lab.faults import Fault
 from lab.netns import run, wait_until
 from lab.packet import ACK, RST, SYN, TCP
 from lab.raw import Raw
 from lab.testmodule import TestModule
 
+CPUS = 2
 IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
 
-
-@pytest.fixture(autouse=True)
-def only_l4lb(backend):
-    if not backend.is_l4lb:
-        pytest.skip("l4lb's own registry")
+pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 
 @pytest.fixture
@@ -366,8 +363,6 @@ def test_removal_never_fails(nat, moody, log):
 
 # ---- no memory: every allocation in turn ----
 
-DEBUG = Path("/sys/kernel/debug")
-FAIL_NTH = Path("/proc/thread-self/fail-nth")
 ALL = "rr wrr lc wlc lblc lblcr dh sh mh sed nq fo ovf twos".split()
 
 
@@ -378,38 +373,21 @@ class FaultyIpvs(genl.Ipvs):
 
     def request(self, command, payload=b"", flags=genl.F_ACK, version=1):
         message = self.message(command, payload, flags, version)
-        fd = os.open(FAIL_NTH, os.O_RDWR)
+        fault = Fault(self.nth)
         try:
-            os.write(fd, b"%d" % self.nth)
-            try:
+            with fault:
                 self.sock.send(message)
-            finally:
-                # Both copy to or from here, so they may be what fails.
-                self.hit = False
-                with contextlib.suppress(OSError):
-                    self.hit = int(os.pread(fd, 16, 0)) == 0
-                    os.write(fd, b"0")
         finally:
-            os.close(fd)
+            self.hit = fault.hit
         return self.answers(dump=flags & genl.F_DUMP == genl.F_DUMP)
 
 
 @pytest.fixture
 def faulty(nat):
-    if not FAIL_NTH.exists() or not (DEBUG / "failslab").exists():
-        pytest.skip("a kernel without fault injection")
-
-    def set_(name, value):
-        for kind in ("failslab", "fail_page_alloc", "fail_usercopy"):
-            file = DEBUG / kind / name
-            if file.exists():
-                file.write_text(value, encoding="ascii")
-
-    set_("verbose", "0")
-    set_("ignore-gfp-wait", "N")
-    with FaultyIpvs(nat.director.ns) as client:
+    if not faults.available():
+        pytest.skip(faults.ABSENT)
+    with faults.injection(), FaultyIpvs(nat.director.ns) as client:
         yield client
-    set_("ignore-gfp-wait", "Y")
 
 
 def fail_each(faulty, expected, *sweep):
@@ -458,7 +436,7 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("sched", ALL if FAIL_NTH.exists() else ALL[:1])
+@pytest.mark.parametrize("sched", ALL if faults.available() else ALL[:1])
 def test_no_memory(nat, backend, faulty, log, sched):
     """Changing to a scheduler, adding, changing and removing a server under it:
     whichever allocation fails, either all of it happens or nothing, and

@@ -20,6 +20,7 @@ from lab.netns import wait_until
 from lab.packet import ACK, RST, SYN, TCP, packed
 from lab.raw import Raw, is_error
 
+CPUS = 2
 FOUR = (1, 2, 3, 4)
 HASHING = ("dh", "sh", "mh")
 LOCAL = ("lblc", "lblcr")

@@ -9,13 +9,9 @@ from lab.raw import Raw
 from lab.topology import pattern
 
 REASONS = ("header checksum no_dest dest_gone no_route ttl too_big memory fragment "
-           "martian").split()
+           "martian drop_packet drop_entry guard").split()
 
-
-@pytest.fixture(autouse=True)
-def only_l4lb(backend):
-    if not backend.is_l4lb:
-        pytest.skip("l4lb's own file")
+pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 
 def counts(lab):

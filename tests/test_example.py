@@ -18,7 +18,7 @@ FOUR = (1, 2, 3, 4)
 @pytest.fixture
 def example(backend, dr):
     if not backend.is_l4lb:
-        pytest.skip("a module of l4lb")
+        pytest.skip("a module of l4lb's, which ip_vs cannot load; runs with --backend l4lb")
     module = TestModule(backend, "l4lb_example")
     done = module.insmod()
     assert done.returncode == 0, done.stderr

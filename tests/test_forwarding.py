@@ -237,6 +237,7 @@ def test_tunnel_udp(tun, family, outer):
         assert p.inner().payload == pattern(size)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("method", (MASQ, ROUTE))
 def test_mixed_families_need_a_tunnel(tun, family, method):
     raw = Raw(tun, TCP, family, numbers=())
@@ -344,6 +345,7 @@ def reassemble(pieces):
     return body
 
 
+@pytest.mark.smoke
 def test_fragments_of_client(lab, family, proto):
     """A fragmented request reaches one server, whole or in its pieces."""
     raw = Raw(lab, proto, family, (1, 2))

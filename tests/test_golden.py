@@ -10,6 +10,7 @@ import pytest
 
 from lab.oracle import Oracle
 
+TAKES = 140
 FILE = Path(__file__).parent / "unit/golden_picks.jsonl"
 CASES = [json.loads(line) for line in FILE.read_text(encoding="ascii").splitlines()]
 SCHEDULERS = sorted({c["sched"] for c in CASES})

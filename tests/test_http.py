@@ -2,6 +2,7 @@
 """Real HTTP and UDP through every method and scheduler: shares, order, content."""
 
 import contextlib
+import errno
 import hashlib
 
 import pytest
@@ -115,6 +116,16 @@ def test_bulk(lab, family, offload):
     set_offloads(lab, "on", gro="off")  # as they come up
 
 
+def ask_again(lab, family, port, data):
+    """The first that is too large for a tunnel tells the client so."""
+    try:
+        return udp_ask(lab.client, lab.vip(family), port, data)
+    except OSError as e:
+        if lab.shape != "tun" or e.errno != errno.EMSGSIZE:
+            raise
+    return udp_ask(lab.client, lab.vip(family), port, data)
+
+
 def test_udp_sizes(lab, family):
     """Datagrams of every awkward size, up to one that needs fragments."""
     port = lab.http_port()
@@ -122,7 +133,7 @@ def test_udp_sizes(lab, family):
     service.server(lab.rip(1, family), port, method=lab.method)
     for size in (0, 1, 2, 3, 7, 8, 511, 1400, 1472, 1473, 4000, 9001):
         data = pattern(size)
-        assert udp_ask(lab.client, lab.vip(family), port, data) == ("rs1", data), size
+        assert ask_again(lab, family, port, data) == ("rs1", data), size
 
 
 @pytest.mark.smoke

@@ -14,10 +14,11 @@ import socket
 import subprocess
 
 import pytest
-from conftest import Backend
+from conftest import Backend, both_modules
 from lab import genl
 from lab.netns import Namespace, run, wait_until
 
+TAKES = 250
 NO_MODULE = True        # `module` below loads both, one after the other
 IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
 VIP = "192.0.2.10"
@@ -26,20 +27,8 @@ WEB = ["tcp", f"{VIP}:80"]
 
 @pytest.fixture(scope="module")
 def module(request):
-    which = Backend(getattr(request, "param", "l4lb"))
-    other = Backend("ip_vs" if which.is_l4lb else "l4lb")
-    for each in (other, which):
-        if each.loaded():
-            each.unload()
-    if which.load(check=which.is_l4lb).returncode:
-        pytest.skip("this kernel has no ip_vs")
-    for scheduler in ("rr", "wrr", "lc", "wlc"):
-        run(["modprobe", which.prefix + scheduler])
-    yield which
-    which.unload()
-
-
-both_modules = pytest.mark.parametrize("module", ["l4lb", "ip_vs"], indirect=True)
+    with Backend(getattr(request, "param", "l4lb")).alone(("rr", "wrr", "lc", "wlc")) as which:
+        yield which
 
 
 class Director:
@@ -545,7 +534,7 @@ def test_only_the_option_is_sent(director):
         done = subprocess.run([IPVSCTL, "-vv", "svc", "change", *WEB, "option", "expire", "5"],
                               capture_output=True, text=True, check=True)
     _, sent = done.stderr.split("set service tcp 192.0.2.10:80 scheduler lblc option expire 5\n")
-    assert sent.count("BEGIN NETLINK MESSAGE") == 2     # get options, set options
+    assert sent.count("BEGIN NETLINK MESSAGE") == 3     # get options, set them, get policy
     assert values(director)["expire"] == 5
 
 
@@ -648,6 +637,91 @@ def test_ip_vs_has_no_options(director, module):
     assert director.json("show")["services"][0]["flags"] == ["flag-2"]
 
 
+# -- what a service does otherwise than its namespace
+
+def policy(director):
+    """Of WEB, as the kernel has it; what is not the default."""
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as own:
+        found = own.policy(ipvs.service(VIP, 80, add=False))
+    return {name: value for name, value in found.items() if value}
+
+
+POLICY = "timeout tcp 7200 udp 30 on-idle reset on-loss move on-drain keep guard drop"
+
+
+@pytest.mark.smoke
+def test_policy_is_set_shown_and_kept(director):
+    director.ctl("svc add", *WEB, "scheduler rr timeout tcp 2h udp 30s on-idle reset on-loss move "
+                 "on-drain keep guard drop server 10.0.0.11")
+    everything = {"tcp": 7200, "udp": 30, "on_idle": 1, "on_loss": 2, "on_drain": 1, "guard": 2}
+    assert policy(director) == everything
+    assert POLICY in director.ctl("show")
+    for words in ("show tcp:192.0.2.10:80", "save -F json"):
+        assert {k: v for k, v in director.json(words)["services"][0].items()
+                if k in ("timeout", "on_idle", "on_loss", "on_drain", "guard")} == {
+            "timeout": {"tcp": 7200, "udp": 30}, "on_idle": "reset", "on_loss": "move",
+            "on_drain": "keep", "guard": "drop"}
+    director.ctl("svc change", *WEB, "persistent 60")
+    director.ns.run("ipvsadm -E -t 192.0.2.10:80 -s wlc")
+    assert policy(director) == everything
+    director.ctl("svc change", *WEB, "timeout udp default tcp-fin 9 guard off scheduler rr")
+    assert policy(director) == {"tcp": 7200, "tcp_fin": 9, "on_idle": 1, "on_loss": 2,
+                                "on_drain": 1}
+    director.ctl("svc replace", *WEB, "on-loss reset")
+    assert policy(director) == {"on_loss": 3}
+    director.ctl("svc replace", *WEB)
+    assert policy(director) == {} and "on_loss" not in director.json("show")["services"][0]
+
+
+def test_only_the_policy_is_sent(director):
+    director.ctl("svc add", *WEB, "scheduler rr")
+    with director.ns.enter():
+        done = subprocess.run([IPVSCTL, "-vv", "svc", "change", *WEB, "guard", "drop"],
+                              capture_output=True, text=True, check=True)
+    _, sent = done.stderr.split("set service tcp 192.0.2.10:80 scheduler rr guard drop\n")
+    # get options, get policy, set policy
+    assert sent.count("BEGIN NETLINK MESSAGE") == 3
+    assert policy(director) == {"guard": 2}
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("form", ["save -F json", "save", "-j show"])
+def test_policy_is_saved_and_restored(director, form):
+    rules = ("-A -t 192.0.2.10:80 -s rr\n-A -f 7 -6 -s rr\n-A -t 192.0.2.30:80 -s rr\n"
+             f"#ipvsctl service tcp 192.0.2.10:80 {POLICY}\n"
+             "#ipvsctl service fwm6:7 timeout sctp 5\n")
+    director.ctl("restore", stdin=rules)
+    before, text = policy(director), director.ctl(form)
+    assert len(before) == 6
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as own:
+        ipvs.flush()
+        assert "services: 3 added" in director.ctl("restore", stdin=text)
+        assert policy(director) == before and director.ctl(form) == text
+        mark = ipvs.service(fwmark=7, af=socket.AF_INET6, add=False)
+        own.set_policy(mark, sctp=6)
+        own.set_policy(ipvs.service("192.0.2.30", 80, add=False), guard=2)
+        assert "0 added, 2 changed, 1 already so" in director.ctl("restore", stdin=text)
+        assert own.policy(mark)["sctp"] == 5 and len(own.policies()) == 2
+
+
+@pytest.mark.smoke
+@both_modules
+def test_ip_vs_has_no_policy(director, module):
+    """It says so in one line."""
+    rules = "-A -t 192.0.2.10:80 -s rr\n#ipvsctl service tcp:192.0.2.10:80 on-loss move\n"
+    if module.is_l4lb:
+        director.ctl("restore", stdin=rules)
+        assert policy(director) == {"on_loss": 2}
+        return
+    for words in ("svc add tcp 192.0.2.10:80 scheduler rr on-loss move", "restore"):
+        said = director.ctl(words, code=7, stdin=rules if words == "restore" else None)
+        assert '"on-loss move": the services of ip_vs have no such setting' in said
+    assert not director.json("show")["services"]
+    director.ctl("svc add", *WEB, "scheduler rr on-loss default")
+    director.ctl("svc change", *WEB, "guard drop", code=7)
+    director.ctl("svc change", *WEB, "guard off")
+
+
 @pytest.mark.smoke
 def test_schedulers_are_described(director):
     known = {s["name"]: s for s in director.json("sched list")["schedulers"]}
@@ -722,6 +796,7 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
                      "servers": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0}}
 
 
+@pytest.mark.smoke
 @both_modules
 def test_restore_reads_what_ipvsadm_wrote(director):
     director.build(FULL)

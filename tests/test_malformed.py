@@ -9,10 +9,11 @@ import random
 import struct
 
 import pytest
+from test_drops import counts
 
 from lab import packet
 from lab.genl import PERSISTENT
-from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
+from lab.packet import ACK, FIN, RST, SCTP, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.topology import pattern
 
@@ -30,8 +31,7 @@ def forget_routes(topologies):
     learns from them would outlive the test by ten minutes."""
     yield
     for lab in topologies.built.values():
-        lab.director.ns.run("ip -4 route flush cache")
-        lab.director.ns.run("ip -6 route flush cache")
+        lab.director.ns.forget_paths()
 
 
 class Victims:
@@ -426,3 +426,41 @@ table inet l4lb_fw {{
         assert "packets 0 " in out, out
     finally:
         nat.director.ns.run("nft delete table inet l4lb_fw")
+
+
+def broken_replies(client, number=1):
+    """What has ports, but not all of a transport header."""
+    raw = client.raw
+    src, sport = raw.address(number), raw.dport
+    if raw.proto == TCP:
+        yield client.reply_packet(ACK, doff=4)
+        l4 = packet.tcp(src, client.address, sport, client.sport, ACK)
+        if raw.family == 6:
+            # The stack reassembles no more than it must (RFC 8200, 4.5).
+            yield packet.ip6(src, client.address, packet.FRAGMENT,
+                             struct.pack("!BBHI", TCP, 0, 1, 77) + l4[:8])
+    else:
+        l4 = packet.sctp(sport, client.sport)[:14]
+    yield packet.ip(src, client.address, raw.proto, l4[:14])
+
+
+@pytest.mark.smoke
+@pytest.mark.usefixtures("only_l4lb")
+@pytest.mark.parametrize("proto", (TCP, SCTP), ids=("tcp", "sctp"))
+def test_reply_that_cannot_be_translated(nat, family, proto):
+    """It does not leave with the real server's address; a stranger's does, as
+    from any router."""
+    raw = Raw(nat, proto, family)
+    client, stranger = raw.client(), raw.client()
+    client.open()
+
+    def seen_by(who):
+        for data in broken_replies(who):
+            raw.taps[1].send(data)
+        raw.fence()
+        return len(raw.client_tap.take(lambda p: p.dst == who.address))
+
+    before = counts(nat)["header"]
+    assert seen_by(client) == 0
+    assert counts(nat)["header"] - before == len(list(broken_replies(client)))
+    assert seen_by(stranger) == len(list(broken_replies(stranger)))

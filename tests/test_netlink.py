@@ -569,6 +569,7 @@ def test_lenient(ipvs):
     ipvs.request(genl.DEL_SERVICE, attr(genl.SERVICE, flat) + attr(200, b"unknown"))
 
 
+@pytest.mark.smoke
 def test_moby_style(ipvs):
     """4-byte addresses and only the six mandatory attributes."""
     ipvs.request(genl.NEW_SERVICE, changed({genl.S_ADDR: packet.packed(V4)}))
@@ -672,6 +673,7 @@ def test_no_sockopt_interface(nat, backend):
             assert b"IP Virtual Server" in s.getsockopt(0, SO_GET_VERSION, 64)
 
 
+@pytest.mark.smoke
 def test_same_service_in_two_namespaces(topologies, ipvs):
     other = topologies["dr"]
     other.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Netlink messages that are cut, swollen, nested wrongly or plainly random."""
+"""Netlink messages that are cut, swollen, with lengths that lie, or far too many."""
 
 import contextlib
 import errno
@@ -10,14 +10,12 @@ import threading
 
 import pytest
 
-from lab import genl
+from lab import fuzz, genl
 from lab.genl import attr, u32
 from lab.packet import TCP, UDP
 from lab.raw import Raw
 
-COMMANDS = [c for c in range(1, 18) if c not in (genl.SET_INFO, genl.NEW_DAEMON)]
-ADDRESSES = ("198.51.100.160", "198.51.100.161", "2001:db8:1::160")
-SERVERS = ("192.0.2.20", "192.0.2.21", "2001:db8:2::20", "224.0.0.1", "127.0.0.1")
+ADDRESS, SERVER = "198.51.100.160", "192.0.2.20"
 
 
 @pytest.fixture(scope="module")
@@ -35,36 +33,6 @@ def send(ipvs, message):
         while True:
             ipvs.sock.recv(1 << 20)
     ipvs.sock.settimeout(15)
-
-
-def service_nest(chance):
-    addr = chance.choice(ADDRESSES)
-    id_ = genl.ident(chance.choice((TCP, UDP)), addr, chance.randrange(3)) \
-        if chance.random() < 0.8 else genl.ident(fwmark=chance.randrange(3),
-                                                 af=chance.choice((2, 10)))
-    af = genl.family_of(addr)
-    return id_ + genl.service_options(
-        af, chance.choice(("rr", "wrr", "lc", "wlc", "sh", "lblc", "none")),
-        chance.choice((chance.randrange(8), chance.randrange(64))), 0xffffffff,
-        chance.randrange(1000))
-
-
-def dest_nest(chance):
-    addr = chance.choice(SERVERS)
-    return genl.dest_ident(addr, chance.randrange(3), chance.random() < 0.5) + \
-        genl.dest_options(chance.randrange(8), chance.choice((0, 1, 2, 65536, 1 << 30)),
-                          chance.choice((0, 0, 5)), chance.choice((0, 0, 3)))
-
-
-def payload(chance):
-    out = []
-    if chance.random() < 0.95:
-        out.append(attr(genl.SERVICE, service_nest(chance)))
-    if chance.random() < 0.7:
-        out.append(attr(genl.DEST, dest_nest(chance)))
-    if chance.random() < 0.1:
-        out.append(attr(chance.randrange(1, 9), u32(chance.randrange(1 << 32))))
-    return b"".join(out)
 
 
 def damage(chance, data):
@@ -88,14 +56,15 @@ def damage(chance, data):
 
 
 @pytest.mark.smoke
-def test_random_messages(nat, seed):
-    """Valid requests with valid and damaged attributes, all commands."""
-    chance = random.Random(seed)
+def test_random_messages(nat, backend, seed):
+    """The commands of test_config_fuzz, their bytes damaged."""
+    generator = fuzz.Generator(seed)
     ipvs = nat.ipvs
-    for _ in range(4000):
-        flags = genl.F_DUMP if chance.random() < 0.1 else genl.F_ACK
-        send(ipvs, ipvs.message(chance.choice(COMMANDS),
-                                damage(chance, payload(chance)), flags))
+    with backend.preloaded(("rr", "wrr", "lc", "wlc", "sh", "mh", "lblc")):
+        for command in generator.commands(4000):
+            number, body, dump = fuzz.pack(command)
+            send(ipvs, ipvs.message(number, damage(generator.chance, body),
+                                    genl.F_DUMP if dump else genl.F_ACK))
     check_usable(nat)
 
 
@@ -108,11 +77,12 @@ def check_usable(nat):
 
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
-    """The same for family L4LB; what is refused has changed no option."""
+    """The same for family L4LB; what is refused has changed no option
+    and no policy."""
     if not backend.is_l4lb:
-        pytest.skip("ip_vs has no family L4LB")
+        pytest.skip("ip_vs has no netlink family L4LB; runs with --backend l4lb")
     chance = random.Random(seed)
-    service = nat.ipvs.service(ADDRESSES[0], 80, sched="lblcr")
+    service = nat.ipvs.service(ADDRESS, 80, sched="lblcr")
     names = ("expire", "entries", "shrink", "x", "", "e" * 16)
 
     def body():
@@ -121,6 +91,10 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
             out.append(attr(genl.L_OPTIONS, [
                 genl.option(chance.choice(names), chance.choice((0, 1, 9, 1 << 31)))
                 for _ in range(chance.randrange(5))]))
+        if chance.random() < 0.5:
+            out.append(attr(genl.L_POLICY, [
+                attr(chance.randrange(1, len(genl.POLICY) + 2), u32(chance.choice(
+                    (0, 1, 2, 3, 4, 1209600, 1209601)))) for _ in range(chance.randrange(5))]))
         if chance.random() < 0.2:
             out.append(attr(genl.L_SCHEDULER, [attr(genl.SC_NAME, genl.text(
                 chance.choice(("rr", "lblcr", "nosuch"))))]))
@@ -128,9 +102,11 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
     with genl.L4lb(nat.director.ns) as own:
         for _ in range(3000):
             flags = genl.F_DUMP if chance.random() < 0.1 else genl.F_ACK
-            send(own, own.message(chance.randrange(5), damage(chance, body()), flags))
+            send(own, own.message(chance.randrange(7), damage(chance, body()), flags))
         for o in own.options(service)["options"].values():
             assert o["min"] <= o["value"] <= o["max"]
+        assert all(value <= (1209600 if n < 4 else 3)
+                   for n, value in enumerate(own.policy(service).values()))
     check_usable(nat)
 
 
@@ -139,9 +115,9 @@ def test_truncated_everywhere(nat):
     """A complete NEW_SERVICE and NEW_DEST cut after every byte, with the
     lengths telling the truth or not."""
     ipvs = nat.ipvs
-    service = attr(genl.SERVICE, genl.ident(TCP, ADDRESSES[0], 80)
+    service = attr(genl.SERVICE, genl.ident(TCP, ADDRESS, 80)
                    + genl.service_options(socket.AF_INET))
-    dest = attr(genl.DEST, genl.dest_ident(SERVERS[0], 80) + genl.dest_options())
+    dest = attr(genl.DEST, genl.dest_ident(SERVER, 80) + genl.dest_options())
     for command, body in ((genl.NEW_SERVICE, service), (genl.NEW_DEST, service + dest)):
         for size in range(len(body)):
             send(ipvs, ipvs.message(command, body[:size]))
@@ -159,7 +135,8 @@ def test_oversized(nat):
     for size in (1 << 10, 1 << 14, 60000):
         body = attr(genl.SERVICE, attr(50, bytes(size - 8)))
         genl.is_refused(lambda b=body: ipvs.request(genl.NEW_SERVICE, b), errno.EINVAL)
-    many = b"".join(attr(genl.SERVICE, service_nest(random.Random(n))) for n in range(200))
+    many = b"".join(attr(genl.SERVICE, genl.ident(TCP, ADDRESS, n)
+                         + genl.service_options(socket.AF_INET)) for n in range(200))
     with contextlib.suppress(genl.NetlinkError):
         ipvs.request(genl.NEW_SERVICE, many)
     check_usable(nat)
@@ -170,7 +147,7 @@ def test_many_messages_in_one_send(nat):
     ipvs = nat.ipvs
     first = ipvs.seq + 1
     batch = b"".join(ipvs.message(genl.NEW_SERVICE, attr(
-        genl.SERVICE, genl.ident(TCP, ADDRESSES[0], port)
+        genl.SERVICE, genl.ident(TCP, ADDRESS, port)
         + genl.service_options(socket.AF_INET))) for port in range(1, 301))
     ipvs.sock.send(batch)
     seen = set()
@@ -194,7 +171,7 @@ def test_concurrent_writers_and_dumpers(nat):
         try:
             with genl.Ipvs(nat.director.ns) as ipvs:
                 for turn in range(25):
-                    s = ipvs.service(ADDRESSES[0], 1000 + number)
+                    s = ipvs.service(ADDRESS, 1000 + number)
                     for n in range(4):
                         s.server(f"192.0.2.{20 + n}", 80, weight=turn)
                     s.edit(sched=("rr", "wlc", "wrr", "lc")[turn % 4])
@@ -224,7 +201,7 @@ def test_concurrent_writers_and_dumpers(nat):
     assert not wrong, wrong
     assert sorted(s["port"] for s in nat.ipvs.services()) == [1000, 1001, 1002]
     for number in range(3):
-        s = nat.ipvs.service(ADDRESSES[0], 1000 + number, add=False)
+        s = nat.ipvs.service(ADDRESS, 1000 + number, add=False)
         assert [d["addr"] for d in s.servers()] == ["192.0.2.23", "192.0.2.22", "192.0.2.20"]
 
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from lab import packet
+from lab import packet, walk
 from lab.netns import run, wait_until
 from lab.packet import (ABORT, COOKIE_ACK, COOKIE_ECHO, CWR, DATA, ECNE, ERROR, HEARTBEAT,
                         HEARTBEAT_ACK, INIT, INIT_ACK, SACK, SCTP, SHUTDOWN, SHUTDOWN_ACK,
@@ -15,7 +15,6 @@ from lab.packet import (ABORT, COOKIE_ACK, COOKIE_ECHO, CWR, DATA, ECNE, ERROR, 
 from lab.raw import Raw, is_error
 from lab.topology import pattern
 from test_settings import setting
-from test_states import way
 
 I1, IN, CS, CR, CW, CO, CE, ES, SS, SR, SA, RJ, CL = STATES = (
     "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE", "C-ECHOED", "ESTABLISHED",
@@ -45,7 +44,9 @@ CLIENT_ALONE = {DATA: {CW: ES}, INIT: to(IN, I1, CS, CR, CW, RJ, CL),
                 SHUTDOWN_ACK: {**to(CL, ES, SS, SA), I1: IN},
                 SHUTDOWN_COMPLETE: to(CL, I1, IN, CS, CR, SR, SA), ERROR: {},
                 ABORT: {**to(CL, *STATES), CW: RJ}}
-TABLES = {"nat": {"in": CLIENT, "out": SERVER}, "dr": {"in": CLIENT_ALONE}}
+# An INIT on a closed association makes a new one.
+TABLES = {"nat": {"in": CLIENT | {INIT: CLIENT[INIT] | {CL: I1}}, "out": SERVER},
+          "dr": {"in": CLIENT_ALONE | {INIT: CLIENT_ALONE[INIT] | {CL: I1}}}}
 # Which chunks of a packet decide.
 DRESSED = {DATA: ((DATA,), (SACK,), (HEARTBEAT,), (HEARTBEAT_ACK,), (ECNE,), (CWR,), (0xc1,),
                   (SACK, ABORT)),
@@ -54,44 +55,16 @@ DRESSED = {DATA: ((DATA,), (SACK,), (HEARTBEAT,), (HEARTBEAT_ACK,), (ECNE,), (CW
            ABORT: ((ABORT,), (COOKIE_ECHO, ABORT), (COOKIE_ACK, ABORT))}
 
 
-class Walker:
-    """An association and the state it should be in."""
+class Walker(walk.Walker):
+    """An association."""
+
+    PROTO, TIMEOUT, ACTIVE = SCTP, TIMEOUT, (ES,)
 
     def __init__(self, lab, family):
-        self.lab, self.raw = lab, Raw(lab, SCTP, family)
-        self.tables = TABLES["nat" if lab.shape == "nat" else "dr"]
-        self.client = self.raw.client()
-        self.client.open()
-        self.want = I1
-        self.check("INIT")
+        super().__init__(lab, family, TABLES["nat" if lab.shape == "nat" else "dr"], I1)
 
-    def check(self, what):
-        def settled():
-            rows = self.client.rows()
-            return len(rows) == 1 and rows[0]["state"] == self.want and rows[0]
-        try:
-            row = wait_until(settled, 2)
-        except AssertionError:
-            raise AssertionError(f"after {what}: {self.client.rows()}, "
-                                 f"expected {self.want}") from None
-        assert TIMEOUT[self.want] - 4 <= row["expires"] <= TIMEOUT[self.want], row
-        dest = self.raw.dest(1)
-        active = int(self.want == ES)
-        assert (dest["active"], dest["inactive"]) == (active, 1 - active), (what, dest)
-
-    def step(self, direction, event, chunks=None):
-        chunks, before = chunks or (event,), self.want
-        # An INIT on a closed association makes a new one.
-        if (direction, event, before) == ("in", INIT, CL):
-            self.want = I1
-        else:
-            self.want = self.tables[direction][event].get(before, before)
-        if direction == "in":
-            self.client.send(chunks, b"x" * random.randrange(40))
-            self.client.arrive(what=f"packets after {before} {chunks} {self.want}")
-        else:
-            self.client.reply(chunks, b"x" * random.randrange(40)).answered()
-        self.check(f"{before} {direction} {chunks}")
+    def arguments(self, event, dressed):
+        return dressed or (event,), b"x" * random.randrange(40)
 
 
 WALKS = {
@@ -125,24 +98,10 @@ def test_states_without_replies(topologies, shape, family, request):
         w.step("in", event)
 
 
-@pytest.mark.parametrize("shape", TABLES)
-def test_every_transition(shape, request):
+@pytest.mark.parametrize(("shape", "states"), (("nat", 13), ("dr", 6)))
+def test_every_transition(shape, states, request):
     """One association walks until each chunk was met in each state there is."""
-    w = Walker(request.getfixturevalue(shape), 4)
-    tables, met = dict(w.tables), set()
-    # What the walk counts on: INIT on a closed one is a new one.
-    tables["in"] = tables["in"] | {INIT: tables["in"][INIT] | {CL: I1}}
-
-    def fresh(state):
-        return [(d, e) for d in tables for e in tables[d] if (d, e, state) not in met]
-
-    while (steps := way(tables, w.want, fresh)) is not None:
-        for direction, event in steps or fresh(w.want)[:1]:
-            met.add((direction, event, w.want))
-            w.step(direction, event)
-    states = {state for _, _, state in met}
-    assert len(met) == len(states) * sum(map(len, tables.values()))
-    assert len(states) == {"nat": 13, "dr": 6}[shape], states
+    assert len(Walker(request.getfixturevalue(shape), 4).everywhere()) == states
 
 
 @pytest.mark.parametrize("event", DRESSED)
@@ -206,6 +165,32 @@ def test_damaged(nat, family, backend):
     raw.client_tap.send(spoilt)
     (_, got), = wait_until(client.arrivals, 5, what="the damaged packet")
     assert "transport checksum" in got.bad_checksum()
+
+
+@pytest.mark.smoke
+def test_header_in_pieces(nat, family):
+    """An INIT in fragments of eight bytes: its header is in no one place, and
+    its CRC is looked at and updated all the same. A damaged one starts nothing."""
+    raw = Raw(nat, SCTP, family)
+    for csum in (None, 0x12345678):
+        client = raw.client()
+        whole = client.packet((INIT,), b"parameters", csum=csum)
+        for part in packet.fragment4(whole, 28) if family == 4 else packet.fragment6(whole, 56):
+            raw.client_tap.send(part)
+        if csum is None:
+            got = []
+
+            def together():
+                got.extend(p for _, p in client.arrivals())
+                return sum(len(p.l4) for p in got) == len(whole) - (20 if family == 4 else 40)
+
+            wait_until(together, 5, what="all of the INIT")
+            body = b"".join(p.l4 for p in sorted(got, key=lambda p: p.offset))
+            assert packet.l4_right(client.address, raw.address(1), SCTP, body)
+            assert body[:4] == (client.sport << 16 | raw.dport).to_bytes(4, "big")
+        else:
+            client.nothing_arrives()
+    assert raw.service.stats["conns"] == 1
 
 
 def test_chunk_lengths(nat):
@@ -341,7 +326,9 @@ def test_associations(topologies, shape, family, offload):
         associate(topologies[shape], family)
 
 
-def associate(lab, family):
+def associate(lab, family, server=None, clients=20, **options):
+    """SERVER(number): its address for the director; OPTIONS: of the servers."""
+    server = server or (lambda number: lab.rip(number, family))
     shape, port = lab.shape, lab.fresh_port()
     dport = port + 20000 if shape == "nat" else port
     lab.flush()
@@ -350,10 +337,10 @@ def associate(lab, family):
     service = lab.ipvs.service(lab.vip(family), port, proto=SCTP, sched="rr")
     servers = []
     for number, node in enumerate(lab.servers, 1):
-        service.server(lab.rip(number, family), dport, method=lab.method)
+        service.server(server(number), dport, method=lab.method, **options)
         servers.append(listener(node.ns, family, lab.rip(number, family) if shape == "nat"
                                 else lab.vip(family), dport))
-    for n in range(20):
+    for n in range(clients):
         client = lab.client.ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP)
         client.settimeout(10)
         client.bind((lab.cip(family), 0))
@@ -361,7 +348,8 @@ def associate(lab, family):
         at_server, peer = servers[n % 4].accept()
         assert peer[0] == lab.cip(family)
         at_server.settimeout(10)
-        for size in (1, 2, 3, 1000 + n, 5000):
+        # The last takes more than a segment: the sender leaves cutting it to its device.
+        for size in (1, 2, 3, 1000 + n, 60000):
             for here, there in ((client, at_server), (at_server, client)):
                 here.sendall(pattern(size))
                 assert received(there, size) == pattern(size)

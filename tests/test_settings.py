@@ -38,6 +38,7 @@ def test_each_namespace_has_its_own(nat, topologies):
         assert topologies["dr"].director.ns.sysctl("net/ipv4/vs/sloppy_tcp") == "0"
 
 
+@pytest.mark.smoke
 def test_sloppy_tcp(lab, family):
     """A segment from the middle of a flow makes a connection, a reset never."""
     raw = Raw(lab, TCP, family)
@@ -67,6 +68,7 @@ def test_expire_nodest_conn_at_once(nat, family, proto):
     assert (raw.dest(1)["active"], raw.dest(1)["inactive"]) == (0, 0)
 
 
+@pytest.mark.smoke
 def test_expire_nodest_conn_by_a_packet(nat, family):
     """Set after the removal, the next packet starts anew elsewhere."""
     raw = Raw(nat, UDP, family, (1, 2))
@@ -86,7 +88,7 @@ def test_port_used_anew_after_removal(lab, family, backend):
     that was removed meanwhile, is remembered: the SYN gets another server. The
     old connection's other segments wait for theirs to return."""
     if not backend.is_l4lb:
-        pytest.skip("ip_vs drops it")
+        pytest.skip("ip_vs drops it: a documented difference; runs with --backend l4lb")
     raw = Raw(lab, TCP, family, (1, 2))
     client = raw.client()
     first = client.open()
@@ -144,6 +146,7 @@ def test_port_used_anew_while_draining(dr, family, backend, mode):
         assert client.arrive()[0] == (now if stays else 3 - now)
 
 
+@pytest.mark.smoke
 def test_expire_quiescent_template(nat, family):
     """A client does not stick to a server whose weight became 0."""
     raw = Raw(nat, TCP, family, (1, 2), flags=PERSISTENT, timeout=300)
@@ -155,6 +158,7 @@ def test_expire_quiescent_template(nat, family):
         assert raw.client(address).open() == 3 - first
 
 
+@pytest.mark.smoke
 def test_pmtu_disc_off(tun):
     """Tunnels: the outside never says DF, and is cut instead of an ICMP error
     to the client."""
@@ -173,6 +177,7 @@ def test_pmtu_disc_off(tun):
         assert raw.client_tap.take(lambda p: p.dst == client.address) == []
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("on", (0, 1), ids=("off", "on"))
 def test_nat_icmp_send(nat, family, proto, on):
     """What a real server sends from its service port without a connection is
@@ -195,6 +200,7 @@ def test_nat_icmp_send(nat, family, proto, on):
             assert client.answered().flags & RST
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("on", (1, 0), ids=("on", "off"))
 def test_snat_reroute(nat, family, on):
     """A rule about the VIP as a source routes the translated reply; without

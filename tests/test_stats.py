@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Counters: exact to the packet and byte, at server, service and total."""
 
+import time
+
 import pytest
 
 from lab.genl import STATS
@@ -8,6 +10,7 @@ from lab.netns import wait_until
 from lab.packet import ACK, PSH, TCP, UDP
 from lab.raw import Raw
 from lab.topology import pattern
+from test_settings import setting
 
 COUNTS = STATS[:5]
 
@@ -129,8 +132,9 @@ def test_rates_rise_and_decay(nat):
             client = raw.client()
             client.open()
             client.reply(payload=b"x" * 50).answered()
-        s = raw.service.stats
-        return all(s[k] > 0 for k in ("cps", "inpps", "outpps", "inbps", "outbps"))
+        # Each has intervals of its own, from when it was added.
+        return all(s[k] > 0 for s in (raw.service.stats, raw.dest(1)["stats"])
+                   for k in ("cps", "inpps", "outpps", "inbps", "outbps"))
 
     wait_until(busy, 15, step=0.2)
     high = raw.service.stats
@@ -140,6 +144,87 @@ def test_rates_rise_and_decay(nat):
                and raw.service.stats["outbps"] < high["outbps"] * 0.7, 20, step=0.3)
     assert counters(raw.service.stats)["conns"] == high["conns"] or \
         raw.service.stats["conns"] >= high["conns"]
+
+
+def watched(raw, key, seconds):
+    """The values that a rate takes one after the other."""
+    seen, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = raw.service.stats[key]
+        if not seen or seen[-1] != value:
+            seen.append(value)
+        time.sleep(0.1)
+    return seen
+
+
+def test_rate_of_one_packet(nat):
+    """40 bytes in two seconds are 20 a second; a quarter of it moves the average,
+    which loses a quarter every two seconds from then on. Nobody needs to look."""
+    watching, alone = Raw(nat, TCP), Raw(nat, TCP)
+    for raw in (alone, watching):
+        raw.client().open()
+    assert watched(watching, "inbps", 6.3)[:3] == [0, 5, 4]
+    assert alone.service.stats["inbps"] == watching.service.stats["inbps"]
+
+
+@pytest.mark.smoke
+def test_counters_do_not_lag(nat, backend):
+    raw = Raw(nat, UDP)
+    raw.client().open()
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs shows them up to two seconds later")
+    assert raw.service.stats["inpkts"] == raw.dest(1)["stats"]["inpkts"] == 1
+
+
+@pytest.mark.slow
+def test_rate_of_a_steady_flow(nat):
+    """Within a tenth of what is offered, after 20 seconds."""
+    raw = Raw(nat, UDP)
+    client = raw.client()
+    begin = time.monotonic()
+    for i in range(20 * 50):
+        time.sleep(max(0, begin + i / 50 - time.monotonic()))
+        client.send()
+    offered = 20 * 50 / (time.monotonic() - begin)
+    assert offered > 40
+    assert abs(raw.service.stats["inpps"] - offered) < offered / 10
+
+
+def percpu_packets(ns):
+    """Packets of all CPUs in /proc/net/ip_vs_stats_percpu, as its rows have them."""
+    rows = [line.split() for line in ns.read("/proc/net/ip_vs_stats_percpu").splitlines()]
+    return sum(int(r[2], 16) for r in rows[2:] if len(r) == 6 and r[0] != "~")
+
+
+@pytest.mark.smoke
+def test_frozen(nat, family, backend):
+    """run_estimation=0: counters and rates stand still, but for those by CPU.
+    Afterwards nothing is missing, and rates do not jump."""
+    raw = Raw(nat, UDP, family)
+    client = raw.client()
+    client.open()
+    wait_until(lambda: raw.service.stats["inpkts"] == 1, 6, step=0.1)
+    with setting(nat, "run_estimation", 0):
+        before, total = raw.service.stats, proc_stats(nat.director.ns)
+        cpus = percpu_packets(nat.director.ns)
+        for _ in range(50):
+            client.send()
+        client.arrive(50)
+        if backend.is_l4lb:
+            late = Raw(nat, UDP, family)
+            late.client().open()
+            assert not any(late.service.stats.values())
+        assert raw.service.stats == before
+        assert proc_stats(nat.director.ns) == total
+        assert raw.dest(1)["stats"]["inpkts"] == 1
+        assert percpu_packets(nat.director.ns) == cpus + 50 + backend.is_l4lb
+    wait_until(lambda: raw.service.stats["inpkts"] == 51, 6, step=0.1)
+    assert proc_stats(nat.director.ns)[0][1] >= total[0][1] + 50
+    if backend.is_l4lb:
+        assert raw.dest(1)["stats"]["inpkts"] == 51
+        assert late.service.stats["inpkts"] == 1
+        time.sleep(2.2)
+        assert raw.service.stats["inpps"] <= 1
 
 
 def test_deleted_server_keeps_its_statistics(nat):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own judgement: what it refuses, what it lets through, how it counts."""
 
+import argparse
 import importlib.machinery
 import importlib.util
 import os
@@ -27,9 +28,9 @@ def load(name):
 run, suite = load("run"), load("suite")
 
 
-def call(*argv, **env):
+def call(*argv, cwd=None, **env):
     return subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False,
-                          stdin=subprocess.DEVNULL, timeout=60, env=os.environ | env)
+                          stdin=subprocess.DEVNULL, timeout=60, env=os.environ | env, cwd=cwd)
 
 
 SPLATS = """\
@@ -120,14 +121,134 @@ def test_modprobe_conf(tmp_path):
     assert lines == ["alias net-pf-16-proto-16-family-IPVS off"]
 
 
+def test_go_clients_without_a_proxy(tmp_path):
+    """Says why, and leaves nothing that a test would take for the program."""
+    done = call(LAB / "go-clients", XDG_CACHE_HOME=str(tmp_path), GOPROXY="off",
+                GOMODCACHE=str(tmp_path / "mod"), GOCACHE=str(tmp_path / "cache"))
+    assert done.returncode == 1
+    assert "go-clients: " in done.stderr
+    assert not list(tmp_path.glob("l4lb/go/*"))
+
+
 JUNIT = """<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"/></testsuites>"""
 
 
 def test_count(tmp_path, monkeypatch):
     monkeypatch.setattr(suite, "RESULTS", tmp_path)
     assert suite.count("uml") is None
-    (tmp_path / "uml.xml").write_text(JUNIT, encoding="ascii")
-    assert suite.count("uml") == (3, 3, 3)
+    (tmp_path / "6.1-1.xml").write_text(JUNIT, encoding="ascii")
+    (tmp_path / "6.12-1.xml").write_text(JUNIT, encoding="ascii")
+    assert suite.count("6.1") == (3, 3, 3)
+    (tmp_path / "6.1-2.xml").write_text(JUNIT, encoding="ascii")
+    assert suite.count("6.1") == (6, 6, 6)
+
+
+def options(**given):
+    return argparse.Namespace(**{"native": False, "guests": 2, "together": False, "smoke": False,
+                                 "slow": False, "timeout": 9, "pytest_args": []} | given)
+
+
+def tool(tmp_path, monkeypatch, script):
+    """Has the suite run SCRIPT in place of tests/lab/run."""
+    path = tmp_path / "run"
+    path.write_text("#!/bin/sh\n" + script, encoding="ascii")
+    path.chmod(0o755)
+    monkeypatch.setattr(suite, "RESULTS", tmp_path)
+    monkeypatch.setattr(suite, "LAB", tmp_path)
+
+
+@pytest.mark.parametrize(("codes", "worst"), [
+    ((0, 0), 0), ((0, 1), 1), ((124, 0), 124), ((0, 5), 0), ((5, 5), 5), ((5, 1), 1)])
+def test_guests_that_share(tmp_path, monkeypatch, capfdbinary, codes, worst):
+    """One status for all; the output of the second is not lost."""
+    tool(tmp_path, monkeypatch,
+         "for a; do case $a in --share=*) part=${a##*:}; esac; done\n"
+         "echo this is $part; case $part in 1) exit %d;; 2) exit %d;; esac\n" % codes)
+    ended = suite.test(["6.12"], options())
+    assert ended["6.12"][0] == worst
+    said = capfdbinary.readouterr().out
+    assert b"this is 1\n" in said and b"this is 2\n" in said
+
+
+def test_stages_together(tmp_path, monkeypatch, capfdbinary):
+    """A guest each, side by side, each stage with a status of its own."""
+    tool(tmp_path, monkeypatch, "case \"$*\" in *\"--vehicle uml\"*) me=uml other=6.1;;\n"
+         f"*) me=6.1 other=uml;; esac; cd {tmp_path}; touch $me.here\n"
+         "for n in 1 2 3 4 5 6 7 8 9; do [ -e $other.here ] && break; sleep 0.5; done\n"
+         "echo $me met $(ls $other.here); [ $me = uml ]\n")
+    ended = suite.test(["6.1", "uml"], options(together=True, guests=None))
+    assert {stage: status for stage, (status, _) in ended.items()} == {"6.1": 1, "uml": 0}
+    said = capfdbinary.readouterr().out
+    assert b"6.1 met uml.here\n" in said and b"uml met 6.1.here\n" in said
+
+
+@pytest.mark.parametrize(("stages", "given", "counts"), [
+    (["6.12"], {}, [2]), (["6.12", "host"], {}, [2, 1]), (["6.1", "uml"], {}, [1, 1]),
+    (["6.1", "6.12", "uml"], {}, [1, 1, 1]), (["6.1"], {"guests": 3}, [3]),
+    (["6.12"], {"native": True}, [1])])
+def test_guests(monkeypatch, stages, given, counts):
+    """As many as there are processors, two at most."""
+    monkeypatch.setattr(suite.os, "cpu_count", lambda: 4)
+    assert [suite.guests(stage, stages, options(**{"guests": None} | given))
+            for stage in stages] == counts
+
+
+def sharing(tmp_path, guest, *argv):
+    return subprocess.Popen(
+        [sys.executable, "-m", "pytest", "-q", "-p", "lab.share", "-p", "no:cacheprovider",
+         f"--rootdir={tmp_path}", f"--share={tmp_path}/taken:{guest}",
+         f"--junit-xml={tmp_path}/{guest}.xml", str(tmp_path), *argv],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(TOP / "tests")})
+
+
+def test_every_file_is_taken_once(tmp_path):
+    """By whoever is free: one long file does not hold up the others."""
+    (tmp_path / "taken").mkdir()
+    body = "import time, pathlib, pytest\n{takes}" \
+        "@pytest.mark.parametrize('n', range(3))\n" \
+        "def test_it(n): time.sleep({sleep}); open('{log}', 'a').write('{name} ')\n"
+    log = tmp_path / "log"
+    for n in range(8):
+        (tmp_path / f"test_{n}.py").write_text(body.format(
+            takes="TAKES = 9\n" if n == 5 else "", sleep=0.7 if n == 5 else 0.05,
+            log=log, name=n), encoding="ascii")
+    guests = [sharing(tmp_path, guest) for guest in (1, 2)]
+    outs = [guest.communicate(timeout=60)[0] for guest in guests]
+    assert [guest.returncode for guest in guests] == [0, 0], outs
+    assert sorted(log.read_text(encoding="ascii").split()) == sorted("01234567" * 3)
+    # What takes longest was begun first, and its guest had time for little else.
+    owner = next(p.name for p in (tmp_path / "taken/test_5.py").iterdir())
+    assert len(list(tmp_path.glob(f"taken/*/{owner}"))) < 5
+    # A guest that starts anew runs what it had, no more.
+    log.unlink()
+    again = sharing(tmp_path, owner)
+    assert again.communicate(timeout=60) and again.returncode == 0
+    assert set(log.read_text(encoding="ascii").split()) == {
+        p.parent.name[5] for p in tmp_path.glob(f"taken/*/{owner}")}
+
+
+def test_sharing_stops_when_told(tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "test_a.py").write_text("def test_1(): assert 0\ndef test_2(): pass\n")
+    guest = sharing(tmp_path, 1, "-x")
+    assert "stopping after 1 failures" in guest.communicate(timeout=60)[0]
+    assert guest.returncode == 1
+
+
+STALE = ["Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "Call Trace:", "Kernel panic - not syncing"]
+
+
+@pytest.mark.parametrize(("lines", "status", "so"), [
+    (STALE, None, True), (STALE, "0", False), (["BUG: KASAN: x", *STALE], None, False),
+    (["Oops: 0000 [#1] PREEMPT SMP", *STALE], None, False), ([], None, False),
+], ids=("stale", "ended", "after-another", "other-oops", "silent"))
+def test_died_of_emulator(tmp_path, lines, status, so):
+    """Only QEMU's own fault is a reason to start once more."""
+    (tmp_path / "dmesg.log").write_text("\n".join(lines), encoding="ascii")
+    if status is not None:
+        (tmp_path / "status").write_text(status, encoding="ascii")
+    assert run.died_of_emulator(tmp_path) is so
 
 
 @pytest.mark.parametrize(("records", "good", "line"), [

@@ -323,6 +323,27 @@ extern char shim_requested[64];
 #define request_module(...) \
 	snprintf(shim_requested, sizeof(shim_requested), __VA_ARGS__)
 
+/* Of kernel/control.h and net.h, which are left out: there is no namespace. */
+struct l4lb_net {
+	struct list_head	sched_nets;
+};
+
+struct l4lb_sched_ops;
+
+int l4lb_sched_net_init(struct l4lb_net *ln);
+void l4lb_sched_net_exit(struct l4lb_net *ln);
+
+static inline int l4lb_sysctl_sched_add(struct l4lb_net *ln,
+					const struct l4lb_sched_ops *ops)
+{
+	return 0;
+}
+
+static inline void l4lb_sysctl_sched_del(struct l4lb_net *ln,
+					 const struct l4lb_sched_ops *ops)
+{
+}
+
 /* Of kernel/service.h, which is left out. */
 const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
 void l4lb_sched_put(const struct l4lb_sched_ops *ops);

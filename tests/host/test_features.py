@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The table of features: its list names what exists, its cells what happened."""
+
+import importlib.machinery
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("lab_features", str(TOP / "tests/lab/features"))
+features = importlib.util.module_from_spec(
+    importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(features)
+
+
+def test_every_test_of_the_list_exists():
+    assert features.check() == []
+
+
+def test_the_table_has_every_feature():
+    """And nothing that failed: tests/lab/features makes it, after ".ci/run"."""
+    text = (TOP / "tests/FEATURES.md").read_text(encoding="utf-8")
+    for _, feature, _ in features.listed():
+        assert f"\n| {feature} | " in text, "made before this feature was listed"
+    assert "failed**" not in text
+
+
+NODES = ["tests/test_a.py::test_x", "tests/test_a.py::test_x[v4-nat]", "tests/test_a.py::test_xy",
+         "tests/test_a.py::TestC::test_x[nat]", "tests/test_ab.py::test_x[v4-nat-80]"]
+
+
+@pytest.mark.parametrize(("name", "hits"), [
+    ("test_a", 4), ("test_a::test_x", 3), ("test_a::test_x[nat]", 2), ("test_a::test_x[v4]", 1),
+    ("test_a::test_x[at]", 0), ("test_ab::test_x[nat]", 1), ("test_b", 0)])
+def test_names(name, hits):
+    assert sum(bool(features.pattern(name).match(node)) for node in NODES) == hits
+
+
+@pytest.mark.parametrize(("found", "text"), [
+    ({}, "–"), ({"tests/test_b.py::test_x": "passed"}, "–"),
+    ({"tests/test_a.py::test_x": "passed", "tests/test_a.py::test_y": "skipped"}, "1"),
+    ({"tests/test_a.py::test_x": "skipped"}, "skipped"),
+    ({"tests/test_a.py::test_x": "passed", "tests/test_a.py::test_y": "failed"}, "1, **1 failed**"),
+])
+def test_cells(found, text):
+    assert features.cell(found, [features.pattern("test_a")]) == text

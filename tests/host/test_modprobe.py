@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tools/modprobe.d/l4lb.conf: no name of Debian's IPVS is forgotten."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+RULES = dict(re.findall(r"^install (\S+) +(.*)$", (
+    TOP / "tools/modprobe.d/l4lb.conf").read_text("utf-8"), re.M))
+THEIRS = {p.name.partition(".")[0] for p in Path("/lib/modules").glob(
+    "*/kernel/net/netfilter/ipvs/ip_vs*.ko*")}
+
+
+def test_every_module_has_a_rule():
+    """One that is loaded by its own name pulls ip_vs in, past all the others."""
+    if not THEIRS:
+        pytest.skip("no Debian kernel in /lib/modules: run 'make deps'")
+    assert "ip_vs_wlc" in THEIRS
+    assert not THEIRS - set(RULES)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rules_lead_to_modules_we_have(name):
+    ours = name.replace("ip_vs", "l4lb")
+    if RULES[name] == "/bin/false":
+        return
+    assert RULES[name] == f"/sbin/modprobe {ours}"
+    assert ours == "l4lb" or (TOP / f"schedulers/{ours[5:]}.c").exists()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A service's policy: the messages of family L4LB that read and set it. What it
+does is in test_policy_packets.py."""
+
+import errno
+import socket
+
+import pytest
+
+from lab import genl
+from lab.genl import POLICY, attr, u16, u32
+from lab.packet import SCTP, UDP
+
+V4, V6 = "198.51.100.171", "2001:db8:1::171"
+NONE = dict.fromkeys(POLICY, 0)
+FORTNIGHT = 14 * 86400
+MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
+    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2}
+pytestmark = pytest.mark.usefixtures("only_l4lb")
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("vip", (V4, V6, 77))
+def test_set_and_get(ipvs, own, vip):
+    s = ipvs.service(fwmark=vip, sched="rr") if vip == 77 else \
+        ipvs.service(vip, 80, proto=UDP, sched="rr")
+    assert own.policy(s) == NONE
+    for name, largest in MAX.items():
+        if vip == 77 and name == "guard":
+            continue        # a mark is no address
+        own.set_policy(s, **{name: largest})
+        assert own.policy(s) == NONE | {name: largest}
+        own.set_policy(s, **{name: 0})
+    own.set_policy(s, tcp=5, udp=7)
+    own.set_policy(s, udp=8, tcp_fin=9)
+    assert own.policy(s) == NONE | {"tcp": 5, "udp": 8, "tcp_fin": 9}
+    # Not another's, neither in this namespace nor in another one.
+    assert own.policy(ipvs.service(V4, 81, sched="rr")) == NONE
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", POLICY)
+def test_out_of_range(ipvs, own, name):
+    """One sentence that names the value and its range, and nothing has changed,
+    whatever else the message holds."""
+    s = ipvs.service(V4, 80, sched="rr")
+    own.set_policy(s, udp=3, tcp=3)
+    before = own.policy(s)
+    for value in (MAX[name] + 1, 2**31, 2**32 - 1):
+        for others in ({}, {"tcp": 9}, {"udp": 9}):
+            sentence = genl.is_refused(
+                lambda v=value, o=others: own.set_policy(s, **(o | {name: v})), errno.ERANGE)
+            kind = "TIMEOUT_" if MAX[name] == FORTNIGHT else ""
+            assert sentence == f"policy: {kind}{name.upper()} must be 0 to {MAX[name]}"
+            assert own.policy(s) == before
+
+
+def test_bad_messages(ipvs, own):
+    s = ipvs.service(V4, 80, sched="rr")
+    name, some = attr(genl.L_SERVICE, s.ident), attr(genl.L_POLICY, [attr(1, u32(5))])
+    missing = attr(genl.L_SERVICE, genl.ident(addr=V4, port=99))
+
+    def refused(code, command, payload, flags=genl.F_ACK):
+        sentence = genl.is_refused(lambda: own.request(command, payload, flags=flags),
+                                   getattr(errno, code))
+        assert len(sentence) > 8 and "\n" not in sentence, sentence
+        return sentence
+
+    assert "SERVICE is missing" in refused("EINVAL", genl.GET_POLICY, b"")
+    assert "SERVICE is missing" in refused("EINVAL", genl.SET_POLICY, some)
+    assert "POLICY is missing" in refused("EINVAL", genl.SET_POLICY, name)
+    assert "POLICY is missing" in refused("EINVAL", genl.SET_POLICY,
+                                          name + attr(genl.L_POLICY, []))
+    assert "no such service" in refused("ESRCH", genl.GET_POLICY, missing)
+    assert "no such service" in refused("ESRCH", genl.SET_POLICY, missing + some)
+    refused("EINVAL", genl.GET_POLICY, name + some)
+    for wrong in ([attr(len(POLICY) + 1, u32(0))], [attr(0, u32(0))], [attr(1, u16(5))],
+                  [attr(1, u32(5) * 2)], [attr(1, [u32(5)])], b"\x05\x00\x01\x00\x07"):
+        nest = attr(genl.L_POLICY, wrong) if isinstance(wrong, list) else \
+            attr(genl.L_POLICY | genl.NESTED, wrong)
+        refused("EINVAL", genl.SET_POLICY, name + nest)
+    refused("EINVAL", genl.SET_POLICY, name + attr(genl.L_POLICY, attr(1, u32(5))))
+    refused("EINVAL", genl.SET_POLICY, name + some + attr(genl.L_OPTIONS, []))
+    assert own.policy(s) == NONE
+
+
+@pytest.mark.smoke
+def test_life_of_a_value(ipvs, own):
+    """It is the service's: what the other family sets leaves it alone."""
+    s = ipvs.service(V4, 80, sched="rr")
+    own.set_policy(s, tcp=77)
+    s.server("192.0.2.20", 80)
+    s.edit_server("192.0.2.20", 80, weight=0)
+    s.edit(sched="wrr", flags=genl.PERSISTENT, timeout=60)
+    s.zero()
+    s.delete_server("192.0.2.20", 80)
+    assert own.policy(s) == NONE | {"tcp": 77}
+    s.delete()
+    assert own.policy(s.add()) == NONE
+
+
+@pytest.mark.smoke
+def test_dump(ipvs, own):
+    """Those that have one, by their names; more than one message holds."""
+    assert own.policies() == {}
+    services = [ipvs.service(V4, port, sched="rr") for port in range(1, 401)]
+    services.append(ipvs.service(V6, 53, proto=SCTP, sched="rr"))
+    services.append(ipvs.service(fwmark=7, af=socket.AF_INET6, sched="rr"))
+    chosen = services[1::2]
+    for n, s in enumerate(chosen):
+        own.set_policy(s, tcp=n + 1)
+    assert own.policies() == {b"".join(s.ident): NONE | {"tcp": n + 1}
+                              for n, s in enumerate(chosen)}
+    genl.is_refused(lambda: own.dump(genl.GET_POLICY, attr(genl.L_SERVICE, services[0].ident)),
+                    errno.EINVAL)
+
+
+def test_two_namespaces(topologies, ipvs, own):
+    other = topologies["dr"]
+    other.flush()
+    s = ipvs.service(V4, 80, sched="rr")
+    other.ipvs.service(V4, 80, sched="rr")
+    with genl.L4lb(other.director.ns) as theirs:
+        own.set_policy(s, udp=5)
+        assert theirs.policy(s) == NONE
