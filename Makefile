@@ -31,8 +31,12 @@ PYTHON  ?= $(CACHE)/venv/bin/python3
 help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
-	@echo '  test        the test suite on Debian 6.12 in QEMU (about 15 minutes)'
+	@echo '  test        the test suite on Debian 6.12 in QEMU (about 20 minutes)'
 	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
+	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
+	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|uml, or REPLAY=FILE)'
+	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
+	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1; an hour, quick 3 minutes)'
 	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
@@ -96,10 +100,28 @@ demo:
 .PHONY: test test-all
 test:
 	@tests/lab/deps
-	@tests/lab/suite host 6.12
+	@tests/lab/suite --together 6.12 host
 test-all:
 	@tests/lab/deps
 	@tests/lab/suite --slow host 6.12 6.1 uml
+
+# Theirs alone: bench-schedulers takes a SEED only when it is given.
+fuzz-config fuzz-packets: SEED ?= 1
+fuzz-config: SEEDS ?= 1
+fuzz-config fuzz-packets: COUNT ?= 10000
+fuzz-config fuzz-packets: KERNEL ?= 6.12
+
+.PHONY: fuzz-config
+fuzz-config:
+	@tests/lab/deps
+	@L4LB_KEEP_RESULTS=1 tests/lab/suite --guests 1 $(KERNEL) -- -k test_same_answers --config-count $(COUNT) \
+		$(if $(REPLAY),--config-replay '$(REPLAY)',--config-seed $(SEED) --config-seeds $(SEEDS))
+
+.PHONY: fuzz-packets
+fuzz-packets:
+	@tests/lab/deps
+	@tests/lab/fuzz-packets --kernel $(KERNEL) \
+		$(if $(REPLAY),--replay '$(REPLAY)',--seed $(SEED) --count $(COUNT))
 
 # Variables of the command line become options of the same name.
 bench_options = $(foreach name,sched servers experiments seed repeat jobs,\
