@@ -100,10 +100,10 @@ demo:
 .PHONY: test test-all
 test:
 	@tests/lab/deps
-	@tests/lab/suite --together 6.12 host
+	@tests/lab/suite --together --again 6.12 host
 test-all:
 	@tests/lab/deps
-	@tests/lab/suite --slow host 6.12 6.1 uml
+	@tests/lab/suite --slow --again host 6.12 6.1 uml
 
 # Theirs alone: bench-schedulers takes a SEED only when it is given.
 fuzz-config fuzz-packets: SEED ?= 1

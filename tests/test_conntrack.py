@@ -231,8 +231,9 @@ def test_same_port_again_and_again(nat, family):
             with Http(nat.client, nat.vip(family), port, sport=2348) as h:
                 # No waiting at the client's end: a reset closes.
                 h.sock.setsockopt(1, 13, struct.pack("ii", 1, 0))
-                assert h.request().split()[1] == b"/"
-        # Not fw.invalid: what the server still had to say may come after the next SYN.
+                assert h.request(close=True).split()[1] == b"/"
+                # A server that has closed, too, says no more after the reset.
+                assert not h.lines.read()
         assert fw.in_new == 50
     assert retransmissions(nat.client) == before
 

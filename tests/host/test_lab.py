@@ -74,8 +74,9 @@ def test_gate_lets_through(line):
 
 
 def test_splat_overrules_a_passing_command(tmp_path):
-    assert run.judge(tmp_path, "BUG: x\n", 0) == 1
-    assert run.judge(tmp_path, "BUG: x\n", 7) == 7
+    assert run.judge(tmp_path, "BUG: x\n", 0) == 123
+    assert run.judge(tmp_path, "BUG: x\n", 1) == 123
+    assert run.judge(tmp_path, "BUG: x\n", 125) == 125
     assert run.judge(tmp_path, "all is well\n", 0) == 0
 
 
@@ -145,7 +146,8 @@ def test_count(tmp_path, monkeypatch):
 
 def options(**given):
     return argparse.Namespace(**{"native": False, "guests": 2, "together": False, "smoke": False,
-                                 "slow": False, "timeout": 9, "pytest_args": []} | given)
+                                 "slow": False, "again": False, "timeout": 9, "pytest_args": []}
+                              | given)
 
 
 def tool(tmp_path, monkeypatch, script):
@@ -234,6 +236,55 @@ def test_sharing_stops_when_told(tmp_path):
     guest = sharing(tmp_path, 1, "-x")
     assert "stopping after 1 failures" in guest.communicate(timeout=60)[0]
     assert guest.returncode == 1
+
+
+def report(tmp_path, stage, failed):
+    """What pytest leaves when these tests failed, two errors among them."""
+    cases = "".join(f'<testcase classname="{c}" name="{n}"><{"error" if e else "failure"}/>'
+                    "</testcase>" for e, (c, n) in enumerate(failed))
+    (tmp_path / f"{stage}-1.xml").write_text(
+        f'<testsuites><testsuite tests="9" failures="{len(failed)}">{cases}'
+        '<testcase classname="tests.test_http" name="test_ok"/></testsuite></testsuites>',
+        encoding="ascii")
+
+
+GUEST = ("tests.test_conn", "test_a[v4-1]")
+HOST = ("tests.host.test_schedulers.TestEach", "test_b")
+
+
+@pytest.mark.parametrize(("stage", "failed", "status", "options_", "times", "left"), [
+    ("6.12", [GUEST], 1, {}, 3, 0),                 # passes whenever it is tried
+    ("host", [HOST], 1, {}, 3, 0),
+    ("6.12", [GUEST], 1, {"fail": 3}, 3, 1),        # once of three times
+    ("6.12", [GUEST], 1, {"again": False}, 0, 1),
+    ("6.12", [GUEST], 123, {}, 0, 1),               # a splat
+    ("6.12", [GUEST], 124, {}, 0, 1),
+    ("6.12", [("tests.test_conn", f"test_{n}") for n in range(4)], 1, {}, 0, 4),
+    ("6.12", [("", "tests.test_conn")], 1, {}, 0, 1),   # a file that could not be loaded
+])
+def test_again(tmp_path, monkeypatch, capsys, stage, failed, status, options_, times, left):
+    """What failed by chance does not fail the run, and is named; all else does."""
+    fail = options_.pop("fail", 0)
+    tool(tmp_path, monkeypatch, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n'
+                      f"[ $(wc -l <{tmp_path}/calls) != {fail} ]\n", encoding="ascii")
+    python.chmod(0o755)
+    monkeypatch.setattr(suite.run, "PYTHON", python)
+    report(tmp_path, stage, failed)
+    given = options(**{"again": True} | options_)
+    steady = suite.again(stage, given, status)
+    suite.record(stage, given, 0 if steady else status, 1, unsteady=steady)
+    calls = tmp_path / "calls"
+    said = calls.read_text("ascii").splitlines() if calls.exists() else []
+    assert len(said) == times
+    names = {"6.12": "tests/test_conn.py::test_a[v4-1]",
+             "host": "tests/host/test_schedulers.py::TestEach::test_b"}
+    assert all(names[stage] in line for line in said)
+    assert suite.total() is (left == 0)
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1] == f"{9 - left} passed, {left} failed, 0 skipped"
+    assert (f"(unsteady: {names[stage]})" in out[-2]) is (left == 0)
 
 
 STALE = ["Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "Call Trace:", "Kernel panic - not syncing"]
