@@ -85,6 +85,11 @@ do {									\
 	} while (0)
 #endif
 
+/* 6.10: IPv4 routes have a cast of their own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define dst_rtable(_ptr) container_of_const(_ptr, struct rtable, dst)
+#endif
+
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)			\

@@ -85,6 +85,9 @@ struct l4lb_conn {
 	u32			ack;
 	unsigned long		last;
 	unsigned int		timeout;
+	u32			admitted;
+	u8			fast_device[2];
+	u8			fast_back;
 	atomic_t		n_holders;
 	refcount_t		refs;
 	struct rcu_head		rcu;

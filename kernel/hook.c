@@ -26,6 +26,7 @@
 #include <net/sctp/checksum.h>
 
 #include "defence.h"
+#include "fast.h"
 #include "forward.h"
 #include "guard.h"
 #include "reset.h"
@@ -35,11 +36,19 @@
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    struct l4lb_conn *conn)
 {
+	const struct net_device *in = skb->dev;
+	unsigned int verdict;
+
 	l4lb_account_in(conn->real, skb->len);
 	l4lb_conn_count_packet(conn);
 	l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt);
-	return l4lb_forward(skb, pkt, conn, 0);
+	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_expect_request();
+	verdict = l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_admit_request(conn, skb, in);
+	return verdict;
 }
 
 /* May this packet be the first of a flow?  Otherwise the local stack answers
@@ -411,6 +420,14 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	return NF_ACCEPT;
 }
 
+/* The last to see a packet that leaves. */
+static __always_inline unsigned int
+handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	l4lb_fast_leaving(skb, state, af);
+	return NF_ACCEPT;
+}
+
 /* One copy of a handler per family; BH off also for a process that sends. */
 #define HANDLER(name, handler, af)					\
 static unsigned int name(void *priv, struct sk_buff *skb,		\
@@ -428,10 +445,12 @@ HANDLER(in_ipv4, handle_in, AF_INET)
 HANDLER(out_ipv4, handle_out, AF_INET)
 HANDLER(icmp_ipv4, handle_forward_icmp, AF_INET)
 HANDLER(forward_ipv4, handle_forward, AF_INET)
+HANDLER(leaving_ipv4, handle_leaving, AF_INET)
 HANDLER(in_ipv6, handle_in, AF_INET6)
 HANDLER(out_ipv6, handle_out, AF_INET6)
 HANDLER(icmp_ipv6, handle_forward_icmp, AF_INET6)
 HANDLER(forward_ipv6, handle_forward, AF_INET6)
+HANDLER(leaving_ipv6, handle_leaving, AF_INET6)
 #undef HANDLER
 
 #define OPS(fn, family, num, prio) \
@@ -445,6 +464,7 @@ static const struct nf_hook_ops ipv4_ops[] = {
 	OPS(icmp_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC - 1),
 	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC),
 	OPS(forward_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv4, NFPROTO_IPV4, NF_INET_POST_ROUTING, NF_IP_PRI_LAST),
 };
 
 static const struct nf_hook_ops ipv6_ops[] = {
@@ -455,6 +475,7 @@ static const struct nf_hook_ops ipv6_ops[] = {
 	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
 	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
 	OPS(forward_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv6, NFPROTO_IPV6, NF_INET_POST_ROUTING, NF_IP6_PRI_LAST),
 };
 
 #undef OPS

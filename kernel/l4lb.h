@@ -140,6 +140,19 @@ enum l4lb_guard {
 	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
 };
 
+/* May packets of established flows be forwarded at their device's ingress,
+ * where the rest of the stack does not see them?
+ */
+enum l4lb_fast_path {
+	L4LB_FAST_PATH_DEFAULT,	/* as sysctl fast_path says */
+	L4LB_FAST_PATH_OFF,
+	L4LB_FAST_PATH_ON,
+	L4LB_FAST_PATH_NEW,	/* and first packets, too */
+
+	__L4LB_FAST_PATH_MAX,
+	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
+};
+
 /* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
  * packets; 0: as long as the namespace has it (IPVS_CMD_SET_CONFIG; SCTP: 900).
  */
@@ -153,6 +166,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_ON_LOSS,	/* enum l4lb_on_loss */
 	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
 	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
+	L4LB_POLICY_ATTR_FAST_PATH,	/* enum l4lb_fast_path */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1

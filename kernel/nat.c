@@ -151,6 +151,16 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return 0;
 }
 
+int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, bool reply)
+{
+	const struct endpoint request = { &conn->daddr, conn->dport, false };
+	const struct endpoint answer = { &conn->in.daddr, conn->in.dport,
+					 true };
+
+	return rewrite(skb, pkt, reply ? &answer : &request);
+}
+
 /* Of the quoted packet when it was whole: how long its L4 part was. */
 static unsigned int quoted_len(const struct sk_buff *skb, u8 af,
 			       unsigned int off, const struct l4lb_pkt *inner)

@@ -15,6 +15,7 @@
 
 struct ctl_table_header;
 struct l4lb_conn_table;
+struct l4lb_fast;
 struct l4lb_real;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
@@ -41,6 +42,7 @@ struct l4lb_sysctl {
 	int		est_nice;
 	int		expire_nodest_conn;
 	int		expire_quiescent_template;
+	int		fast_path;
 	int		ignore_tunneled;
 	int		nat_icmp_send;
 	int		nonlocal_vip;
@@ -84,6 +86,9 @@ struct l4lb_defence {
  * @n_fwmark: services by firewall mark; 0 spares the packet path a lookup
  * @n_any_port: services with port 0, likewise
  * @n_one_packet: services with one-packet scheduling, likewise
+ * @fast: the fast path; as old as @conns
+ * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
+ * @n_fast_path: services that ask for the fast path by themselves
  * @reals: real servers of services by address (RCU readers)
  * @guards: services that guard their address, by it (RCU readers)
  * @n_guards: their number, likewise
@@ -111,6 +116,9 @@ struct l4lb_net {
 	struct l4lb_conn_table __rcu	*conns;
 	struct l4lb_real		*bypass[2];
 	struct rhashtable		svc_table;
+	struct l4lb_fast		*fast;
+	u64 __percpu			*fast_counts;
+	unsigned int			n_fast_path;
 	struct rhltable			reals;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;

@@ -3,7 +3,25 @@
 #include "policy.h"
 
 #include "dest.h"
+#include "fast.h"
 #include "guard.h"
+
+static bool wants_fast_path(u32 mode)
+{
+	return mode == L4LB_FAST_PATH_ON || mode == L4LB_FAST_PATH_NEW;
+}
+
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
+	WRITE_ONCE(ln->n_fast_path,
+		   ln->n_fast_path + wants_fast_path(mode) -
+		   wants_fast_path(svc->policy.fast_path));
+	WRITE_ONCE(svc->policy.fast_path, mode);
+	l4lb_fast_changed(ln);
+}
 
 /**
  * l4lb_service_set_policy() - set what family L4LB sets of a service
@@ -34,5 +52,7 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
 	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
 	l4lb_real_set_loss(svc);
+	if (svc->policy.fast_path != policy->fast_path)
+		l4lb_service_set_fast_path(svc, policy->fast_path);
 	return 0;
 }

@@ -378,15 +378,21 @@ static int stats_percpu_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* l4lb: why packets were not forwarded, one "name value" a line */
-static int drops_show(struct seq_file *m, void *v)
+/* l4lb: why packets were not forwarded, and which way they took; one "name
+ * value" a line
+ */
+static int counters_show(struct seq_file *m, void *v)
 {
 	struct l4lb_net *ln = m->private;
+	enum l4lb_fast_count count;
 	enum l4lb_drop reason;
 
 	for (reason = 0; reason < L4LB_DROP_MAX; reason++)
 		seq_printf(m, "%s %llu\n", l4lb_drop_name(reason),
 			   l4lb_drop_read(ln, reason));
+	for (count = 0; count < L4LB_FAST_MAX; count++)
+		seq_printf(m, "%s %llu\n", l4lb_fast_name(count),
+			   l4lb_fast_read(ln, count));
 	return 0;
 }
 
@@ -403,7 +409,7 @@ int l4lb_procfs_net_init(struct l4lb_net *ln)
 	if (!proc_create_single_data("ip_vs_stats_percpu", 0444, dir,
 				     stats_percpu_show, ln))
 		goto remove_stats;
-	if (!proc_create_single_data("l4lb", 0444, dir, drops_show, ln))
+	if (!proc_create_single_data("l4lb", 0444, dir, counters_show, ln))
 		goto remove_percpu;
 	return 0;
 

@@ -22,6 +22,7 @@
 #include "control.h"
 #include "defence.h"
 #include "dest.h"
+#include "fast.h"
 #include "guard.h"
 #include "hook.h"
 
@@ -403,7 +404,8 @@ static int service_publish(struct l4lb_service *svc)
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
 	list_add_tail_rcu(&svc->list, &ln->services);
-	(*count)++;
+	if (!(*count)++)
+		l4lb_fast_changed(ln);
 	service_count_one_packet(svc, 1);
 	l4lb_defence_kick(ln);
 	return 0;
@@ -441,7 +443,8 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 	err = check_flags(cfg->flags, ops, extack);
 	if (err)
 		return err;
-	err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln);
+	err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln) ?:
+	      l4lb_fast_create(ln);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");
 		return err;
@@ -603,9 +606,13 @@ static void service_del(struct l4lb_service *svc)
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
 	service_count_one_packet(svc, -1);
+	if (svc->policy.fast_path)
+		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_real_del_all(svc);
-	if (!--(*count))
+	if (!--(*count)) {
 		l4lb_hook_unregister(ln, svc->key.af);
+		l4lb_fast_changed(ln);
+	}
 	/* The pool pointer stays for readers that still have the service. */
 	queue_rcu_work(l4lb_wq, &pool_current(svc)->work);
 	inst_put(svc->inst);

@@ -102,6 +102,9 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 			    const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack);
 
+/* One of that policy; also when the service goes. */
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
+
 /* Rebuild and publish the pool after any change to dests, weights, flags or
  * scheduler.  On failure the old pool stays.
  */

@@ -220,6 +220,42 @@ static const char *const drop_names[] = {
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);
 
+/* ---- the fast path ---- */
+
+static const char *const fast_names[] = {
+	[L4LB_FAST_SENT]	= "fast",
+	[L4LB_SLOW_PROTOCOL]	= "slow_protocol",
+	[L4LB_SLOW_HEADER]	= "slow_header",
+	[L4LB_SLOW_UNKNOWN]	= "slow_unknown",
+	[L4LB_SLOW_SERVER]	= "slow_server",
+	[L4LB_SLOW_POLICY]	= "slow_policy",
+	[L4LB_SLOW_STATE]	= "slow_state",
+	[L4LB_SLOW_ADMIT]	= "slow_admit",
+	[L4LB_SLOW_ROUTE]	= "slow_route",
+};
+
+static_assert(ARRAY_SIZE(fast_names) == L4LB_FAST_MAX);
+
+static u64 sum_up(const u64 __percpu *counters, unsigned int i)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(counters, cpu)[i]);
+	return sum;
+}
+
+const char *l4lb_fast_name(enum l4lb_fast_count count)
+{
+	return fast_names[count];
+}
+
+u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count)
+{
+	return sum_up(ln->fast_counts, count);
+}
+
 const char *l4lb_drop_name(enum l4lb_drop reason)
 {
 	return drop_names[reason];
@@ -227,10 +263,5 @@ const char *l4lb_drop_name(enum l4lb_drop reason)
 
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason)
 {
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(ln->drops, cpu)[reason]);
-	return sum;
+	return sum_up(ln->drops, reason);
 }

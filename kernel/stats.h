@@ -124,6 +124,25 @@ enum l4lb_drop {
 	L4LB_DROP_MAX
 };
 
+/* What the fast path did with a packet, or why it left it to the stack; as
+ * above.
+ */
+enum l4lb_fast_count {
+	L4LB_FAST_SENT,		/* forwarded by it */
+	L4LB_SLOW_PROTOCOL,	/* neither TCP nor UDP */
+	L4LB_SLOW_HEADER,	/* fragment, options, TTL, tag, odd GSO, ... */
+	L4LB_SLOW_UNKNOWN,	/* of no connection */
+	L4LB_SLOW_SERVER,	/* its real server was removed or drains */
+	L4LB_SLOW_POLICY,	/* switched off, or tracked by the firewall */
+	L4LB_SLOW_STATE,	/* it may change the connection's state */
+	L4LB_SLOW_ADMIT,	/* not admitted: its turn to be judged */
+	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
+	L4LB_FAST_MAX
+};
+
+const char *l4lb_fast_name(enum l4lb_fast_count count);
+u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count);
+
 const char *l4lb_drop_name(enum l4lb_drop reason);
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason);
 

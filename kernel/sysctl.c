@@ -5,8 +5,12 @@
  * programs and sysctl.conf stop at one that is missing.  A write that is
  * refused changes nothing.
  *
- * One name is our own:
+ * Two names are our own:
  *
+ *	fast_path		may packets of established flows pass by the
+ *				stack (fast.c)?  0: no; 1: yes; 2: first packets
+ *				of a flow, too, which the firewall then does not
+ *				see.  A service may have it otherwise
  *	nonlocal_vip		1: a service also gets what is forwarded by this
  *				host to its address, which need not be local.
  *				Off by default: a director that stands by may be
@@ -32,6 +36,7 @@
 
 #include "control.h"
 #include "defence.h"
+#include "fast.h"
 #include "net.h"
 
 static int nice_min = -20, nice_max = 19;
@@ -54,6 +59,23 @@ static int do_mode(l4lb_ctl_table *table, int write, void *buffer,
 
 	if (!err && write)
 		l4lb_defence_changed(ln);
+	return err;
+}
+
+static int do_fast_path(l4lb_ctl_table *table, int write, void *buffer,
+			size_t *lenp, loff_t *ppos)
+{
+	struct l4lb_net *ln = table->extra1;
+	struct ctl_table value = {
+		.data	= table->data,
+		.maxlen	= sizeof(int),
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_TWO,
+	};
+	int err = proc_dointvec_minmax(&value, write, buffer, lenp, ppos);
+
+	if (!err && write)
+		l4lb_fast_changed(ln);
 	return err;
 }
 
@@ -178,6 +200,7 @@ static const struct ctl_table settings[] = {
 	RANGE(est_nice, &nice_min, &nice_max),
 	INT(expire_nodest_conn),
 	INT(expire_quiescent_template),
+	OWN(fast_path, do_fast_path),
 	INT(ignore_tunneled),
 	INT(nat_icmp_send),
 	INT(nonlocal_vip),
@@ -222,6 +245,7 @@ void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl)
 		.am_droprate = 10,
 		.amemthresh = 1024,
 		.conn_reuse_mode = 1,
+		.fast_path = 1,
 		.pmtu_disc = 1,
 		.run_estimation = 1,
 		.snat_reroute = 1,

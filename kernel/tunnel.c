@@ -219,15 +219,19 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	skb->ignore_df = 1;
 }
 
+static unsigned int outer_len(const struct l4lb_conn *conn)
+{
+	return conn->real->dest.af == AF_INET ? sizeof(struct iphdr) :
+						sizeof(struct ipv6hdr);
+}
+
 /* What fits inside.  An IPv6 sender has no use for less than 1,280. */
 static unsigned int inner_mtu(const struct l4lb_conn *conn,
 			      const struct l4lb_pkt *pkt,
 			      const struct l4lb_route *rt,
 			      const struct encap *e)
 {
-	unsigned int outer = conn->real->dest.af == AF_INET ?
-			     sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	unsigned int mtu = dst_mtu(rt->dst) - outer - e->len;
+	unsigned int mtu = dst_mtu(rt->dst) - outer_len(conn) - e->len;
 
 	return pkt->flow.af == AF_INET6 ? max_t(unsigned int, mtu,
 						IPV6_MIN_MTU) : mtu;
@@ -239,7 +243,7 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 {
 	bool v4 = conn->real->dest.af == AF_INET;
 	unsigned int need = LL_RESERVED_SPACE(rt->dst->dev) + e->len +
-			    (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+			    outer_len(conn);
 	u8 proto;
 	bool nested = skb->encapsulation;
 	struct inner in;
@@ -260,6 +264,34 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		push_ipv4(skb, &in, proto, conn, rt);
 	else
 		push_ipv6(skb, &in, proto, conn, rt);
+	return 0;
+}
+
+unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
+			      const struct l4lb_conn *conn)
+{
+	struct encap e;
+
+	encap_read(skb, conn->real, &e);
+	return outer_len(conn) + e.len;
+}
+
+/* As ip_local_out() would have it. */
+int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, const struct l4lb_route *rt)
+{
+	struct encap e;
+
+	encap_read(skb, conn->real, &e);
+	if (encapsulate(skb, pkt, conn, rt, &e))
+		return -ENOMEM;
+	if (conn->real->dest.af == AF_INET) {
+		ip_hdr(skb)->tot_len = htons(skb->len);
+		ip_send_check(ip_hdr(skb));
+	} else {
+		ipv6_hdr(skb)->payload_len = htons(skb->len -
+						   sizeof(struct ipv6hdr));
+	}
 	return 0;
 }
 
