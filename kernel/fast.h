@@ -6,6 +6,7 @@
  *	fast.c		the packets
  *	fast_admit.c	which flows: those whose packets the slow path has sent
  *	fast_device.c	which devices
+ *	fast_new.c	first packets, for services that ask for it
  *
  * A flow is admitted by direction, after one of its packets has been through
  * all of the stack, firewall and routing included, and for L4LB_FAST_TERM: so
@@ -22,6 +23,7 @@
 #include "conn.h"
 #include "l4lb.h"
 
+struct l4lb_pkt;
 struct l4lb_route;
 
 #define L4LB_FAST_TERM	(8 * HZ)	/* jiffies an admission lasts */
@@ -104,6 +106,11 @@ void l4lb_fast_changed(struct l4lb_net *ln);
 int l4lb_fast_init(void);
 void l4lb_fast_exit(void);
 
+struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_device *d,
+				  unsigned int len);
+
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
 
@@ -131,6 +138,9 @@ static inline void l4lb_fast_expect_request(void)
 {
 	this_cpu_write(l4lb_fast_request, L4LB_FAST_EXPECTED);
 }
+
+/* @device: by which it came in. */
+void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device);
 
 /* That packet, which came in by @in, was @skb.  What has become of it? */
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,

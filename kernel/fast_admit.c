@@ -141,10 +141,10 @@ static u8 back_id(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
 
 /* ---- admission ---- */
 
-/* @device: by which it came in, 0 for none of ours.  After a term both
- * directions have to be seen again; the first of them begins the next.
+/* After a term both directions have to be seen again; the first of them begins
+ * the next.
  */
-static void admit(struct l4lb_conn *conn, bool reply, u8 device)
+void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 {
 	u32 now = jiffies;
 
@@ -177,7 +177,7 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 		return;
 	device = device_id(fast, in);
 	if (device)
-		admit(conn, false, device);
+		l4lb_fast_admit(conn, false, device);
 }
 
 static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
@@ -203,7 +203,7 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 		return;
 	WRITE_ONCE(conn->fast_back, id);
 	smp_wmb();	/* who finds it admitted finds the route */
-	admit(conn, true, device);
+	l4lb_fast_admit(conn, true, device);
 }
 
 /* What we have forwarded, and replies that we have translated. */

@@ -229,7 +229,7 @@ static const char *const fast_names[] = {
 	[L4LB_SLOW_UNKNOWN]	= "slow_unknown",
 	[L4LB_SLOW_SERVER]	= "slow_server",
 	[L4LB_SLOW_POLICY]	= "slow_policy",
-	[L4LB_SLOW_STATE]	= "slow_state",
+	[L4LB_SLOW_OPENS]	= "slow_opens",
 	[L4LB_SLOW_ADMIT]	= "slow_admit",
 	[L4LB_SLOW_ROUTE]	= "slow_route",
 };

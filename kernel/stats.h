@@ -134,7 +134,7 @@ enum l4lb_fast_count {
 	L4LB_SLOW_UNKNOWN,	/* of no connection */
 	L4LB_SLOW_SERVER,	/* its real server was removed or drains */
 	L4LB_SLOW_POLICY,	/* switched off, or tracked by the firewall */
-	L4LB_SLOW_STATE,	/* it may change the connection's state */
+	L4LB_SLOW_OPENS,	/* asks for a new connection */
 	L4LB_SLOW_ADMIT,	/* not admitted: its turn to be judged */
 	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
 	L4LB_FAST_MAX
