@@ -22,7 +22,8 @@
 #define ENTRY_BITS	9		/* of a connection of ip_vs, in bytes */
 #define BUCKET_BITS	2		/* connections to a bucket of ours */
 #define VISIT_BATCH	128		/* buckets per RCU section */
-#define EVICT_RANGES	8		/* buckets to look for somebody to leave */
+#define EVICT_LOOKS	32		/* connections asked to make room */
+#define EVICT_RANGES	1024		/* buckets to find them in */
 
 static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
@@ -134,14 +135,17 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table;
-	unsigned int bits = 0;
+	unsigned int bits, wanted = conn_tab_bits;
 
 	rcu_read_lock();
 	table = rcu_dereference(ln->conns);
-	if (table)
-		bits = 64 - rcu_dereference(table->array)->shift + BUCKET_BITS;
+	if (table) {
+		bits = 64 - rcu_dereference(table->array)->shift;
+		if (bits > table->bits_min)
+			wanted = max(wanted, bits + BUCKET_BITS);
+	}
 	rcu_read_unlock();
-	return 1U << max_t(unsigned int, bits, conn_tab_bits);
+	return 1U << wanted;
 }
 
 /* The bounds of ip_vs: four connections in a chain may take half of the memory. */
@@ -156,16 +160,15 @@ void __init l4lb_conn_table_param(void)
 
 /* ---- conn_max ---- */
 
+/* Return: true, it was looked at. */
 static bool choose(struct l4lb_conn *conn, void *arg)
 {
 	struct l4lb_conn **chosen = arg;
 
-	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) ||
-	    (!l4lb_conn_due(conn) && !l4lb_defence_evicts(conn)))
-		return false;
-	if (*chosen && l4lb_conn_idle(*chosen) >= l4lb_conn_idle(conn))
-		return false;
-	*chosen = conn;
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
+	    (l4lb_conn_due(conn) || l4lb_defence_evicts(conn)) &&
+	    (!*chosen || l4lb_conn_idle(conn) > l4lb_conn_idle(*chosen)))
+		*chosen = conn;
 	return true;
 }
 
@@ -175,12 +178,13 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 static bool evict(struct l4lb_conn_table *table, u64 hash)
 {
 	struct l4lb_conn *conn = NULL;
-	unsigned int i;
+	unsigned int i, looks = 0;
 	u64 last;
 
-	for (i = 0; i < EVICT_RANGES && !conn; i++) {
+	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS && !conn; i++) {
 		last = l4lb_conn_table_range_end(table, hash);
-		l4lb_conn_table_visit(table, hash, last, choose, &conn);
+		looks += l4lb_conn_table_visit(table, hash, last, choose,
+					       &conn);
 		hash = last + 1;
 	}
 	if (!conn)
