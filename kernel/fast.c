@@ -139,7 +139,7 @@ static bool may_move(const struct l4lb_conn *conn,
 		     const struct l4lb_service *svc)
 {
 	return !READ_ONCE(conn->real->dest.weight) &&
-	       conn->in.proto == IPPROTO_UDP &&
+	       conn->proto == IPPROTO_UDP &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
 
@@ -212,20 +212,24 @@ static bool find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 
 static bool find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
+	const union nf_inet_addr *server = &conn->real->dest.addr;
+
 	exit->route = l4lb_route_get(conn->real, conn->method);
 	if (unlikely(!exit->route || exit->route->local))
 		return false;
 	exit->dst = exit->route->dst;
-	return find_neigh(exit, conn->real->dest.af, &conn->daddr);
+	return find_neigh(exit, conn->real->dest.af, server);
 }
 
 static bool find_reply_exit(const struct l4lb_conn *conn,
 			    const struct l4lb_fast *fast, u8 af,
 			    struct exit *exit)
 {
+	const union nf_inet_addr client = l4lb_conn_client(conn);
+
 	exit->route = NULL;
 	exit->dst = l4lb_fast_back_get(fast, READ_ONCE(conn->fast_back));
-	return likely(exit->dst) && find_neigh(exit, af, &conn->in.saddr);
+	return likely(exit->dst) && find_neigh(exit, af, &client);
 }
 
 /* In one piece, or in those it was made of? */
@@ -333,7 +337,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	enum l4lb_fast_count count;
 	struct l4lb_conn *conn;
 	struct l4lb_pkt pkt;
-	bool reply = false, begun = false;
+	bool begun = false, reply;
 	unsigned int len;
 
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
@@ -347,11 +351,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	count = read_l4(skb, &pkt, len);
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
-	conn = l4lb_conn_find_in(ln, &pkt.flow);
-	if (!conn) {
-		conn = l4lb_conn_find_out(ln, &pkt.flow);
-		reply = conn;
-	}
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &reply);
 	if (!conn) {
 		conn = l4lb_fast_begin(skb, &pkt, d, len);
 		begun = conn;

@@ -150,13 +150,20 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af);
 
+/* By which device, by number, a direction's packets may come. */
+static inline unsigned int l4lb_fast_device_shift(bool reply)
+{
+	return L4LB_CONN_DEVICES + 8 * reply;
+}
+
 static inline bool l4lb_fast_admitted(const struct l4lb_conn *conn, bool reply,
 				      u8 device)
 {
 	if ((u32)jiffies - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM)
 		return false;
-	smp_rmb();	/* pairs with l4lb_fast_admit_request() and _leaving() */
-	return READ_ONCE(conn->fast_device[reply]) == device;
+	smp_rmb();	/* pairs with l4lb_fast_admit() */
+	return (u8)(atomic_read(&conn->flags) >>
+		    l4lb_fast_device_shift(reply)) == device;
 }
 
 /* The route for replies of that number; NULL if it no longer holds. */

@@ -216,6 +216,8 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_PACKET]	= "drop_packet",
 	[L4LB_DROP_ENTRY]	= "drop_entry",
 	[L4LB_DROP_GUARD]	= "guard",
+	[L4LB_DROP_FULL]	= "full",
+	[L4LB_DROP_EVICTED]	= "evicted",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);

@@ -121,6 +121,8 @@ enum l4lb_drop {
 	L4LB_DROP_PACKET,	/* new flow, while drop_packet is at work */
 	L4LB_DROP_ENTRY,	/* connections, not packets: drop_entry */
 	L4LB_DROP_GUARD,	/* for an address of services, but for none */
+	L4LB_DROP_FULL,		/* new flow, at conn_max connections */
+	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_MAX
 };
 
