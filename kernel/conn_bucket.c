@@ -201,8 +201,8 @@ static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
  * that is a client, too, a header may be both.
  */
 static __always_inline struct l4lb_conn *
-find(const struct l4lb_conn_table *table, const struct l4lb_flow *flow, u8 af,
-     unsigned int kinds, bool *reply)
+look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
+	u8 af, unsigned int kinds, bool *reply)
 {
 	const struct l4lb_conn_array *array = rcu_dereference(table->array);
 	u64 hash = hash_flow(&table->key, flow, af,
@@ -220,7 +220,8 @@ find(const struct l4lb_conn_table *table, const struct l4lb_flow *flow, u8 af,
 			equal = tags_equal(smp_load_acquire(&bucket->tags),
 					   tag_of(hash));
 			for (; equal; equal &= equal - 1) {
-				slot = READ_ONCE(bucket->slot[first_slot(equal)]);
+				/* Was it moved?  Then it is seen further on. */
+				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
 				conn = slot_conn(slot);
 				kind = slot_kind(slot);
 				if (!conn || !(kinds & BIT(kind)) ||
@@ -250,8 +251,8 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	if (!table)
 		return NULL;
 	return flow->af == AF_INET ?
-	       find(table, flow, AF_INET, kinds, reply) :
-	       find(table, flow, AF_INET6, kinds, reply);
+	       look_up(table, flow, AF_INET, kinds, reply) :
+	       look_up(table, flow, AF_INET6, kinds, reply);
 }
 
 /* The connection of a packet from a client. */
@@ -284,11 +285,8 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      const struct l4lb_flow *flow, bool *reply)
 {
-	struct l4lb_conn *conn;
-
-	conn = find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
+	return find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
 			reply);
-	return conn;
 }
 
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
@@ -318,10 +316,12 @@ static unsigned int bucket_visit(const struct l4lb_conn_bucket *bucket,
 	u64 used;
 
 	for (; bucket; bucket = rcu_dereference(bucket->next)) {
+		/* As in look_up(). */
 		used = ~tags_equal(smp_load_acquire(&bucket->tags), 0) &
 		       TAG_HIGHS;
 		for (; used; used &= used - 1) {
-			slot = READ_ONCE(bucket->slot[first_slot(used)]);
+			/* Likewise. */
+			slot = smp_load_acquire(&bucket->slot[first_slot(used)]);
 			if (slot_conn(slot) && slot_kind(slot) != L4LB_CONN_OUT)
 				hits += fn(slot_conn(slot), arg);
 		}
@@ -383,7 +383,8 @@ static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 static void slot_clear(struct l4lb_conn_bucket *bucket, unsigned int i)
 {
 	tag_set(bucket, i, 0);
-	WRITE_ONCE(bucket->slot[i], 0);
+	/* Who sees this sees its new place. */
+	smp_store_release(&bucket->slot[i], 0);
 }
 
 /* A free slot among those of @bucket, or one more bucket; false without memory. */

@@ -11,15 +11,22 @@ import pytest
 
 from lab import faults
 from lab.genl import MASQ, PERSISTENT, ROUTE, Ipvs
-from lab.netns import Namespace, wait_until
+from lab.netns import Namespace, run, wait_until
 from lab.packet import ACK, TCP, UDP
 from lab.raw import Raw
 from test_drops import counts
 from test_settings import setting
 
-MANY = 6000         # NAT: twice as many slots
+MANY = 1600         # fills the smallest table; with NAT twice as many slots
 
-pytestmark = pytest.mark.usefixtures("only_l4lb")
+pytestmark = pytest.mark.usefixtures("only_l4lb", "small_table")
+
+
+@pytest.fixture(scope="module")
+def small_table(only_l4lb, module_life, backend):
+    """Loaded with the smallest table to begin with."""
+    backend.unload()
+    run(["insmod", str(backend.modules / "l4lb.ko"), "conn_tab_bits=8"])
 
 
 def size(lab):
@@ -128,6 +135,25 @@ def test_listing_is_linear(nat):
     few = seconds()
     flood(raw, MANY * 3 // 8)
     assert seconds() < 12 * few
+
+
+@pytest.mark.smoke
+def test_replies_go_to_the_newest(nat, family):
+    """One client socket that reaches one server through several services: what
+    comes back has the VIP of the newest connection that is left."""
+    dport = nat.fresh_port()
+    raws = [Raw(nat, UDP, family, dport=dport) for _ in range(3)]
+    address, sport = raws[0].client().address, raws[0].client().sport
+    clients = [raw.client(address, sport) for raw in raws]
+    for client in clients:
+        client.open()
+    with setting(nat, "expire_nodest_conn", 1):
+        for client in reversed(clients):
+            client.reply()
+            answer = client.answered()
+            assert (answer.src, answer.sport) == (client.raw.vip, client.raw.port)
+            client.raw.remove(1)
+    assert [client.row() for client in clients] == [None] * 3
 
 
 # ---- time ----
