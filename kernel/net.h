@@ -85,6 +85,8 @@ struct l4lb_defence {
  * @n_any_port: services with port 0, likewise
  * @n_one_packet: services with one-packet scheduling, likewise
  * @reals: real servers of services by address (RCU readers)
+ * @real_names: all of them and those in @trash by service and address
+ *	(configuration mutex)
  * @guards: services that guard their address, by it (RCU readers)
  * @n_guards: their number, likewise
  * @timeouts: settable connection timeouts
@@ -95,6 +97,7 @@ struct l4lb_defence {
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
+ * @generation: another one after every change of what a dump shows
  * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
  *	or for the other family's @n_mixed
  * @hooked: by family: hooks are registered
@@ -112,6 +115,7 @@ struct l4lb_net {
 	struct l4lb_real		*bypass[2];
 	struct rhashtable		svc_table;
 	struct rhltable			reals;
+	struct rhashtable		real_names;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
 	unsigned int			n_one_packet;
@@ -125,6 +129,7 @@ struct l4lb_net {
 
 	struct mutex			lock;
 	struct list_head		services;
+	unsigned int			generation;
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	unsigned int			n_mixed;
