@@ -19,6 +19,7 @@ from lab.genl import ADD, L_DESTS, L_ENTRY, L_LIVE, L_MODE, L_OPTIONS, L_POLICY,
     u32
 from lab.netns import Namespace, SLOW
 from lab.packet import SCTP, TCP, UDP
+from lab.topology import Http, http_get
 
 V4, V6 = "198.51.100.190", "2001:db8:1::190"
 RIPS, RIPS6 = [f"192.0.2.{20 + n}" for n in range(4)], [f"2001:db8:2::{20 + n}" for n in range(4)]
@@ -196,6 +197,78 @@ def test_an_entry_is_the_whole_of_a_service(ipvs, own):
     assert s.get()["flags"] == 3
     default = own.options(s)["options"]["expire"]
     assert default["value"] == default["default"] and set(own.policy(s).values()) == {0}
+
+
+# -- connections and traffic
+
+@pytest.mark.smoke
+def test_connections_stay(nat, ipvs, own, family):
+    """Of services and servers that stay, whatever else is changed; those of a
+    server that is removed and comes back, too."""
+    port, vip = nat.http_port(), nat.vip(family)
+
+    def whole(servers, **settings):
+        return batch_entry(vip, port, [batch_server(nat.rip(n, family), port, weight=n)
+                                       for n in servers], **settings)
+
+    own.set_services([whole((1, 2)), batch_entry(V4, 9, RIPS)])
+    with Http(nat.client, vip, port) as http:
+        name, _ = http.request(path="/1")
+        number = int(name[2:])
+        for mode, entries in ((MERGE, [whole((3, 4), sched="wlc")]),
+                              (REPLACE, [whole((number, 4), sched="wrr")]),
+                              (REPLACE, [whole((3 - number, 3))]),
+                              (REPLACE, [whole((1, 2, 3, 4), sched="mh")]),
+                              (REPLACE, [batch_entry(V4, 9, RIPS)]),
+                              (MERGE, [whole((1, 2))])):
+            own.set_services(entries, mode)
+            s = ipvs.service(vip, port, add=False)
+            gone = mode == REPLACE and not [d for d in (s.servers() if any(
+                x.get("port") == port for x in ipvs.services()) else [])
+                if d["addr"] == nat.rip(number, family)]
+            if not gone:
+                assert http.request(path="/2")[0] == name
+                assert s.find(nat.rip(number, family))["active"] == 1
+    assert [s["port"] for s in ipvs.services()] == [9, port]
+
+
+def test_traffic_does_not_notice(nat, ipvs, own):
+    """Requests one after the other, and one long connection, across batches of
+    a thousand services, of which theirs is one."""
+    port = nat.http_port()
+
+    def batch(weight):
+        return [batch_entry(V4, 10000 + n, RIPS) for n in range(500)] + [
+            batch_entry(nat.vip(), port, [batch_server(nat.rip(n), port, weight=weight)
+                                          for n in (1, 2, 3, 4)], sched="wrr")] + [
+            batch_entry(V6, 10000 + n, RIPS6) for n in range(500)]
+
+    own.set_services(batch(1))
+    stop, got, wrong = threading.Event(), [], []
+
+    def client():
+        try:
+            while not stop.is_set():
+                got.append(http_get(nat.client, nat.vip(), port)[0])
+        except Exception as e:  # noqa: BLE001 - whatever it is, the test has failed
+            wrong.append(e)
+
+    thread = threading.Thread(target=client)
+    with Http(nat.client, nat.vip(), port) as http:
+        name, _ = http.request()
+        thread.start()
+        for turn in range(6):
+            own.set_services(batch(turn + 2), REPLACE)
+            assert http.request()[0] == name
+            own.set_services(batch(1)[:500] + batch(turn + 3)[500:501], REPLACE)
+        bad = [*batch(9), batch_entry(V4, 9, sched="nosuch")]
+        genl.is_refused(lambda: own.set_services(bad), errno.ENOENT)
+        assert http.request()[0] == name
+        stop.set()
+        thread.join()
+    assert not wrong, wrong
+    assert len(got) > 5 and len(set(got)) == 4
+    assert len(ipvs.services()) == 501
 
 
 # -- all or nothing
