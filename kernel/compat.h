@@ -55,6 +55,12 @@ const char *l4lb_keep_sentence(const char *fmt, ...)
 	return found;
 }
 
+/* Numbers would soon fill what is kept: the offset has to do. */
+static inline __printf(2, 3)
+void l4lb_err_before(struct netlink_ext_ack *extack, const char *fmt, ...)
+{
+}
+
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR(extack, attr, msg)
 #define l4lb_err_attr_fmt(extack, attr, fmt, args...)			\
@@ -67,6 +73,18 @@ do {									\
 	}								\
 } while (0)
 #else
+/* Puts something before the sentence; what does not fit is cut off. */
+#define l4lb_err_before(extack, fmt, args...)				\
+do {									\
+	struct netlink_ext_ack *__extack = (extack);			\
+	char __text[NETLINK_MAX_FMTMSG_LEN];				\
+									\
+	if (__extack && __extack->_msg) {				\
+		snprintf(__text, sizeof(__text), fmt "%s", ##args,	\
+			 __extack->_msg);				\
+		NL_SET_ERR_MSG_FMT(__extack, "%s", __text);		\
+	}								\
+} while (0)
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)
 #define l4lb_err_attr_fmt NL_SET_ERR_MSG_ATTR_FMT
@@ -101,6 +119,13 @@ do {									\
 #define l4lb_ctl_table struct ctl_table
 #else
 #define l4lb_ctl_table const struct ctl_table
+#endif
+
+/* 6.6: a dump's attributes are where a command's are. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define l4lb_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
+#else
+#define l4lb_dump_attrs(cb)	(genl_info_dump(cb)->attrs)
 #endif
 
 /* 6.5: the GSO helpers have a header of their own. */

@@ -27,6 +27,7 @@ static int __net_init net_init(struct net *net)
 
 	ln->net = net;
 	mutex_init(&ln->lock);
+	ln->generation = 1;
 	l4lb_timeouts_init(&ln->timeouts);
 	l4lb_real_trash_init(ln);
 	l4lb_defence_init(ln);

@@ -91,6 +91,8 @@ struct l4lb_defence {
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services that ask for the fast path by themselves
  * @reals: real servers of services by address (RCU readers)
+ * @real_names: all of them and those in @trash by service and address
+ *	(configuration mutex)
  * @guards: services that guard their address, by it (RCU readers)
  * @n_guards: their number, likewise
  * @timeouts: settable connection timeouts
@@ -101,6 +103,7 @@ struct l4lb_defence {
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
+ * @generation: another one after every change of what a dump shows
  * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
  *	or for the other family's @n_mixed
  * @hooked: by family: hooks are registered
@@ -121,6 +124,7 @@ struct l4lb_net {
 	u64 __percpu			*fast_counts;
 	unsigned int			n_fast_path;
 	struct rhltable			reals;
+	struct rhashtable		real_names;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
 	unsigned int			n_one_packet;
@@ -134,6 +138,7 @@ struct l4lb_net {
 
 	struct mutex			lock;
 	struct list_head		services;
+	unsigned int			generation;
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	unsigned int			n_mixed;
