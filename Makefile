@@ -84,6 +84,15 @@ test-modules: modules
 		KBUILD_EXTRA_SYMBOLS=$(obj)/Module.symvers modules; \
 	cp -u $(obj)-tests/*.ko $(out)/$(KREL)/tests/
 
+# What bench/speed sends packets with, into build/RELEASE/bench/; never installed.
+.PHONY: bench-modules
+bench-modules: modules
+	@mkdir -p $(obj)-bench $(out)/$(KREL)/bench
+	+@exec 9>$(obj)-bench.lock; flock 9; \
+	rsync -rc --delete --include='*.[ch]' --include=Kbuild --exclude='*' bench/gen/ $(obj)-bench/; \
+	$(MAKE) --no-print-directory -C $(kdir) M=$(obj)-bench L4LB=$(obj) modules; \
+	cp -u $(obj)-bench/*.ko $(out)/$(KREL)/bench/
+
 .PHONY: ipvsctl
 ipvsctl:
 	@$(MAKE) --no-print-directory -C tools/ipvsctl O=$(out)
