@@ -23,6 +23,9 @@ static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct gen_priv *priv = netdev_priv(dev);
 	struct gen_sink *sink = this_cpu_ptr(priv->sink);
 
+	/* The host's own: neighbour discovery, reports of groups. */
+	if (unlikely(is_multicast_ether_addr(skb->data)))
+		goto out;
 	if (unlikely(sink->packets % SAMPLE_EVERY == 0)) {
 		sink->sample_len = min_t(u32, skb->len, GEN_SAMPLE);
 		if (skb_copy_bits(skb, 0, sink->sample, sink->sample_len))
@@ -30,6 +33,7 @@ static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	sink->packets++;
 	sink->bytes += skb->len;
+out:
 	consume_skb(skb);
 	return NETDEV_TX_OK;
 }
