@@ -141,6 +141,11 @@ bench-schedulers:
 	@tests/lab/deps
 	@bench/schedulers $(bench_options) $(if $(filter-out 0,$(QUICK)),--quick)
 
+.PHONY: bench bench-instructions
+bench-instructions:
+	@tests/lab/deps
+	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
+
 .PHONY: style
 style:
 	@tests/lab/style
