@@ -142,6 +142,12 @@ bench-schedulers:
 	@bench/schedulers $(bench_options) $(if $(filter-out 0,$(QUICK)),--quick)
 
 .PHONY: bench bench-instructions
+bench: bench_speed = $(foreach name,kernel groups rounds,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench:
+	@tests/lab/deps
+	@bench/speed $(bench_speed) $(if $(filter-out 0,$(QUICK)),--quick)
+
 bench-instructions:
 	@tests/lab/deps
 	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
