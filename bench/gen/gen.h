@@ -32,18 +32,18 @@ enum {
  * @dev: into whose receive path; NULL: nowhere, packets are built and freed
  * @family: AF_INET or AF_INET6
  * @proto: IPPROTO_UDP or IPPROTO_TCP
- * @tcp_flags: the 13th byte of the TCP header
- * @size: of the frame with its check sequence, bytes
  * @src: source address; IPv4 in the last word
  * @dst: destination address, same form
+ * @tcp_flags: byte 13 of the TCP header
+ * @size: of the frame with its check sequence, bytes
  * @sport: source port, host order
  * @dport: destination port, host order
- * @reply: the client is @dst; else it is @src
- * @random: flows in random order with repetition; else each once, in turn
+ * @reply: 1: the client is @dst; else it is @src
+ * @random: 1: flows in random order, @count packets; else each once, in turn
  * @flows: how many there are
  * @first: number of the first
  * @services: the other end's address has so many values, one up for each flow
- * @count: packets; in turn it is @flows
+ * @count: of packets in random order
  * @start: monotonic time to begin at, in ns; 0: at once
  * @seed: of the order
  *
@@ -54,17 +54,18 @@ struct gen_job {
 	struct net_device	*dev;
 	u8			family;
 	u8			proto;
-	u8			tcp_flags;
-	u16			size;
 	struct in6_addr		src;
 	struct in6_addr		dst;
-	u16			sport;
-	u16			dport;
-	bool			reply;
-	bool			random;
-	u32			flows;
-	u32			first;
-	u32			services;
+	/* One table in job.c reads all of these. */
+	u64			tcp_flags;
+	u64			size;
+	u64			sport;
+	u64			dport;
+	u64			reply;
+	u64			random;
+	u64			flows;
+	u64			first;
+	u64			services;
 	u64			count;
 	u64			start;
 	u64			seed;

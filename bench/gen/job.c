@@ -53,42 +53,41 @@ static struct proc_dir_entry *entry;
 
 /* -- words */
 
-struct word {
-	const char *name;
-	int (*parse)(struct gen_job *job, const char *value);
+/* A member of struct gen_job that is a number, and its range. */
+struct number {
+	const char	*name;
+	size_t		offset;
+	u64		min, max;
 };
 
-static int number(const char *value, u64 min, u64 max, u64 *out)
+#define NUMBER(name, min, max)						\
+	{ #name, offsetof(struct gen_job, name), min, max }
+
+static const struct number numbers[] = {
+	NUMBER(size, GEN_MIN_FRAME + ETH_FCS_LEN, GEN_MAX_FRAME + ETH_FCS_LEN),
+	NUMBER(tcp_flags, 0, U8_MAX),
+	NUMBER(sport, 0, U16_MAX),
+	NUMBER(dport, 0, U16_MAX),
+	NUMBER(reply, 0, 1),
+	NUMBER(random, 0, 1),
+	NUMBER(flows, 1, MAX_FLOWS),
+	NUMBER(first, 0, MAX_FLOWS),
+	NUMBER(services, 1, 65536),
+	NUMBER(count, 1, 1ULL << 40),
+	NUMBER(start, 0, U64_MAX),
+	NUMBER(seed, 1, U64_MAX),
+};
+
+static int parse_number(struct gen_job *job, const struct number *what,
+			const char *value)
 {
-	if (kstrtou64(value, 0, out) || *out < min || *out > max)
+	u64 *member = (void *)job + what->offset, n;
+
+	if (kstrtou64(value, 0, &n) || n < what->min || n > what->max)
 		return -EINVAL;
+	*member = n;
 	return 0;
 }
-
-#define NUMBER(field, min, max)						\
-static int parse_##field(struct gen_job *job, const char *value)	\
-{									\
-	u64 n;								\
-	int err = number(value, min, max, &n);				\
-									\
-	if (!err)							\
-		job->field = n;						\
-	return err;							\
-}
-
-NUMBER(size, GEN_MIN_FRAME + ETH_FCS_LEN, GEN_MAX_FRAME + ETH_FCS_LEN)
-NUMBER(tcp_flags, 0, U8_MAX)
-NUMBER(sport, 0, U16_MAX)
-NUMBER(dport, 0, U16_MAX)
-NUMBER(reply, 0, 1)
-NUMBER(random, 0, 1)
-NUMBER(flows, 1, MAX_FLOWS)
-NUMBER(first, 0, MAX_FLOWS)
-NUMBER(services, 1, 65536)
-NUMBER(count, 1, 1ULL << 40)
-NUMBER(start, 0, U64_MAX)
-NUMBER(seed, 1, U64_MAX)
-#undef NUMBER
 
 static int parse_dev(struct gen_job *job, const char *value)
 {
@@ -128,24 +127,15 @@ static int parse_dst(struct gen_job *job, const char *value)
 	return parse_address(&job->dst, value);
 }
 
-static const struct word words[] = {
+static const struct {
+	const char *name;
+	int (*parse)(struct gen_job *job, const char *value);
+} words[] = {
 	{ "dev",	parse_dev },
 	{ "family",	parse_family },
 	{ "proto",	parse_proto },
-	{ "tcp_flags",	parse_tcp_flags },
-	{ "size",	parse_size },
 	{ "src",	parse_src },
 	{ "dst",	parse_dst },
-	{ "sport",	parse_sport },
-	{ "dport",	parse_dport },
-	{ "reply",	parse_reply },
-	{ "random",	parse_random },
-	{ "flows",	parse_flows },
-	{ "first",	parse_first },
-	{ "services",	parse_services },
-	{ "count",	parse_count },
-	{ "start",	parse_start },
-	{ "seed",	parse_seed },
 };
 
 static int parse_word(struct gen_job *job, char *text)
@@ -156,6 +146,9 @@ static int parse_word(struct gen_job *job, char *text)
 	if (!value)
 		return -EINVAL;
 	*value++ = '\0';
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!strcmp(numbers[i].name, text))
+			return parse_number(job, &numbers[i], value);
 	for (i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(words[i].name, text))
 			return words[i].parse(job, value);
@@ -192,15 +185,15 @@ static u32 next_random(u64 *state)
 static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		       struct gen_counts *counts, u64 *state, unsigned int n)
 {
+	u32 services = job->services, i;
 	struct sk_buff *skb;
-	u32 i;
 
 	local_bh_disable();
 	for (; n; n--) {
 		i = job->random ? ((u64)next_random(state) * job->flows) >> 32 :
 				  counts->packets;
 		i += job->first;
-		skb = gen_packet(t, job->dev, i, i % job->services);
+		skb = gen_packet(t, job->dev, i, i % services);
 		counts->packets++;
 		if (unlikely(!skb))
 			counts->unbuilt++;

@@ -168,8 +168,11 @@ class Generator:
             said = os.pread(self.fd, 4096, 0).decode("ascii")
             raise MeasureError(f"the generator refuses '{text}': {said.strip() or e}") from e
 
-    def send(self, **words):
+    def zero(self):
         self._write("zero")
+
+    def send(self, **words):
+        self.zero()
         self.start(**words)
         return self.result()
 
@@ -184,8 +187,7 @@ def together(jobs):
     """Each job on a processor of its own at the same time; results in order."""
     generators = [Generator() for _ in jobs]
     results, faults = [None] * len(jobs), []
-    generators[0].start(dev="gen0", dst="203.0.113.5", src="198.18.0.0", flows=1)
-    generators[0]._write("zero")
+    generators[0].zero()
     start = time.monotonic_ns() + 100_000_000
 
     def work(n):

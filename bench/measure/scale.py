@@ -5,9 +5,7 @@ import time
 from pathlib import Path
 
 from bed import Bed, MeasureError, Traffic
-from systems import IP_VS, L4LB, service_lines, vehicle
-
-from lab.netns import run
+from systems import IP_VS, L4LB, service_lines
 
 MEMORY = ("MemFree", "Slab", "VmallocUsed", "Percpu")
 IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
@@ -34,18 +32,15 @@ def busy():
 
 
 def filled(session, before):
-    """A table of many connections: its memory, its listing, its end."""
-    bed, spec = session.bed, session.spec
+    """A table of many connections: its memory, and what filling it takes."""
+    bed, count = session.bed, session.spec["many"]
     bed.ns.run("ipvsadm --set 0 0 900")
-    traffic = Traffic(bed, method="dr", flows=spec["many"])
-    started = time.monotonic()
-    traffic.each(64)
+    traffic = Traffic(bed, method="dr", flows=count)
+    session.figure(f"filling, {count} connections", lambda: per_packet(traffic.each(64)))
     after = memory()
-    for what, n in (("memory, free pages", 0), ("memory, allocators", 1)):
-        session.figure(f"{what}, {spec['many']} connections",
-                       lambda n=n: (after[n] - before[n]) / spec["many"], "bytes")
-    session.figure(f"filling, {spec['many']} connections",
-                   lambda: 1e9 * (time.monotonic() - started) / spec["many"])
+    for what, n in (("free pages", 0), ("allocators", 1)):
+        session.figure(f"memory by {what}, {count} connections",
+                       lambda n=n: (after[n] - before[n]) / count, "bytes")
 
 
 def listing(session):
@@ -99,21 +94,18 @@ def configuration(session):
             return 1e3 * (time.monotonic() - started)
         session.figure(what, measure, "ms")
 
-    def clear():
-        bed.ns.run("ipvsadm -C", timeout=600)
-
-    clear()
+    clear(session)
     timed(f"ipvsadm -R, {count} services", lambda: session.director.configure(bed, lines))
     timed(f"ipvsadm -Ln, {count} services", lambda: bed.ns.run("ipvsadm -Ln", timeout=600))
     saved = bed.ns.run([IPVSCTL, "save"], timeout=600).stdout
-    clear()
+    clear(session)
     timed(f"ipvsctl restore, {count} services",
           lambda: bed.ns.run([IPVSCTL, "restore"], text_input=saved, timeout=600))
-    timed(f"ipvsadm -C, {count} services", clear)
+    timed(f"ipvsadm -C, {count} services", lambda: clear(session))
     few = lines[:100]
     timed("ipvsadm, 100 commands one by one", lambda: [
         bed.ns.run(["ipvsadm", *line.split()]) for line in few])
-    clear()
+    clear(session)
     words = [w for n in range(20) for w in ipvsctl_words(1000 + n)]
     timed("ipvsctl, 100 commands one by one", lambda: [bed.ns.run([IPVSCTL, *w]) for w in words])
 
@@ -127,18 +119,23 @@ def ipvsctl_words(vip):
         yield ["server", "add", "tcp", name, line[4], "nat", "weight", "1"]
 
 
+def clear(session):
+    session.bed.ns.run("ipvsadm -C", timeout=600)
+
+
 def services(session):
     """Packets to N services in turn."""
+    clear(session)
+    first = 20_000
     for count in session.spec["services"]:
-        first = 20000
-        session.director.configure(session.bed, ["-C"][:0] + [
+        session.director.configure(session.bed, [
             line for n in range(count) for line in service_lines(4, "udp", first + n, "dr")])
         traffic = Traffic(session.bed, method="dr", vip=first, flows=max(count, 1000),
                           services=count)
         session.figure(f"new, {count} services", lambda t=traffic: per_packet(t.each(64)), x=count)
         session.figure(f"established, {count} services", lambda t=traffic: session.paced(
             lambda n: t.random(64, n)), x=count)
-        session.bed.ns.run("ipvsadm -C", timeout=600)
+        clear(session)
 
 
 def per_packet(result):
@@ -147,6 +144,7 @@ def per_packet(result):
 
 def schedulers(session):
     """New connections, by scheduler and number of servers."""
+    clear(session)
     for scheduler in session.spec["schedulers"]:
         for count in session.spec["servers"]:
             session.director.configure(session.bed, service_lines(
@@ -159,7 +157,7 @@ def schedulers(session):
                     result = traffic.each(64)
                 return per_packet(result)
             session.figure(f"{scheduler}, {count} servers", measure, x=count)
-            session.bed.ns.run("ipvsadm -C", timeout=600)
+            clear(session)
 
 
 GROUPS = {"memory": filled, "listing": listing, "expiry": expiry,
@@ -174,20 +172,24 @@ def measure(spec, sheet, session):
 
 
 def one(spec, sheet, session, director, group):
-    before = memory() if group == "memory" else None
-    with director.loaded():
-        bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
-        with bed.stand():
+    """GROUP with DIRECTOR, which comes into a bed that is there: what it takes is its own."""
+    bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
+    with bed.stand():
+        before = memory() if group == "memory" else None
+        with director.loaded():
             director.standard(bed)
-            # The fast path is about packets of known flows, or how a flow begins.
-            names = director.fast_paths(bed) if group in ("services", "schedulers") else \
-                director.fast_paths(bed)[:1]
-            for name, value in names:
-                director.set_fast_path(bed, value)
-                it = session(spec, sheet, bed, director, name, group)
-                if group == "memory":
-                    filled(it, before)
-                else:
-                    if group in ("services", "schedulers"):
-                        bed.ns.run("ipvsadm -C")
-                    GROUPS[group](it)
+            within(session, bed, director, group, before, spec, sheet)
+            bed.ns.run("ipvsadm -C", timeout=600)
+
+
+def within(session, bed, director, group, before, spec, sheet):
+    names = director.fast_paths(bed)
+    if group not in ("services", "schedulers"):
+        names = names[:1]       # a fast path is about packets
+    for name, value in names:
+        director.set_fast_path(bed, value)
+        it = session(spec, sheet, bed, director, name, group)
+        if group == "memory":
+            filled(it, before)
+        else:
+            GROUPS[group](it)

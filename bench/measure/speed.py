@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import scale
-from bed import (ACK, ALL, FINACK, PORT, SYN, SYNACK, Bed, FAMILIES, MeasureError, Traffic,
+from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traffic,
                  least, together)
 from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle)
 
@@ -175,7 +175,6 @@ def teardown(session):
                  traffic.each(64, flags=ACK))
         return sum(p.ns for p in parts) / traffic.flows
     session.figure("tcp4 nat", measure)
-    assert SYNACK
 
 
 def processors(session):
