@@ -99,7 +99,7 @@ DNAT = """table ip bench {
 		type nat hook prerouting priority -100
 		ip daddr %s udp dport %d dnat to %s:%d
 	}
-	chain fwd {
+	chain onward {
 		type filter hook forward priority 0
 		%s
 	}
