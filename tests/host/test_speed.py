@@ -134,7 +134,7 @@ def test_no_ratio_without_its_parts():
     slow = FLOOR | {"values": [1000]}
     assert results(slow, THEIRS, OURS).director_ratio(*KEY, "l4lb") is None
     # A listing has no packets, and no floor.
-    both = (row("listing", "w", "ip_vs", [4.0]), row("listing", "w", "l4lb", [1.0]))
+    both = (row("listing", "w", "ip_vs", [4000]), row("listing", "w", "l4lb", [1000]))
     r = results(FLOOR, *both)
     assert r.director_ratio("listing", "w", "l4lb") is None
     assert r.ratio("listing", "w", "l4lb") == 0.25
