@@ -133,4 +133,11 @@ do {									\
 #include <net/gso.h>
 #endif
 
+/* 6.12: that a device locks by itself is no feature any more. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define l4lb_dev_lltx(dev) ((dev)->features |= NETIF_F_LLTX)
+#else
+#define l4lb_dev_lltx(dev) ((dev)->lltx = true)
+#endif
+
 #endif /* _L4LB_COMPAT_H */

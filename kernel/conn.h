@@ -139,7 +139,7 @@ static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
 /* Of its service, 0 if that is by address. */
 static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
 {
-	return conn->real->svc_key.fwmark;
+	return conn->real->name.svc.fwmark;
 }
 
 static inline union nf_inet_addr l4lb_conn_client(const struct l4lb_conn *conn)
