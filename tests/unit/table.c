@@ -28,6 +28,7 @@ static struct l4lb_real reals[8];
 static struct l4lb_conn *conns[MANY];
 static bool stop, queued;
 static bool racing;
+static __thread bool moving;
 
 void shim_queue(struct delayed_work *work)
 {
@@ -38,7 +39,7 @@ void shim_pause(void)
 {
 	static __thread unsigned int n;
 
-	if (racing && n++ % 32 == 0)
+	if (moving && n++ % 31 == 0)
 		sched_yield();
 }
 
@@ -360,6 +361,7 @@ static void *worker(void *arg)
 {
 	unsigned int before;
 
+	moving = true;
 	while (!READ_ONCE(stop)) {
 		before = bits();
 		do_work();
