@@ -376,7 +376,8 @@ static void tag_set(struct l4lb_conn_bucket *bucket, unsigned int i, u64 tag)
 static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 		     unsigned long slot, u64 tag)
 {
-	WRITE_ONCE(bucket->slot[i], slot);
+	/* What is behind it is seen before. */
+	smp_store_release(&bucket->slot[i], slot);
 	tag_set(bucket, i, tag);
 }
 
@@ -409,36 +410,62 @@ static bool bucket_reserve(struct l4lb_conn_array *array,
 	return true;
 }
 
+struct place {
+	struct l4lb_conn_bucket	*bucket;
+	unsigned int		i;
+};
+
+static struct place first_free(struct l4lb_conn_bucket *bucket,
+			       const spinlock_t *lock)
+{
+	while (!tags_equal(bucket->tags, 0))
+		bucket = bucket_next(bucket, lock);
+	return (struct place){ bucket, first_slot(tags_equal(bucket->tags, 0)) };
+}
+
+/* The last slot from @bucket on and before @end for replies with @key. */
+static struct place last_equal(struct l4lb_conn_bucket *bucket,
+			       struct place end, const struct l4lb_flow *key,
+			       const spinlock_t *lock)
+{
+	struct place last = { };
+	unsigned long slot;
+	unsigned int i;
+
+	for (;; bucket = bucket_next(bucket, lock)) {
+		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
+			if (bucket == end.bucket && i == end.i)
+				return last;
+			slot = bucket->slot[i];
+			if (slot_kind(slot) == L4LB_CONN_OUT &&
+			    same_key(slot_conn(slot), key, key->af,
+				     L4LB_CONN_OUT))
+				last = (struct place){ bucket, i };
+		}
+	}
+}
+
 /*
  * Put @slot into the first free one; bucket_reserve() has seen it.  Replies may
  * be the same for several connections (one client socket that reaches a real
  * server through two VIPs).  As with ip_vs the newest gets them: it takes the
- * place of the first one, that of the next, and so on.
+ * place of the first one, that of the next, and so on.  From the end, so that
+ * each is in one of its places all the time.
  */
 static void bucket_put(struct l4lb_conn_bucket *bucket, unsigned long slot,
 		       u64 tag, const struct l4lb_flow *key,
 		       const spinlock_t *lock)
 {
-	enum l4lb_conn_kind kind = slot_kind(slot);
-	unsigned long other;
-	unsigned int i;
+	struct place hole = first_free(bucket, lock), equal;
 
-	for (;; bucket = bucket_next(bucket, lock)) {
-		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
-			other = bucket->slot[i];
-			if (!other) {
-				slot_set(bucket, i, slot, tag);
-				return;
-			}
-			if (kind == L4LB_CONN_OUT &&
-			    slot_kind(other) == kind &&
-			    same_key(slot_conn(other), key, key->af, kind)) {
-				/* Has the same hash, so the same tag. */
-				smp_store_release(&bucket->slot[i], slot);
-				slot = other;
-			}
-		}
+	while (slot_kind(slot) == L4LB_CONN_OUT) {
+		equal = last_equal(bucket, hole, key, lock);
+		if (!equal.bucket)
+			break;
+		slot_set(hole.bucket, hole.i, equal.bucket->slot[equal.i], tag);
+		hole = equal;
 	}
+	slot_set(hole.bucket, hole.i, slot, tag);
 }
 
 static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
