@@ -376,7 +376,8 @@ static void tag_set(struct l4lb_conn_bucket *bucket, unsigned int i, u64 tag)
 static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 		     unsigned long slot, u64 tag)
 {
-	WRITE_ONCE(bucket->slot[i], slot);
+	/* What is behind it is seen before. */
+	smp_store_release(&bucket->slot[i], slot);
 	tag_set(bucket, i, tag);
 }
 
@@ -409,73 +410,114 @@ static bool bucket_reserve(struct l4lb_conn_array *array,
 	return true;
 }
 
+struct place {
+	struct l4lb_conn_bucket	*bucket;
+	unsigned int		i;
+};
+
+static struct place first_free(struct l4lb_conn_bucket *bucket,
+			       const spinlock_t *lock)
+{
+	while (!tags_equal(bucket->tags, 0))
+		bucket = bucket_next(bucket, lock);
+	return (struct place){ bucket, first_slot(tags_equal(bucket->tags, 0)) };
+}
+
+/* The last slot from @bucket on and before @end for replies with @key. */
+static struct place last_equal(struct l4lb_conn_bucket *bucket,
+			       struct place end, const struct l4lb_flow *key,
+			       const spinlock_t *lock)
+{
+	struct place last = { };
+	unsigned long slot;
+	unsigned int i;
+
+	for (;; bucket = bucket_next(bucket, lock)) {
+		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
+			if (bucket == end.bucket && i == end.i)
+				return last;
+			slot = bucket->slot[i];
+			if (slot_kind(slot) == L4LB_CONN_OUT &&
+			    same_key(slot_conn(slot), key, key->af,
+				     L4LB_CONN_OUT))
+				last = (struct place){ bucket, i };
+		}
+	}
+}
+
 /*
  * Put @slot into the first free one; bucket_reserve() has seen it.  Replies may
  * be the same for several connections (one client socket that reaches a real
  * server through two VIPs).  As with ip_vs the newest gets them: it takes the
- * place of the first one, that of the next, and so on.
+ * place of the first one, that of the next, and so on.  From the end, so that
+ * each is in one of its places all the time.
  */
 static void bucket_put(struct l4lb_conn_bucket *bucket, unsigned long slot,
 		       u64 tag, const struct l4lb_flow *key,
 		       const spinlock_t *lock)
 {
-	enum l4lb_conn_kind kind = slot_kind(slot);
-	unsigned long other;
-	unsigned int i;
+	struct place hole = first_free(bucket, lock), equal;
 
-	for (;; bucket = bucket_next(bucket, lock)) {
-		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
-			other = bucket->slot[i];
-			if (!other) {
-				slot_set(bucket, i, slot, tag);
-				return;
-			}
-			if (kind == L4LB_CONN_OUT && key &&
-			    slot_kind(other) == kind &&
-			    same_key(slot_conn(other), key, key->af, kind)) {
-				/* Has the same hash, so the same tag. */
-				smp_store_release(&bucket->slot[i], slot);
-				slot = other;
-			}
-		}
+	while (slot_kind(slot) == L4LB_CONN_OUT) {
+		equal = last_equal(bucket, hole, key, lock);
+		if (!equal.bucket)
+			break;
+		slot_set(hole.bucket, hole.i, equal.bucket->slot[equal.i], tag);
+		hole = equal;
 	}
+	slot_set(hole.bucket, hole.i, slot, tag);
+}
+
+static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
+		      struct l4lb_conn_bucket *bucket, unsigned int i,
+		      const spinlock_t *lock)
+{
+	unsigned long slot = bucket->slot[i];
+	struct l4lb_conn_bucket *home;
+	struct l4lb_flow key;
+	u64 hash;
+
+	if (!slot)
+		return true;
+	key = key_of(slot_conn(slot), slot_kind(slot));
+	hash = hash_any(table, &key, slot_kind(slot));
+	home = home_of(to, hash);
+	if (!bucket_reserve(to, home, lock))
+		return false;
+	bucket_put(home, slot, tag_of(hash), &key, lock);
+	slot_clear(bucket, i);
+	return true;
 }
 
 /**
  * l4lb_conn_bucket_move() - move a bucket to where its connections go
  * @table: table
  * @from: array that is given up
- * @i: index of the bucket
+ * @index: of the bucket
+ *
+ * The last ones go first: of equal replies the newest is found all the time.
  *
  * Context: the stripe's lock.
  * Return: false without memory; what could not be moved stays, and is found.
  */
 bool l4lb_conn_bucket_move(struct l4lb_conn_table *table,
-			   struct l4lb_conn_array *from, u64 i)
+			   struct l4lb_conn_array *from, u64 index)
 {
-	const spinlock_t *lock = stripe_lock(table, i << from->shift);
-	struct l4lb_conn_bucket *bucket = &from->buckets[i], *home;
+	const spinlock_t *lock = stripe_lock(table, index << from->shift);
+	struct l4lb_conn_bucket *bucket, *last = NULL;
 	struct l4lb_conn_array *to = last_array(from, lock);
-	struct l4lb_flow key;
-	unsigned long slot;
-	unsigned int j;
-	u64 hash;
+	unsigned int i;
 
 	lockdep_assert_held(lock);
-	for (; bucket; bucket = bucket_next(bucket, lock)) {
-		for (j = 0; j < L4LB_BUCKET_SLOTS; j++) {
-			slot = bucket->slot[j];
-			if (!slot)
-				continue;
-			key = key_of(slot_conn(slot), slot_kind(slot));
-			hash = hash_any(table, &key, slot_kind(slot));
-			home = home_of(to, hash);
-			if (!bucket_reserve(to, home, lock))
+	do {
+		bucket = &from->buckets[index];
+		while (bucket_next(bucket, lock) != last)
+			bucket = bucket_next(bucket, lock);
+		for (i = L4LB_BUCKET_SLOTS; i--;)
+			if (!slot_move(table, to, bucket, i, lock))
 				return false;
-			bucket_put(home, slot, tag_of(hash), NULL, lock);
-			slot_clear(bucket, j);
-		}
-	}
+		last = bucket;
+	} while (bucket != &from->buckets[index]);
 	return true;
 }
 
@@ -517,9 +559,9 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 	return NULL;
 }
 
-static struct l4lb_conn *insert(struct l4lb_conn_table *table,
-				struct l4lb_conn *conn,
-				enum l4lb_conn_kind kind)
+static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
+				   struct l4lb_conn *conn,
+				   enum l4lb_conn_kind kind)
 {
 	struct l4lb_flow key = key_of(conn, kind);
 	struct l4lb_conn_array *array, *to;
@@ -531,9 +573,11 @@ static struct l4lb_conn *insert(struct l4lb_conn_table *table,
 	spin_lock_bh(lock);
 	array = rcu_dereference(table->array);
 	to = last_array(array, lock);
-	/* So that what is newer is never found later. */
-	if (to != array)
-		l4lb_conn_bucket_move(table, array, hash >> array->shift);
+	/* Where what is newer would be found later, it waits for memory. */
+	if (to != array &&
+	    !l4lb_conn_bucket_move(table, array, hash >> array->shift) &&
+	    kind == L4LB_CONN_OUT)
+		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
 		old = present(array, &key, hash, kind, lock);
 	home = home_of(to, hash);
@@ -545,8 +589,8 @@ static struct l4lb_conn *insert(struct l4lb_conn_table *table,
 	return old;
 }
 
-static void remove(struct l4lb_conn_table *table, struct l4lb_conn *conn,
-		   enum l4lb_conn_kind kind)
+static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+		      enum l4lb_conn_kind kind)
 {
 	struct l4lb_flow key = key_of(conn, kind);
 	u64 hash = hash_any(table, &key, kind);
@@ -586,14 +630,14 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 	unsigned int slots;
 
 	if (has_out) {
-		old = insert(table, conn, L4LB_CONN_OUT);
+		old = insert_as(table, conn, L4LB_CONN_OUT);
 		if (old)
 			return old;
 	}
-	old = insert(table, conn, in_kind(conn));
+	old = insert_as(table, conn, in_kind(conn));
 	if (old) {
 		if (has_out)
-			remove(table, conn, L4LB_CONN_OUT);
+			remove_as(table, conn, L4LB_CONN_OUT);
 		return old;
 	}
 	slots = atomic_read(&table->n) +
@@ -609,10 +653,10 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 			    struct l4lb_conn *conn)
 {
-	remove(table, conn, in_kind(conn));
+	remove_as(table, conn, in_kind(conn));
 	if (!l4lb_conn_has_out(conn))
 		return;
-	remove(table, conn, L4LB_CONN_OUT);
+	remove_as(table, conn, L4LB_CONN_OUT);
 	atomic_dec(&table->n_out);
 }
 
