@@ -137,13 +137,12 @@ static int parse_dests(struct l4lb_batch *b, struct l4lb_batch_service *svc,
 		b->n_dests++;
 		svc->n++;
 	}
-	if (left) {
-		b->at_dest = svc->n;
-		NL_SET_ERR_MSG_ATTR(extack, list, "the list of real servers is cut off");
-		return -EINVAL;
-	}
 	b->at_dest = -1;
-	return 0;
+	if (!left)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, list,
+			    "the list of real servers is cut off");
+	return -EINVAL;
 }
 
 static int parse_options(struct l4lb_batch_service *svc,
@@ -270,16 +269,13 @@ static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 				b->at_service + 1, b->at_dest + 1);
 }
 
-/* The attribute of what @b has come to.  While the message is parsed it need
- * not have got it yet.
- */
+/* The attribute of what @b has come to. */
 static const struct nlattr *where(const struct l4lb_batch *b)
 {
 	const struct l4lb_batch_service *svc = &b->services[b->at_service];
 
-	if (b->at_dest >= 0 && b->dests[svc->first + b->at_dest].where)
-		return b->dests[svc->first + b->at_dest].where;
-	return svc->where;
+	return b->at_dest < 0 ? svc->where :
+	       b->dests[svc->first + b->at_dest].where;
 }
 
 
