@@ -60,10 +60,6 @@ enum {
 	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
 };
 
-#define for_each_entry_of(info, pos, left)				\
-	nlmsg_for_each_attr(pos, (info)->nlhdr, GENL_HDRLEN, left)	\
-		if (nla_type(pos) != L4LB_ATTR_ENTRY) {} else
-
 /* How many services and real servers there are at most, from which the size of
  * the batch follows.
  */
@@ -75,7 +71,9 @@ static int count(struct genl_info *info, unsigned int *n_services,
 
 	*n_services = 0;
 	*n_dests = 0;
-	for_each_entry_of(info, entry, left) {
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
 		(*n_services)++;
 		nla_for_each_nested(attr, entry, left_attr) {
 			if (nla_type(attr) != L4LB_ATTR_DESTS)
@@ -242,7 +240,9 @@ static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
 	const struct nlattr *entry;
 	int left, err;
 
-	for_each_entry_of(info, entry, left) {
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
 		err = parse_entry(b, entry, info->extack);
 		if (err)
 			return err;
@@ -277,7 +277,6 @@ static const struct nlattr *where(const struct l4lb_batch *b)
 	return b->at_dest < 0 ? svc->where :
 	       b->dests[svc->first + b->at_dest].where;
 }
-
 
 int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 {
