@@ -623,6 +623,11 @@ def test_no_memory(nat, ipvs, own, mode):
 
 # -- many
 
+def services_in(entries):
+    return sum(genl.S_SCHED in dict(attributes(dict(attributes(e[4:]))[L_SERVICE]))
+               for e in entries)
+
+
 @pytest.mark.slow
 def test_ten_thousand_services(ipvs, own):
     """Ten servers each, set and read in seconds."""
@@ -635,7 +640,8 @@ def test_ten_thousand_services(ipvs, own):
     got = own.get_services()
     read = time.monotonic() - began
     print(f"10,000 x 10: set in {took:.2f} s, read in {read:.2f} s")
-    assert len(got) == 10000
+    # Those at the end of a buffer go on in another entry.
+    assert services_in(got) == 10000
     began = time.monotonic()
     own.set_services(entries, REPLACE)
     print(f"the same again: {time.monotonic() - began:.2f} s")
@@ -645,7 +651,7 @@ def test_ten_thousand_services(ipvs, own):
     began = time.monotonic()
     own.set_services(entries)
     print(f"revived: {time.monotonic() - began:.2f} s")
-    assert len(own.get_services(attr(genl.S_PORT, genl.be16(80)))) == 10000
+    assert services_in(own.get_services(attr(genl.S_PORT, genl.be16(80)))) == 10000
     assert took < 20 * SLOW and read < 20 * SLOW
     began = time.monotonic()
     ipvs.flush()
