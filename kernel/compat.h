@@ -76,14 +76,11 @@ do {									\
 /* Puts something before the sentence; what does not fit is cut off. */
 #define l4lb_err_before(extack, fmt, args...)				\
 do {									\
-	struct netlink_ext_ack *__extack = (extack);			\
 	char __text[NETLINK_MAX_FMTMSG_LEN];				\
 									\
-	if (__extack && __extack->_msg) {				\
-		snprintf(__text, sizeof(__text), fmt "%s", ##args,	\
-			 __extack->_msg);				\
-		NL_SET_ERR_MSG_FMT(__extack, "%s", __text);		\
-	}								\
+	snprintf(__text, sizeof(__text), fmt "%s", ##args,		\
+		 (extack)->_msg ?: "");					\
+	NL_SET_ERR_MSG_FMT(extack, "%s", __text);			\
 } while (0)
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)

@@ -60,10 +60,6 @@ enum {
 	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
 };
 
-#define for_each_entry_of(info, pos, left)				\
-	nlmsg_for_each_attr(pos, (info)->nlhdr, GENL_HDRLEN, left)	\
-		if (nla_type(pos) != L4LB_ATTR_ENTRY) {} else
-
 /* How many services and real servers there are at most, from which the size of
  * the batch follows.
  */
@@ -75,7 +71,9 @@ static int count(struct genl_info *info, unsigned int *n_services,
 
 	*n_services = 0;
 	*n_dests = 0;
-	for_each_entry_of(info, entry, left) {
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
 		(*n_services)++;
 		nla_for_each_nested(attr, entry, left_attr) {
 			if (nla_type(attr) != L4LB_ATTR_DESTS)
@@ -137,13 +135,12 @@ static int parse_dests(struct l4lb_batch *b, struct l4lb_batch_service *svc,
 		b->n_dests++;
 		svc->n++;
 	}
-	if (left) {
-		b->at_dest = svc->n;
-		NL_SET_ERR_MSG_ATTR(extack, list, "the list of real servers is cut off");
-		return -EINVAL;
-	}
 	b->at_dest = -1;
-	return 0;
+	if (!left)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, list,
+			    "the list of real servers is cut off");
+	return -EINVAL;
 }
 
 static int parse_options(struct l4lb_batch_service *svc,
@@ -243,7 +240,9 @@ static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
 	const struct nlattr *entry;
 	int left, err;
 
-	for_each_entry_of(info, entry, left) {
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
 		err = parse_entry(b, entry, info->extack);
 		if (err)
 			return err;
@@ -270,18 +269,14 @@ static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 				b->at_service + 1, b->at_dest + 1);
 }
 
-/* The attribute of what @b has come to.  While the message is parsed it need
- * not have got it yet.
- */
+/* The attribute of what @b has come to. */
 static const struct nlattr *where(const struct l4lb_batch *b)
 {
 	const struct l4lb_batch_service *svc = &b->services[b->at_service];
 
-	if (b->at_dest >= 0 && b->dests[svc->first + b->at_dest].where)
-		return b->dests[svc->first + b->at_dest].where;
-	return svc->where;
+	return b->at_dest < 0 ? svc->where :
+	       b->dests[svc->first + b->at_dest].where;
 }
-
 
 int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 {

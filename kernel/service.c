@@ -158,6 +158,7 @@ static void service_apply(struct l4lb_service *svc,
 {
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
+	/* Pairs with lookup_live(). */
 	smp_store_release(&svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
 }
 

@@ -213,7 +213,7 @@ def test_connections_stay(nat, ipvs, own, family):
 
     own.set_services([whole((1, 2)), batch_entry(V4, 9, RIPS)])
     with Http(nat.client, vip, port) as http:
-        name, _ = http.request(path="/1")
+        name = http.request(path="/1").split()[0]
         number = int(name[2:])
         for mode, entries in ((MERGE, [whole((3, 4), sched="wlc")]),
                               (REPLACE, [whole((number, 4), sched="wrr")]),
@@ -227,7 +227,7 @@ def test_connections_stay(nat, ipvs, own, family):
                 x.get("port") == port for x in ipvs.services()) else [])
                 if d["addr"] == nat.rip(number, family)]
             if not gone:
-                assert http.request(path="/2")[0] == name
+                assert http.request(path="/2").split()[0] == name
                 assert s.find(nat.rip(number, family))["active"] == 1
     assert [s["port"] for s in ipvs.services()] == [9, port]
 
@@ -255,15 +255,15 @@ def test_traffic_does_not_notice(nat, ipvs, own):
 
     thread = threading.Thread(target=client)
     with Http(nat.client, nat.vip(), port) as http:
-        name, _ = http.request()
+        name = http.request().split()[0]
         thread.start()
         for turn in range(6):
             own.set_services(batch(turn + 2), REPLACE)
-            assert http.request()[0] == name
+            assert http.request().split()[0] == name
             own.set_services(batch(1)[:500] + batch(turn + 3)[500:501], REPLACE)
         bad = [*batch(9), batch_entry(V4, 9, sched="nosuch")]
         genl.is_refused(lambda: own.set_services(bad), errno.ENOENT)
-        assert http.request()[0] == name
+        assert http.request().split()[0] == name
         stop.set()
         thread.join()
     assert not wrong, wrong
@@ -297,7 +297,7 @@ def wrong_entries():
     return {
         "unknown scheduler": (batch_entry(V4, 9, sched="nosuch"), "ENOENT", "no such sched", None),
         "empty scheduler": (batch_entry(V4, 9, sched=""), "ENOENT", "no such scheduler", None),
-        "long scheduler": (batch_entry(V4, 9, sched="a" * 16), "ERANGE", "", None),
+        "long scheduler": (batch_entry(V4, 9, sched="a" * 16), "EINVAL", "", None),
         "scheduler's flag": (batch_entry(V4, 9, flags=8), "EINVAL", "does not have the flag", None),
         "IPv6 mask": (batch_entry(V6, 9, netmask=129), "EINVAL", "1 to 128", None),
         "family": (service({genl.S_AF: u16(7)}), "EAFNOSUPPORT", "family must be", None),
@@ -308,7 +308,7 @@ def wrong_entries():
         "short address": (service({genl.S_ADDR: b"\1\2"}), "ERANGE", "", None),
         "odd address": (service({genl.S_ADDR: b"\1\2\3\4\5"}), "EINVAL", "16 bytes, or 4", None),
         "wide port": (service({genl.S_PORT: u32(9)}), "EINVAL", "", None),
-        "short flags": (service({genl.S_FLAGS: u32(0)}), "EINVAL", "", None),
+        "short flags": (service({genl.S_FLAGS: u32(0)}), "ERANGE", "", None),
         "mark and port": (service({genl.S_FWMARK: u32(3)}), "EINVAL", "not by both", None),
         "unknown attribute of a service": (service({60: u32(3)}), "EINVAL", "", None),
         "engine": (service({genl.S_PE: text("sip")}), "EINVAL", "", None),
@@ -354,7 +354,7 @@ def wrong_entries():
         "server's nest without its bit": (dests(attr(1, b"".join(genl.dest_ident(RIPS[1], 1)))),
                                           "EINVAL", "", 1),
         "servers cut off": (attr(L_ENTRY, [good, attr(L_DESTS | NESTED, batch_server(RIPS[0], 1) +
-                                                      cut)]), "EINVAL", "cut off", 1),
+                                                      cut)]), "EINVAL", "cut off", None),
         "server cut off": (dests(attr(1 | NESTED, b"\x08\0\2\0\0\x50\0\0\x09\0")), "EINVAL", "",
                            1),
     }
@@ -519,10 +519,11 @@ def test_a_dump_says_that_there_was_a_change(nat, ipvs, own):
 
     s = ipvs.service(V4, 300, add=False)
     assert not interrupted(lambda: None)
-    for change in (lambda: s.edit_server(RIPS[0], 80, weight=9), lambda: s.edit(sched="wlc"),
-                   lambda: own.set_policy(s, tcp=4), s.delete,
-                   lambda: own.set_services([batch_entry(V4, 300, RIPS)])):
-        assert interrupted(change)
+    with genl.L4lb(nat.director.ns) as other:
+        for change in (lambda: s.edit_server(RIPS[0], 80, weight=9), lambda: s.edit(sched="wlc"),
+                       lambda: other.set_policy(s, tcp=4), s.delete,
+                       lambda: other.set_services([batch_entry(V4, 300, RIPS)])):
+            assert interrupted(change)
 
 
 def test_namespace_goes_meanwhile(backend):
@@ -622,6 +623,11 @@ def test_no_memory(nat, ipvs, own, mode):
 
 # -- many
 
+def services_in(entries):
+    return sum(genl.S_SCHED in dict(attributes(dict(attributes(e[4:]))[L_SERVICE]))
+               for e in entries)
+
+
 @pytest.mark.slow
 def test_ten_thousand_services(ipvs, own):
     """Ten servers each, set and read in seconds."""
@@ -634,7 +640,8 @@ def test_ten_thousand_services(ipvs, own):
     got = own.get_services()
     read = time.monotonic() - began
     print(f"10,000 x 10: set in {took:.2f} s, read in {read:.2f} s")
-    assert len(got) == 10000
+    # Those at the end of a buffer go on in another entry.
+    assert services_in(got) == 10000
     began = time.monotonic()
     own.set_services(entries, REPLACE)
     print(f"the same again: {time.monotonic() - began:.2f} s")
@@ -644,7 +651,7 @@ def test_ten_thousand_services(ipvs, own):
     began = time.monotonic()
     own.set_services(entries)
     print(f"revived: {time.monotonic() - began:.2f} s")
-    assert len(own.get_services(attr(genl.S_PORT, genl.be16(80)))) == 10000
+    assert services_in(own.get_services(attr(genl.S_PORT, genl.be16(80)))) == 10000
     assert took < 20 * SLOW and read < 20 * SLOW
     began = time.monotonic()
     ipvs.flush()

@@ -415,7 +415,7 @@ int kern_zero(const struct svc_id *id)
 	struct nl_msg *msg;
 
 	if (kern_announce("zero the counters of",
-		     id ? svc_text(id) : "everything"))
+			  id ? svc_text(id) : "everything"))
 		return 0;
 	msg = id ? ident_request(IPVS_CMD_ZERO, 0, id)
 		 : wire_request(IPVS_CMD_ZERO, 0);
