@@ -168,7 +168,8 @@ def measure(spec, sheet, session):
     for number in range(spec["again"]):
         for group in [g for g in GROUPS if g in spec["groups"]]:
             for director in (IP_VS, L4LB)[::1 if number % 2 == 0 else -1]:
-                one(spec, sheet, session, director, group)
+                with sheet.guard(group, director.name):
+                    one(spec, sheet, session, director, group)
 
 
 def one(spec, sheet, session, director, group):

@@ -8,8 +8,10 @@ machine that gets slower or faster hits them alike. A row whose packets did not
 all arrive, or not as they must look, has a fault instead of a figure.
 """
 
+import contextlib
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,7 +21,7 @@ from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traff
                  least, together)
 from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle)
 
-from lab.netns import run
+from lab.netns import DeadlineError, run
 
 REFERENCE = "reference"
 
@@ -43,6 +45,16 @@ class Sheet:
     def fault(self, group, what, system, text):
         self._row(group, what, system, "")["fault"] = text
         print(f"  {group}: {what}: {system}: {text}", flush=True)
+
+
+    @contextlib.contextmanager
+    def guard(self, group, system):
+        """What fails inside is a fault of that group, and not the end of the rest."""
+        try:
+            yield
+        except (RuntimeError, OSError, subprocess.TimeoutExpired, DeadlineError,
+                MeasureError) as e:
+            self.fault(group, "the whole group", system, " ".join(str(e).split()))
 
 
 class Session:
@@ -208,7 +220,7 @@ DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
 def with_director(spec, sheet, director):
     for group in [g for g in spec["groups"] if g in ROUNDS and director in ROUNDS[g][1]]:
         # A table as it is after loading.
-        with director.loaded():
+        with sheet.guard(group, director.name), director.loaded():
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
@@ -219,7 +231,7 @@ def with_director(spec, sheet, director):
 
 def without_director(spec, sheet):
     bed = Bed()
-    with bed.stand():
+    with sheet.guard(REFERENCE, REFERENCE), bed.stand():
         reference(Session(spec, sheet, bed, None, REFERENCE, REFERENCE))
 
 
