@@ -30,6 +30,8 @@ TITLES = {
     "services": "Many services",
     "schedulers": "Many servers: new connections by scheduler",
 }
+# The guest itself is a load of 1.
+BUSY = 2
 PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
@@ -156,6 +158,8 @@ def head(results):
            "adds to the cheapest")
     yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms. FAULT: packets "
            "were lost or wrong.")
+    if max(r["load"]) > BUSY:
+        yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"
     if "UML" in r["vehicle"]:
         yield ("UML has no second processor and so no lock that costs anything, which flatters "
                "ip_vs more than l4lb.")

@@ -153,6 +153,12 @@ def test_a_fault_is_shown_and_compared_with_nothing():
     assert "FAULT" in report.render(r)
 
 
+def test_a_busy_machine_is_told():
+    idle = results(FLOOR)
+    busy = report.Results(idle.results | {"load": [0.5, 9.1]})
+    assert "do not quote" in report.render(busy) and "do not quote" not in report.render(idle)
+
+
 def test_every_system_has_its_column():
     more = row("established", "udp4 dr, 64 bytes", "l4lb fast 1", [300], size=64)
     r = results(more, OURS, THEIRS, FLOOR)
