@@ -149,7 +149,8 @@ def head(results):
     r = results.results
     yield "# Speed"
     yield ""
-    yield f"`{r['command']}`, {r['date']}, Linux {r['kernel']}, {r['vehicle']}, on {r['processor']};"
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']}, {r['vehicle']}, "
+           f"on {r['processor']};")
     yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
     yield ""
     yield (f"Medians of {r['spec']['rounds']} rounds ± half of what lies between the least and the "
@@ -164,7 +165,8 @@ def head(results):
         yield ("UML has no second processor and so no lock that costs anything, which flatters "
                "ip_vs more than l4lb.")
     else:
-        yield "Without KVM these are times of an emulator: ratios mean something, nanoseconds do not."
+        yield ("Without KVM these are times of an emulator: ratios mean something, nanoseconds "
+               "do not.")
     yield ""
 
 

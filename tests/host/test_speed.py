@@ -35,6 +35,7 @@ def load(path, name):
 
 frames = load(MEASURE / "frames.py", "bench_frames")
 report = load(MEASURE / "report.py", "bench_report")
+results_file = load(MEASURE / "results.py", "bench_results")
 speed = load(TOP / "bench/speed", "bench_speed")
 instructions = load(TOP / "bench/instructions", "bench_instructions")
 
@@ -229,16 +230,16 @@ def test_figures_without_a_counterpart():
 def record(tmp_path, monkeypatch):
     monkeypatch.setattr(instructions, "TOP", tmp_path)
     monkeypatch.setattr(instructions, "RECORD", tmp_path / "instructions.json")
-    return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000}}}
+    return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000, "redirect": 10}}}
 
 
 KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
 
 
 def test_judging(record, capsys):
-    assert instructions.judge(record, KERNEL, {"a": 1001}, False) == 0
-    assert "1 figures agree" in capsys.readouterr().out
-    assert instructions.judge(record, KERNEL, {"a": 1100}, False) == 1
+    assert instructions.judge(record, KERNEL, {"a": 1001, "redirect": 10}, False) == 0
+    assert "2 figures agree" in capsys.readouterr().out
+    assert instructions.judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
     assert "UPDATE=1" in capsys.readouterr().out
     assert instructions.judge({}, KERNEL, {"a": 1000}, False) == 1
     # Another build of the kernel has other figures, which nobody has judged.
@@ -248,12 +249,25 @@ def test_judging(record, capsys):
     assert not instructions.RECORD.exists()
 
 
+FEW = {"redirect": 100, "ip_vs: udp4 dr new": 700, "ip_vs: udp4 dr": 500, "l4lb: udp4 dr": 300}
+
+
+def test_results_from_the_record(tmp_path):
+    (tmp_path / "instructions.json").write_text(json.dumps(
+        {"6.12": {"kernel": "6.12.1", "instructions": FEW}}), encoding="utf-8")
+    results_file.write(tmp_path)
+    lines = (tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
+    # 200 of 400 above the floor; what is new comes last.
+    assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
+    assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
+
+
 def test_recording_keeps_the_other_kernels(record):
     assert instructions.judge(record, SimpleNamespace(name="6.1", release="6.1.9"),
-                              {"a": 7}, True) == 0
+                              FEW, True) == 0
     written = json.loads(instructions.RECORD.read_text("utf-8"))
-    assert written["6.12"]["instructions"] == {"a": 1000}
-    assert written["6.1"] == {"kernel": "6.1.9", "instructions": {"a": 7}}
+    assert written["6.12"]["instructions"] == {"a": 1000, "redirect": 10}
+    assert written["6.1"] == {"kernel": "6.1.9", "instructions": FEW}
 
 
 def test_the_table_of_counts():
