@@ -110,7 +110,7 @@ class Results:
         if group not in PACKETS or not ours or not theirs:
             return None
         floor = self.floor(theirs.row.get("size", 64))
-        if floor is None or theirs.median <= floor:
+        if floor is None or min(ours.median, theirs.median) <= floor:
             return None
         return (ours.median - floor) / (theirs.median - floor)
 
