@@ -33,9 +33,9 @@ class Counts:
     def __init__(self):
         self.figures = {}
 
-    def add(self, name, send):
+    def add(self, name, send, batches=BATCHES):
         """SEND sends COUNT packets; the first time is to warm up."""
-        each = [r.cycles / r.packets for r in (send() for _ in range(BATCHES + 1))]
+        each = [r.cycles / r.packets for r in (send() for _ in range(batches + 1))]
         self.figures[name] = round(min(each[1:]), 1)
         print(f"{name}: {self.figures[name]}", flush=True)
 
@@ -75,7 +75,7 @@ def fresh(bed, counts, name):
         Traffic(bed, family, proto, method, flows=PREFILL).each(size, flags=SYN)
         counts.add(f"{name}: {what} new",
                    lambda f=family, p=proto, m=method, s=size:
-                   Traffic(bed, f, p, m, flows=COUNT).each(s, flags=SYN))
+                   Traffic(bed, f, p, m, flows=COUNT).each(s, flags=SYN), 2 * BATCHES)
 
 
 def measure():

@@ -30,6 +30,8 @@ TITLES = {
     "services": "Many services",
     "schedulers": "Many servers: new connections by scheduler",
 }
+# The guest itself is a load of 1.
+BUSY = 2
 PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
@@ -108,7 +110,7 @@ class Results:
         if group not in PACKETS or not ours or not theirs:
             return None
         floor = self.floor(theirs.row.get("size", 64))
-        if floor is None or theirs.median <= floor:
+        if floor is None or min(ours.median, theirs.median) <= floor:
             return None
         return (ours.median - floor) / (theirs.median - floor)
 
@@ -147,7 +149,8 @@ def head(results):
     r = results.results
     yield "# Speed"
     yield ""
-    yield f"`{r['command']}`, {r['date']}, Linux {r['kernel']}, {r['vehicle']}, on {r['processor']};"
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']}, {r['vehicle']}, "
+           f"on {r['processor']};")
     yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
     yield ""
     yield (f"Medians of {r['spec']['rounds']} rounds ± half of what lies between the least and the "
@@ -156,11 +159,14 @@ def head(results):
            "adds to the cheapest")
     yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms. FAULT: packets "
            "were lost or wrong.")
+    if max(r["load"]) > BUSY:
+        yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"
     if "UML" in r["vehicle"]:
         yield ("UML has no second processor and so no lock that costs anything, which flatters "
                "ip_vs more than l4lb.")
     else:
-        yield "Without KVM these are times of an emulator: ratios mean something, nanoseconds do not."
+        yield ("Without KVM these are times of an emulator: ratios mean something, nanoseconds "
+               "do not.")
     yield ""
 
 

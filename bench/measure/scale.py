@@ -21,14 +21,14 @@ def memory():
 
 def connections(bed):
     """How many the servers have, active and not."""
-    return sum(int(w[4]) + int(w[5]) for w in map(
-        str.split, bed.ns.read("/proc/net/ip_vs").splitlines()) if w[:1] == ["->"] and w[4].isdigit())
+    lines = map(str.split, bed.ns.read("/proc/net/ip_vs").splitlines())
+    return sum(int(w[4]) + int(w[5]) for w in lines if w[:1] == ["->"] and w[4].isdigit())
 
 
 def busy():
-    """CPU seconds spent so far."""
+    """CPU seconds spent so far, but for those of this program."""
     fields = Path("/proc/stat").read_text("ascii").splitlines()[0].split()
-    return (sum(map(int, fields[1:])) - int(fields[4]) - int(fields[5])) / 100
+    return (sum(map(int, fields[1:])) - int(fields[4]) - int(fields[5])) / 100 - time.process_time()
 
 
 def filled(session, before):
@@ -102,12 +102,13 @@ def configuration(session):
     timed(f"ipvsctl restore, {count} services",
           lambda: bed.ns.run([IPVSCTL, "restore"], text_input=saved, timeout=600))
     timed(f"ipvsadm -C, {count} services", lambda: clear(session))
-    few = lines[:100]
-    timed("ipvsadm, 100 commands one by one", lambda: [
+    few = lines[:session.spec["commands"]]
+    timed(f"ipvsadm, {len(few)} commands one by one", lambda: [
         bed.ns.run(["ipvsadm", *line.split()]) for line in few])
     clear(session)
-    words = [w for n in range(20) for w in ipvsctl_words(1000 + n)]
-    timed("ipvsctl, 100 commands one by one", lambda: [bed.ns.run([IPVSCTL, *w]) for w in words])
+    words = [w for n in range(len(few) // 5) for w in ipvsctl_words(1000 + n)]
+    timed(f"ipvsctl, {len(words)} commands one by one", lambda: [
+        bed.ns.run([IPVSCTL, *w]) for w in words])
 
 
 def ipvsctl_words(vip):
@@ -168,7 +169,8 @@ def measure(spec, sheet, session):
     for number in range(spec["again"]):
         for group in [g for g in GROUPS if g in spec["groups"]]:
             for director in (IP_VS, L4LB)[::1 if number % 2 == 0 else -1]:
-                one(spec, sheet, session, director, group)
+                with sheet.guard(group, director.name):
+                    one(spec, sheet, session, director, group)
 
 
 def one(spec, sheet, session, director, group):

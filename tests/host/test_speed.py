@@ -35,6 +35,7 @@ def load(path, name):
 
 frames = load(MEASURE / "frames.py", "bench_frames")
 report = load(MEASURE / "report.py", "bench_report")
+results_file = load(MEASURE / "results.py", "bench_results")
 speed = load(TOP / "bench/speed", "bench_speed")
 instructions = load(TOP / "bench/instructions", "bench_instructions")
 
@@ -133,6 +134,8 @@ def test_no_ratio_without_its_parts():
     # The floor is as high as ip_vs: nothing is left to compare.
     slow = FLOOR | {"values": [1000]}
     assert results(slow, THEIRS, OURS).director_ratio(*KEY, "l4lb") is None
+    quick = OURS | {"values": [150]}
+    assert results(FLOOR, THEIRS, quick).director_ratio(*KEY, "l4lb") is None
     # A listing has no packets, and no floor.
     both = (row("listing", "w", "ip_vs", [4000]), row("listing", "w", "l4lb", [1000]))
     r = results(FLOOR, *both)
@@ -151,6 +154,12 @@ def test_a_fault_is_shown_and_compared_with_nothing():
     r = results(FLOOR, THEIRS, OURS | {"fault": "srv0 got 7 packets of 8"})
     assert r.ratio(*KEY, "l4lb") is None
     assert "FAULT" in report.render(r)
+
+
+def test_a_busy_machine_is_told():
+    idle = results(FLOOR)
+    busy = report.Results(idle.results | {"load": [0.5, 9.1]})
+    assert "do not quote" in report.render(busy) and "do not quote" not in report.render(idle)
 
 
 def test_every_system_has_its_column():
@@ -192,9 +201,9 @@ def test_bad_options_get_one_line(script, words, sentence):
 
 
 def test_what_a_run_measures():
-    full = speed.specify(speed.parse([]))
+    full = speed.specify(speed.parse(["--kernel", "uml"]))
     assert full["rounds"] == 5 and "processors" not in full["groups"]       # UML has one
-    quick = speed.specify(speed.parse(["--quick", "--kernel", "6.12"]))
+    quick = speed.specify(speed.parse(["--quick"]))
     assert quick["quick"] and max(quick["flows"]) < max(full["flows"])
     assert "processors" in quick["groups"]
     assert speed.specify(speed.parse(["--rounds", "7", "--quick"]))["rounds"] == 7
@@ -223,16 +232,16 @@ def test_figures_without_a_counterpart():
 def record(tmp_path, monkeypatch):
     monkeypatch.setattr(instructions, "TOP", tmp_path)
     monkeypatch.setattr(instructions, "RECORD", tmp_path / "instructions.json")
-    return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000}}}
+    return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000, "redirect": 10}}}
 
 
 KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
 
 
 def test_judging(record, capsys):
-    assert instructions.judge(record, KERNEL, {"a": 1001}, False) == 0
-    assert "1 figures agree" in capsys.readouterr().out
-    assert instructions.judge(record, KERNEL, {"a": 1100}, False) == 1
+    assert instructions.judge(record, KERNEL, {"a": 1001, "redirect": 10}, False) == 0
+    assert "2 figures agree" in capsys.readouterr().out
+    assert instructions.judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
     assert "UPDATE=1" in capsys.readouterr().out
     assert instructions.judge({}, KERNEL, {"a": 1000}, False) == 1
     # Another build of the kernel has other figures, which nobody has judged.
@@ -242,12 +251,25 @@ def test_judging(record, capsys):
     assert not instructions.RECORD.exists()
 
 
+FEW = {"redirect": 100, "ip_vs: udp4 dr new": 700, "ip_vs: udp4 dr": 500, "l4lb: udp4 dr": 300}
+
+
+def test_results_from_the_record(tmp_path):
+    (tmp_path / "instructions.json").write_text(json.dumps(
+        {"6.12": {"kernel": "6.12.1", "instructions": FEW}}), encoding="utf-8")
+    results_file.write(tmp_path)
+    lines = (tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
+    # 200 of 400 above the floor; what is new comes last.
+    assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
+    assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
+
+
 def test_recording_keeps_the_other_kernels(record):
     assert instructions.judge(record, SimpleNamespace(name="6.1", release="6.1.9"),
-                              {"a": 7}, True) == 0
+                              FEW, True) == 0
     written = json.loads(instructions.RECORD.read_text("utf-8"))
-    assert written["6.12"]["instructions"] == {"a": 1000}
-    assert written["6.1"] == {"kernel": "6.1.9", "instructions": {"a": 7}}
+    assert written["6.12"]["instructions"] == {"a": 1000, "redirect": 10}
+    assert written["6.1"] == {"kernel": "6.1.9", "instructions": FEW}
 
 
 def test_the_table_of_counts():
