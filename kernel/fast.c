@@ -126,29 +126,38 @@ static bool keeps_state(const struct l4lb_conn *conn,
 					      BIT(L4LB_TCP_CLOSE_WAIT));
 }
 
+/* Not given to this host's own stack. */
+static bool is_forwarded(const struct l4lb_conn *conn)
+{
+	return conn->method == IP_VS_CONN_F_MASQ ||
+	       conn->method == IP_VS_CONN_F_TUNNEL ||
+	       conn->method == IP_VS_CONN_F_DROUTE;
+}
+
 /* A datagram that another server may get, see moves_on() in hook.c. */
 static bool may_move(const struct l4lb_conn *conn,
 		     const struct l4lb_service *svc)
 {
 	return !READ_ONCE(conn->real->dest.weight) &&
-	       conn->in.proto == IPPROTO_UDP &&
+	       conn->proto == IPPROTO_UDP &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
 
-/* L4LB_FAST_SENT: its packets may. */
+/* L4LB_FAST_SENT: its packets may.  @begun: by this one. */
 static __always_inline enum l4lb_fast_count
 check_conn(const struct l4lb_conn *conn, const struct l4lb_service *svc,
 	   const struct l4lb_pkt *pkt, const struct l4lb_fast_device *d,
-	   bool reply)
+	   bool reply, bool begun)
 {
 	if (unlikely(!svc || !l4lb_real_available(conn->real) ||
-		     may_move(conn, svc)))
+		     !is_forwarded(conn) || may_move(conn, svc)))
 		return L4LB_SLOW_SERVER;
 	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
 		     l4lb_conn_test(conn, L4LB_CONN_TRACKED)))
 		return L4LB_SLOW_POLICY;
-	if (unlikely(!keeps_state(conn, pkt)))
-		return L4LB_SLOW_STATE;
+	/* It may begin anew, see port_reused() in hook.c. */
+	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
+		return L4LB_SLOW_OPENS;
 	if (unlikely(!l4lb_fast_admitted(conn, reply, d->id)))
 		return L4LB_SLOW_ADMIT;
 	return L4LB_FAST_SENT;
@@ -203,20 +212,24 @@ static bool find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 
 static bool find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
+	const union nf_inet_addr *server = &conn->real->dest.addr;
+
 	exit->route = l4lb_route_get(conn->real, conn->method);
 	if (unlikely(!exit->route || exit->route->local))
 		return false;
 	exit->dst = exit->route->dst;
-	return find_neigh(exit, conn->real->dest.af, &conn->daddr);
+	return find_neigh(exit, conn->real->dest.af, server);
 }
 
 static bool find_reply_exit(const struct l4lb_conn *conn,
 			    const struct l4lb_fast *fast, u8 af,
 			    struct exit *exit)
 {
+	const union nf_inet_addr client = l4lb_conn_client(conn);
+
 	exit->route = NULL;
 	exit->dst = l4lb_fast_back_get(fast, READ_ONCE(conn->fast_back));
-	return likely(exit->dst) && find_neigh(exit, af, &conn->in.saddr);
+	return likely(exit->dst) && find_neigh(exit, af, &client);
 }
 
 /* In one piece, or in those it was made of? */
@@ -304,7 +317,10 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_conn_count_packet(conn);
 		l4lb_reset_watch(conn, skb, pkt);
 	}
-	l4lb_conn_touch(conn);
+	if (likely(keeps_state(conn, pkt)))
+		l4lb_conn_touch(conn);
+	else
+		l4lb_state_packet(conn, pkt, reply);
 	if (unlikely(rework(skb, pkt, conn, &exit, reply, len))) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		kfree_skb(skb);
@@ -321,7 +337,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	enum l4lb_fast_count count;
 	struct l4lb_conn *conn;
 	struct l4lb_pkt pkt;
-	bool reply = false;
+	bool begun = false, reply;
 	unsigned int len;
 
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
@@ -335,15 +351,15 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	count = read_l4(skb, &pkt, len);
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
-	conn = l4lb_conn_find_in(ln, &pkt.flow);
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &reply);
 	if (!conn) {
-		reply = true;
-		conn = l4lb_conn_find_out(ln, &pkt.flow);
+		conn = l4lb_fast_begin(skb, &pkt, d, len);
+		begun = conn;
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
 	}
 	count = check_conn(conn, rcu_dereference(conn->real->svc), &pkt, d,
-			   reply);
+			   reply, begun);
 	if (count != L4LB_FAST_SENT)
 		return count;
 	/* The stack drops it. */

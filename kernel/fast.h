@@ -6,6 +6,7 @@
  *	fast.c		the packets
  *	fast_admit.c	which flows: those whose packets the slow path has sent
  *	fast_device.c	which devices
+ *	fast_new.c	first packets, for services that ask for it
  *
  * A flow is admitted by direction, after one of its packets has been through
  * all of the stack, firewall and routing included, and for L4LB_FAST_TERM: so
@@ -22,6 +23,7 @@
 #include "conn.h"
 #include "l4lb.h"
 
+struct l4lb_pkt;
 struct l4lb_route;
 
 #define L4LB_FAST_TERM	(8 * HZ)	/* jiffies an admission lasts */
@@ -104,6 +106,11 @@ void l4lb_fast_changed(struct l4lb_net *ln);
 int l4lb_fast_init(void);
 void l4lb_fast_exit(void);
 
+struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_device *d,
+				  unsigned int len);
+
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
 
@@ -132,6 +139,9 @@ static inline void l4lb_fast_expect_request(void)
 	this_cpu_write(l4lb_fast_request, L4LB_FAST_EXPECTED);
 }
 
+/* @device: by which it came in. */
+void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device);
+
 /* That packet, which came in by @in, was @skb.  What has become of it? */
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 			     const struct net_device *in);
@@ -140,13 +150,20 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af);
 
+/* By which device, by number, a direction's packets may come. */
+static inline unsigned int l4lb_fast_device_shift(bool reply)
+{
+	return L4LB_CONN_DEVICES + 8 * reply;
+}
+
 static inline bool l4lb_fast_admitted(const struct l4lb_conn *conn, bool reply,
 				      u8 device)
 {
 	if ((u32)jiffies - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM)
 		return false;
-	smp_rmb();	/* pairs with l4lb_fast_admit_request() and _leaving() */
-	return READ_ONCE(conn->fast_device[reply]) == device;
+	smp_rmb();	/* pairs with l4lb_fast_admit() */
+	return (u8)(atomic_read(&conn->flags) >>
+		    l4lb_fast_device_shift(reply)) == device;
 }
 
 /* The route for replies of that number; NULL if it no longer holds. */

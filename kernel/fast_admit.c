@@ -141,20 +141,24 @@ static u8 back_id(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
 
 /* ---- admission ---- */
 
-/* @device: by which it came in, 0 for none of ours.  After a term both
- * directions have to be seen again; the first of them begins the next.
+/* After a term both directions have to be seen again; the first of them begins
+ * the next.
  */
-static void admit(struct l4lb_conn *conn, bool reply, u8 device)
+void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 {
 	u32 now = jiffies;
+	bool begins = now - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM;
+	int old = atomic_read(&conn->flags), new;
 
-	if (now - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM) {
-		WRITE_ONCE(conn->fast_device[!reply], 0);
-		smp_wmb();	/* the other direction's is not renewed */
+	do {
+		new = old & ~(0xffU << l4lb_fast_device_shift(reply));
+		new |= (u32)device << l4lb_fast_device_shift(reply);
+		if (begins)
+			new &= ~(0xffU << l4lb_fast_device_shift(!reply));
+	} while (new != old && !atomic_try_cmpxchg(&conn->flags, &old, new));
+	smp_wmb();	/* the other direction's is gone before it is renewed */
+	if (begins)
 		WRITE_ONCE(conn->admitted, now);
-	}
-	if (READ_ONCE(conn->fast_device[reply]) != device)
-		WRITE_ONCE(conn->fast_device[reply], device);
 }
 
 static u8 device_id(struct l4lb_fast *fast, const struct net_device *dev)
@@ -168,7 +172,7 @@ static u8 device_id(struct l4lb_fast *fast, const struct net_device *dev)
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 			     const struct net_device *in)
 {
-	struct l4lb_fast *fast = READ_ONCE(conn->ln->fast);
+	struct l4lb_fast *fast = READ_ONCE(l4lb_conn_net(conn)->fast);
 	bool left = this_cpu_read(l4lb_fast_request) == skb;
 	u8 device;
 
@@ -177,7 +181,7 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 		return;
 	device = device_id(fast, in);
 	if (device)
-		admit(conn, false, device);
+		l4lb_fast_admit(conn, false, device);
 }
 
 static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
@@ -202,8 +206,7 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (!id)
 		return;
 	WRITE_ONCE(conn->fast_back, id);
-	smp_wmb();	/* who finds it admitted finds the route */
-	admit(conn, true, device);
+	l4lb_fast_admit(conn, true, device);
 }
 
 /* What we have forwarded, and replies that we have translated. */

@@ -154,11 +154,12 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn, bool reply)
 {
-	const struct endpoint request = { &conn->daddr, conn->dport, false };
-	const struct endpoint answer = { &conn->in.daddr, conn->in.dport,
-					 true };
+	const union nf_inet_addr addr = reply ? l4lb_conn_vip(conn) :
+						l4lb_conn_server(conn);
+	const struct endpoint to = { &addr, reply ? conn->vport : conn->dport,
+				     reply };
 
-	return rewrite(skb, pkt, reply ? &answer : &request);
+	return rewrite(skb, pkt, &to);
 }
 
 /* Of the quoted packet when it was whole: how long its L4 part was. */
@@ -260,18 +261,19 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	const union nf_inet_addr server = l4lb_conn_server(conn);
+	const struct endpoint to = { &server, conn->dport, false };
 	bool loopback = pkt->flow.af == AF_INET ?
-			ipv4_is_loopback(conn->daddr.ip) :
-			ipv6_addr_loopback(&conn->daddr.in6);
+			ipv4_is_loopback(server.ip) :
+			ipv6_addr_loopback(&server.in6);
 
 	if (loopback && pkt->hook != NF_INET_LOCAL_OUT &&
 	    !(skb->dev->flags & IFF_LOOPBACK)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MARTIAN);
+		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MARTIAN);
 		return NF_DROP;
 	}
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	if (pkt->hook != NF_INET_LOCAL_IN) {
@@ -288,7 +290,9 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			   const struct l4lb_conn *conn, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	const union nf_inet_addr server = l4lb_conn_server(conn);
+	const struct endpoint to = { &server, conn->dport, false };
+	struct l4lb_net *ln = l4lb_conn_net(conn);
 	const struct l4lb_route *rt;
 	unsigned int verdict;
 
@@ -297,14 +301,14 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return verdict;
 	if (rt->local)
 		return nat_local(skb, pkt, conn, rt, quoted);
-	if (!l4lb_forward_fits(skb, pkt, conn->ln, dst_mtu(rt->dst)))
+	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt->dst)))
 		return NF_DROP;
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
-	l4lb_forward_send(skb, pkt, conn->ln->net);
+	l4lb_forward_send(skb, pkt, ln->net);
 	return NF_STOLEN;
 }
 
@@ -328,15 +332,17 @@ static bool reroute(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    const struct l4lb_conn *conn, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->in.daddr, conn->in.dport, true };
+	const union nf_inet_addr vip = l4lb_conn_vip(conn);
+	const struct endpoint to = { &vip, conn->vport, true };
+	struct l4lb_net *ln = l4lb_conn_net(conn);
 
 	skb_forward_csum(skb);
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
-	if (!reroute(skb, pkt, conn->ln)) {
-		l4lb_drop(conn->ln, L4LB_DROP_NO_ROUTE);
+	if (!reroute(skb, pkt, ln)) {
+		l4lb_drop(ln, L4LB_DROP_NO_ROUTE);
 		return NF_DROP;
 	}
 	l4lb_forward_mark(skb, conn, true);

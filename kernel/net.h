@@ -33,6 +33,7 @@ struct l4lb_sysctl {
 	int		amemthresh;
 	int		backup_only;
 	int		cache_bypass;
+	int		conn_max;
 	int		conn_reuse_mode;
 	int		conntrack;
 	int		drop_entry;

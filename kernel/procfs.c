@@ -192,9 +192,9 @@ struct conns_reader {
 
 static const char *conn_protocol(const struct l4lb_conn *conn)
 {
-	if (conn->fwmark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+	if (l4lb_conn_fwmark(conn) && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return "IP";
-	switch (conn->in.proto) {
+	switch (conn->proto) {
 	case IPPROTO_TCP:
 		return "TCP";
 	case IPPROTO_UDP:
@@ -219,20 +219,22 @@ static size_t put_endpoint(char *row, size_t size, u16 af,
 
 static void put_conn(char *row, const struct l4lb_conn *conn)
 {
-	const struct l4lb_tuple *in = &conn->in;
-	union nf_inet_addr vip = in->daddr;
+	union nf_inet_addr client = l4lb_conn_client(conn);
+	union nf_inet_addr server = l4lb_conn_server(conn);
+	union nf_inet_addr vip = l4lb_conn_vip(conn);
+	u32 mark = l4lb_conn_fwmark(conn);
 	const size_t size = CONN_ROW;
 	size_t n;
 
 	/* A mark stands for any number of VIPs. */
-	if (conn->fwmark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		vip = (union nf_inet_addr){ .ip = htonl(conn->fwmark) };
+	if (mark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		vip = (union nf_inet_addr){ .ip = htonl(mark) };
 
 	n = scnprintf(row, size, "%-3s ", conn_protocol(conn));
-	n += put_endpoint(row + n, size - n, in->af, &in->saddr, in->sport);
-	n += put_endpoint(row + n, size - n, in->af, &vip, in->dport);
-	n += put_endpoint(row + n, size - n, conn->real->dest.af,
-			  &conn->daddr, conn->dport);
+	n += put_endpoint(row + n, size - n, conn->af, &client, conn->cport);
+	n += put_endpoint(row + n, size - n, conn->af, &vip, conn->vport);
+	n += put_endpoint(row + n, size - n, conn->real->dest.af, &server,
+			  conn->dport);
 	scnprintf(row + n, size - n, "%-11s %7u\n", l4lb_state_name(conn),
 		  l4lb_conn_expires(conn));
 }

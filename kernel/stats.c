@@ -216,6 +216,8 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_PACKET]	= "drop_packet",
 	[L4LB_DROP_ENTRY]	= "drop_entry",
 	[L4LB_DROP_GUARD]	= "guard",
+	[L4LB_DROP_FULL]	= "full",
+	[L4LB_DROP_EVICTED]	= "evicted",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);
@@ -229,7 +231,7 @@ static const char *const fast_names[] = {
 	[L4LB_SLOW_UNKNOWN]	= "slow_unknown",
 	[L4LB_SLOW_SERVER]	= "slow_server",
 	[L4LB_SLOW_POLICY]	= "slow_policy",
-	[L4LB_SLOW_STATE]	= "slow_state",
+	[L4LB_SLOW_OPENS]	= "slow_opens",
 	[L4LB_SLOW_ADMIT]	= "slow_admit",
 	[L4LB_SLOW_ROUTE]	= "slow_route",
 };

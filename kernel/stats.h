@@ -121,6 +121,8 @@ enum l4lb_drop {
 	L4LB_DROP_PACKET,	/* new flow, while drop_packet is at work */
 	L4LB_DROP_ENTRY,	/* connections, not packets: drop_entry */
 	L4LB_DROP_GUARD,	/* for an address of services, but for none */
+	L4LB_DROP_FULL,		/* new flow, at conn_max connections */
+	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_MAX
 };
 
@@ -134,7 +136,7 @@ enum l4lb_fast_count {
 	L4LB_SLOW_UNKNOWN,	/* of no connection */
 	L4LB_SLOW_SERVER,	/* its real server was removed or drains */
 	L4LB_SLOW_POLICY,	/* switched off, or tracked by the firewall */
-	L4LB_SLOW_STATE,	/* it may change the connection's state */
+	L4LB_SLOW_OPENS,	/* asks for a new connection */
 	L4LB_SLOW_ADMIT,	/* not admitted: its turn to be judged */
 	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
 	L4LB_FAST_MAX

@@ -5,8 +5,12 @@
  * programs and sysctl.conf stop at one that is missing.  A write that is
  * refused changes nothing.
  *
- * Two names are our own:
+ * Three names are our own:
  *
+ *	conn_max		connections and persistence templates there may
+ *				be at once, 0: no limit.  By default what an
+ *				eighth of the memory holds; a namespace of an
+ *				unprivileged user cannot change it
  *	fast_path		may packets of established flows pass by the
  *				stack (fast.c)?  0: no; 1: yes; 2: first packets
  *				of a flow, too, which the firewall then does not
@@ -28,6 +32,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/sched/isolation.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -38,6 +43,9 @@
 #include "defence.h"
 #include "fast.h"
 #include "net.h"
+
+#define CONN_MEMORY_SHARE	8	/* of the memory, by default */
+#define CONN_BYTES		128	/* a connection's, table included */
 
 static int nice_min = -20, nice_max = 19;
 
@@ -192,6 +200,7 @@ static const struct ctl_table settings[] = {
 	INT(amemthresh),
 	INT(backup_only),
 	INT(cache_bypass),
+	RANGE(conn_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
 	INT(conn_reuse_mode),
 	INT(conntrack),
 	OWN(drop_entry, do_mode),
@@ -232,7 +241,7 @@ static const struct ctl_table settings[] = {
 static bool is_privileged(const struct ctl_table *entry)
 {
 	static const char *const names[] = {
-		"est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
+		"conn_max", "est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
 		"sync_sock_size",
 	};
 
@@ -244,6 +253,8 @@ void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl)
 	*sysctl = (struct l4lb_sysctl){
 		.am_droprate = 10,
 		.amemthresh = 1024,
+		.conn_max = min_t(u64, (u64)totalram_pages() * PAGE_SIZE /
+				  CONN_MEMORY_SHARE / CONN_BYTES, INT_MAX),
 		.conn_reuse_mode = 1,
 		.fast_path = 1,
 		.pmtu_disc = 1,

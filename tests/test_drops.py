@@ -9,7 +9,7 @@ from lab.raw import Raw
 from lab.topology import pattern
 
 REASONS = ("header checksum no_dest dest_gone no_route ttl too_big memory fragment "
-           "martian drop_packet drop_entry guard").split()
+           "martian drop_packet drop_entry guard full evicted").split()
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
