@@ -417,49 +417,49 @@ def test_left_to_the_stack(nat, family, proto, what):
 
 
 @pytest.mark.smoke
-def test_state_changes(lab, family):
-    """Segments that may change a TCP connection's state are the stack's; so is
-    everything before and after the established state."""
+def test_states(lab, family):
+    """A TCP connection gets from state to state as by the stack; but what may ask for
+    another one is the stack's."""
     raw = ready(lab, TCP, family)
     nat = lab.shape == "nat"
     client = raw.client()
     with counted(raw, slow_unknown=1):
         client.open()
+    assert client.state == "SYN_RECV"
     if nat:
-        with counted(raw, slow_state=1):
+        with counted(raw, slow_opens=1):
             client.reply(SYN | ACK).answered()
-    with counted(raw, slow_state=1):
-        client.send(ACK)        # it makes the connection established
-        client.arrive()
     request_is(client, fast=1)
-    for flags in (PSH, 0, SYN | ACK, ACK | FIN):
-        with counted(raw, slow_state=1):
+    assert client.state == "ESTABLISHED"
+    assert raw.dest(1)["active"] == 1
+    for flags, want in ((PSH, "fast"), (0, "fast"), (SYN, "slow_opens"),
+                        (SYN | ACK, "slow_opens")):
+        with counted(raw, **{want: 1}):
             client.send(flags)
             client.arrive()
+    assert client.state == "ESTABLISHED"
     if nat:
-        client.reply(FIN | ACK).answered()
-    client.send(RST)
-    client.arrive()
-    assert client.state == "CLOSE"
-    request_is(client, slow_state=1)
-
-
-@pytest.mark.smoke
-def test_closing(nat, family):
-    """Between the first FIN and the last it goes on."""
-    raw = ready(nat, TCP, family)
-    client = admitted(raw)
-    with counted(raw, slow_state=1):
-        client.reply(FIN | ACK).answered()
-    assert client.state == "FIN_WAIT"
-    request_is(client, fast=1)
-    reply_is(client, fast=1)
-    with counted(raw, slow_state=1):
+        client.reply(ACK).answered()
+        with counted(raw, fast=1):
+            client.reply(FIN | ACK).answered()
+        assert client.state == "FIN_WAIT"
+        reply_is(client, fast=1)
+    with counted(raw, fast=1):
         client.send(FIN | ACK)
         client.arrive()
-    assert client.state == "TIME_WAIT"
-    reply_is(client, slow_state=1)
-    assert client.state == "TIME_WAIT"
+    assert client.state == ("TIME_WAIT" if nat else "FIN_WAIT")
+    assert raw.dest(1)["active"] == 0 and raw.dest(1)["inactive"] == 1
+    assert client.row()["expires"] in range(100, 121)
+    with counted(raw, fast=1):
+        client.send(RST)
+        client.arrive()
+    assert client.state == "CLOSE" and client.row()["expires"] <= 10
+    request_is(client, fast=1)
+    # The port is used again: another connection, by the stack.
+    before = raw.service.stats["conns"]
+    with counted(raw, slow_opens=1):
+        client.open()
+    assert client.state == "SYN_RECV" and raw.service.stats["conns"] == before + 1
 
 
 @pytest.mark.smoke

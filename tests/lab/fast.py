@@ -7,7 +7,7 @@ import time
 from . import packet
 from .netns import wait_until
 
-COUNTS = ("fast slow_protocol slow_header slow_unknown slow_server slow_policy slow_state "
+COUNTS = ("fast slow_protocol slow_header slow_unknown slow_server slow_policy slow_opens "
           "slow_admit slow_route").split()
 # The stack's own packets, neighbour discovery above all, are of other protocols.
 NOISE = "slow_protocol"
