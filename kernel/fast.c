@@ -29,11 +29,15 @@
 
 /* ---- the packet ---- */
 
-/* As any device hands it over, for nobody else, and not looked at before. */
-static bool is_plain(const struct sk_buff *skb)
+/* As any device hands it over, for nobody else, and not looked at before.  By
+ * veth it may still be the sender's socket's, which is that of another
+ * namespace and nothing to us.
+ */
+static bool is_plain(struct sk_buff *skb)
 {
 	return skb->pkt_type == PACKET_HOST && !skb_shared(skb) &&
-	       !skb_vlan_tag_present(skb) && !skb_dst(skb) && !skb->sk &&
+	       !skb_vlan_tag_present(skb) && !skb_dst(skb) &&
+	       !skb_sk_is_prefetched(skb) &&
 	       !skb_nfct(skb) && !skb_sec_path(skb) && !skb->ipvs_property &&
 	       !rcu_access_pointer(skb->dev->rx_handler);
 }
@@ -250,6 +254,7 @@ static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		  struct l4lb_conn *conn, const struct exit *exit, bool reply,
 		  unsigned int len)
 {
+	skb_orphan(skb);
 	skb_reset_network_header(skb);
 	skb_set_transport_header(skb, pkt->l4);
 	if ((skb->len > len && pskb_trim_rcsum(skb, len)) ||

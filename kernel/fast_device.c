@@ -127,6 +127,11 @@ static int device_event(struct notifier_block *nb, unsigned long event,
 			 event != NETDEV_UNREGISTER);
 	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
 		l4lb_fast_back_flush(fast, dev);
+	/* A master says that a device is no longer its own before it lets go of
+	 * the device's packets, a macvlan's goes with it: look again after that.
+	 */
+	if (event == NETDEV_CHANGEUPPER || event == NETDEV_UNREGISTER)
+		l4lb_fast_changed(fast->ln);
 	return NOTIFY_DONE;
 }
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from lab import packet
+from lab import fast, packet
 from lab.packet import SYN, TCP, UDP
 from lab.raw import Raw
 from lab.topology import pattern
@@ -91,11 +91,12 @@ def counted_once(lab, family, reason, case):
     for _ in steps:
         pass
     after = counts(lab)
-    assert {k: after[k] - before[k] for k in after if after[k] != before[k]} == {reason: 1}
+    assert {k: after[k] - before[k] for k in after
+            if after[k] != before[k] and k not in fast.COUNTS} == {reason: 1}
 
 
 def test_the_reasons_and_their_order(nat):
-    assert list(counts(nat)) == REASONS
+    assert list(counts(nat)) == REASONS + fast.COUNTS
 
 
 @pytest.mark.parametrize("reason", CASES)
