@@ -309,7 +309,7 @@ def wrong_entries():
         "odd address": (service({genl.S_ADDR: b"\1\2\3\4\5"}), "EINVAL", "16 bytes, or 4", None),
         "wide port": (service({genl.S_PORT: u32(9)}), "EINVAL", "", None),
         "short flags": (service({genl.S_FLAGS: u32(0)}), "ERANGE", "", None),
-        "mark and port": (service({genl.S_FWMARK: u32(3)}), "EINVAL", "not by both", None),
+        "mark and port": (service({genl.S_FWMARK: u32(3)}), "EINVAL", "name it by", None),
         "unknown attribute of a service": (service({60: u32(3)}), "EINVAL", "", None),
         "engine": (service({genl.S_PE: text("sip")}), "EINVAL", "", None),
         "no service": (attr(L_ENTRY, [policy]), "EINVAL", "SERVICE is missing", None),
@@ -588,6 +588,7 @@ def test_no_memory(nat, ipvs, own, mode):
               batch_entry(V4, 82, RIPS[:2], sched="mh")]
 
     def reset():
+        own.set_services([], REPLACE)       # or the order would be another
         own.set_services([batch_entry(V4, 80, RIPS[:3], sched="wrr"),
                           batch_entry(V6, 81, RIPS6[:3], sched="mh")], REPLACE)
         own.set_services(first, REPLACE)
