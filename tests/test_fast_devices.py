@@ -268,8 +268,9 @@ def pump(rig, stop):
     while not stop.is_set():
         for p, tap in old:
             tap.try_send(p)
-        rig.front.drain()
-        rig.back.drain()
+        with contextlib.suppress(OSError):      # the device may be gone
+            rig.front.drain()
+            rig.back.drain()
 
 
 @contextlib.contextmanager
