@@ -201,6 +201,11 @@ static inline void l4lb_real_active(struct l4lb_real *real, bool active)
 		atomic_dec(&real->dest.active);
 }
 
+/* Before the first packet of an interval counts: what counted so far belongs to
+ * others.  The real server's last: it is where this is seen.
+ */
+void l4lb_account_interval(struct l4lb_real *real, struct l4lb_service *svc);
+
 /* Account a forwarded packet to real server, service and namespace. */
 static inline void l4lb_account_in(struct l4lb_real *real, unsigned int len)
 {
@@ -208,6 +213,8 @@ static inline void l4lb_account_in(struct l4lb_real *real, unsigned int len)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_in(&real->stats, len);
 	l4lb_stats_in(&svc->stats, len);
 	l4lb_stats_in(&real->ln->stats, len);
@@ -219,6 +226,8 @@ static inline void l4lb_account_out(struct l4lb_real *real, unsigned int len)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_out(&real->stats, len);
 	l4lb_stats_out(&svc->stats, len);
 	l4lb_stats_out(&real->ln->stats, len);
@@ -230,6 +239,8 @@ static inline void l4lb_account_conn(struct l4lb_real *real)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_conn(&real->stats);
 	l4lb_stats_conn(&svc->stats);
 	l4lb_stats_conn(&real->ln->stats);

@@ -88,7 +88,7 @@ struct l4lb_fast {
 	struct l4lb_fast_ids		device_ids;
 	spinlock_t			lock;
 	struct l4lb_fast_ids		back_ids;
-	struct work_struct		work;
+	struct delayed_work		work;
 	struct l4lb_net			*ln;
 };
 

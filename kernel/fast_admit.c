@@ -30,7 +30,7 @@ u8 l4lb_fast_id_get(struct l4lb_fast_ids *ids)
 		/* freed[] is 0 until it was used. */
 		if (test_bit(id, ids->used) ||
 		    (ids->freed[id] &&
-		     time_before(jiffies, ids->freed[id] + 2 * L4LB_FAST_TERM)))
+		     time_before(jiffies, ids->freed[id] + L4LB_FAST_TERM + HZ)))
 			continue;
 		__set_bit(id, ids->used);
 		ids->last = id;

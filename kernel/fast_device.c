@@ -58,8 +58,11 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 	};
 	d->ln = fast->ln;
 	d->id = l4lb_fast_id_get(&fast->device_ids);
-	if (!d->id)
+	if (!d->id) {
+		/* They come and go: there will be one when a term is over. */
+		mod_delayed_work(l4lb_wq, &fast->work, L4LB_FAST_TERM);
 		goto free;
+	}
 	if (xa_err(xa_store(&fast->devices, dev->ifindex, d, GFP_KERNEL)))
 		goto put_id;
 	if (nf_register_net_hook(fast->ln->net, &d->ops))
@@ -99,7 +102,8 @@ static void judge_all(struct l4lb_fast *fast)
 
 static void work_fn(struct work_struct *work)
 {
-	struct l4lb_fast *fast = container_of(work, struct l4lb_fast, work);
+	struct l4lb_fast *fast = container_of(to_delayed_work(work),
+					      struct l4lb_fast, work);
 
 	rtnl_lock();
 	judge_all(fast);
@@ -111,7 +115,7 @@ void l4lb_fast_changed(struct l4lb_net *ln)
 	struct l4lb_fast *fast = READ_ONCE(ln->fast);
 
 	if (fast)
-		queue_work(l4lb_wq, &fast->work);
+		mod_delayed_work(l4lb_wq, &fast->work, 0);
 }
 
 static int device_event(struct notifier_block *nb, unsigned long event,
@@ -152,7 +156,7 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	fast->ln = ln;
 	xa_init(&fast->devices);
 	spin_lock_init(&fast->lock);
-	INIT_WORK(&fast->work, work_fn);
+	INIT_DELAYED_WORK(&fast->work, work_fn);
 	smp_store_release(&ln->fast, fast);
 	return 0;
 }
@@ -163,7 +167,7 @@ void l4lb_fast_stop(struct l4lb_net *ln)
 
 	if (!fast)
 		return;
-	cancel_work_sync(&fast->work);
+	cancel_delayed_work_sync(&fast->work);
 	rtnl_lock();
 	judge_all(fast);	/* ln->exiting: none */
 	rtnl_unlock();
@@ -174,7 +178,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 {
 	if (!ln->fast)
 		return;
-	cancel_work_sync(&ln->fast->work);
+	cancel_delayed_work_sync(&ln->fast->work);
 	/* Packets on their way when they were let go of may have noted more. */
 	l4lb_fast_back_flush(ln->fast, NULL);
 	WARN_ON(!xa_empty(&ln->fast->devices));

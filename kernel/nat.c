@@ -137,6 +137,45 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 	}
 }
 
+/*
+ * The common case of the two above: no checksum of the packet is anybody
+ * else's to complete or to keep up to date, so both are updated from one
+ * difference.
+ */
+static __always_inline void
+rewrite_plain(struct sk_buff *skb, u8 af, unsigned int l4,
+	      const struct l4_desc *desc, const struct endpoint *to)
+{
+	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
+	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
+	__wsum diff;
+
+	if (af == AF_INET) {
+		struct iphdr *iph = ip_hdr(skb);
+		__be32 *addr = to->source ? &iph->saddr : &iph->daddr;
+
+		diff = csum_add(~(__force __wsum)*addr,
+				(__force __wsum)to->addr->ip);
+		csum_replace_by_diff(&iph->check, diff);
+		*addr = to->addr->ip;
+	} else {
+		struct ipv6hdr *iph = ipv6_hdr(skb);
+		struct in6_addr *addr = to->source ? &iph->saddr : &iph->daddr;
+
+		diff = csum_sub(csum_partial(to->addr, sizeof(*addr), 0),
+				csum_partial(addr, sizeof(*addr), 0));
+		*addr = to->addr->in6;
+	}
+	diff = csum_add(diff, csum_sub((__force __wsum)to->port,
+				       (__force __wsum)*port));
+	*port = to->port;
+	if (desc->zero_is_none && !*check)
+		return;
+	csum_replace_by_diff(check, diff);
+	if (desc->zero_is_none && !*check)
+		*check = CSUM_MANGLED_0;
+}
+
 static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		   const struct endpoint *to)
 {
@@ -145,6 +184,11 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (skb_ensure_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
 		return -ENOMEM;
+	if (likely(desc && !desc->crc && (skb->ip_summed == CHECKSUM_NONE ||
+					  skb->ip_summed == CHECKSUM_UNNECESSARY))) {
+		rewrite_plain(skb, pkt->flow.af, pkt->l4, desc, to);
+		return 0;
+	}
 	l3_rewrite(skb, pkt->flow.af, 0, to->addr, to->source, &old);
 	if (desc)
 		l4_rewrite(skb, pkt->flow.af, pkt->l4, desc, &old, to);

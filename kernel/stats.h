@@ -31,7 +31,7 @@ struct l4lb_counters {
 /**
  * struct l4lb_stats - counters of one object and their rates
  * @cpu: live counters
- * @due: jiffies when the present interval of the rates ends
+ * @due: jiffies when the interval ends that the rates do not know yet
  * @lock: protects @due and everything below
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
@@ -67,17 +67,14 @@ void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen);
 /* Packet context, BH off: an interval has ended. */
 void l4lb_stats_end_interval(struct l4lb_stats *stats);
 
-/* Before a packet counts: what counted so far belongs to another interval. */
-static inline struct l4lb_stats_cpu *l4lb_stats_this_cpu(struct l4lb_stats *stats)
+static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 {
-	if (unlikely(time_after_eq(jiffies, READ_ONCE(stats->due))))
-		l4lb_stats_end_interval(stats);
-	return this_cpu_ptr(stats->cpu);
+	return unlikely(time_after_eq(jiffies, READ_ONCE(stats->due)));
 }
 
 static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->conns);
@@ -86,7 +83,7 @@ static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 
 static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->inpkts);
@@ -96,7 +93,7 @@ static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 
 static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->outpkts);
