@@ -162,7 +162,7 @@ check_conn(const struct l4lb_conn *conn, const struct l4lb_service *svc,
 	/* It may begin anew, see port_reused() in hook.c. */
 	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
 		return L4LB_SLOW_OPENS;
-	if (unlikely(!l4lb_fast_admitted(conn, reply, d->id)))
+	if (unlikely(!l4lb_fast_admitted(d->ln, conn, reply, d->id)))
 		return L4LB_SLOW_ADMIT;
 	return L4LB_FAST_SENT;
 }

@@ -126,6 +126,12 @@ static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 	       READ_ONCE(ln->sysctl.fast_path) + L4LB_FAST_PATH_OFF;
 }
 
+/* A setting that applies from the next packet: that goes through the stack. */
+static inline void l4lb_fast_renew(struct l4lb_net *ln)
+{
+	WRITE_ONCE(ln->fast_since, (u32)jiffies);
+}
+
 /* ---- admission: RCU, BH off ---- */
 
 /* While a client's packet is on its way through the rest of the stack:
@@ -156,10 +162,13 @@ static inline unsigned int l4lb_fast_device_shift(bool reply)
 	return L4LB_CONN_DEVICES + 8 * reply;
 }
 
-static inline bool l4lb_fast_admitted(const struct l4lb_conn *conn, bool reply,
+static inline bool l4lb_fast_admitted(const struct l4lb_net *ln,
+				      const struct l4lb_conn *conn, bool reply,
 				      u8 device)
 {
-	if ((u32)jiffies - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM)
+	u32 now = jiffies, age = now - READ_ONCE(conn->admitted);
+
+	if (age >= L4LB_FAST_TERM || age >= now - READ_ONCE(ln->fast_since))
 		return false;
 	smp_rmb();	/* pairs with l4lb_fast_admit() */
 	return (u8)(atomic_read(&conn->flags) >>

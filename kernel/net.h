@@ -90,6 +90,7 @@ struct l4lb_defence {
  * @fast: the fast path; as old as @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services that ask for the fast path by themselves
+ * @fast_since: jiffies from which on packets must have been admitted
  * @reals: real servers of services by address (RCU readers)
  * @real_names: all of them and those in @trash by service and address
  *	(configuration mutex)
@@ -123,6 +124,7 @@ struct l4lb_net {
 	struct l4lb_fast		*fast;
 	u64 __percpu			*fast_counts;
 	unsigned int			n_fast_path;
+	u32				fast_since;
 	struct rhltable			reals;
 	struct rhashtable		real_names;
 	unsigned int			n_fwmark;

@@ -16,6 +16,7 @@
 #include "conn.h"
 #include "control.h"
 #include "dest.h"
+#include "fast.h"
 #include "netlink.h"
 
 static struct genl_family ipvs_family;
@@ -367,6 +368,7 @@ static int set_config(struct sk_buff *skb, struct genl_info *info)
 		WRITE_ONCE(ln->timeouts.tcp, t.tcp);
 		WRITE_ONCE(ln->timeouts.tcp_fin, t.tcp_fin);
 		WRITE_ONCE(ln->timeouts.udp, t.udp);
+		l4lb_fast_renew(ln);
 	}
 	mutex_unlock(&ln->lock);
 	return err;

@@ -29,6 +29,7 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 {
 	lockdep_assert_held(&svc->ln->lock);
 	svc->ln->generation++;
+	l4lb_fast_renew(svc->ln);
 	l4lb_guard_set(svc, policy->guard);
 	WRITE_ONCE(svc->policy.tcp, policy->tcp);
 	WRITE_ONCE(svc->policy.tcp_fin, policy->tcp_fin);

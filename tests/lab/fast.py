@@ -27,6 +27,21 @@ def grown(ns, before, noise=False):
 
 
 @contextlib.contextmanager
+def off(ns):
+    """All packets go through the stack, as they do with ip_vs."""
+    try:
+        before = ns.sysctl(SETTING)
+    except FileNotFoundError:
+        yield
+        return
+    ns.sysctl(SETTING, 0)
+    try:
+        yield
+    finally:
+        ns.sysctl(SETTING, before)
+
+
+@contextlib.contextmanager
 def counted(ns, **want):
     """Inside, the counters grow by exactly that; names that are not given, not at all.
 
