@@ -13,6 +13,7 @@
 
 #include <linux/netfilter.h>
 #include <net/addrconf.h>
+#include <net/ip6_route.h>
 #include <net/route.h>
 
 #include "flow.h"
@@ -34,11 +35,26 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	       !READ_ONCE(ln->sysctl.conntrack);
 }
 
+/* By its address, or a route of type "local" to it. */
+static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
+{
+	struct flowi6 fl6 = { .daddr = *addr };
+	struct dst_entry *dst;
+	bool here;
+
+	if (ipv6_chk_addr(net, addr, NULL, 0))
+		return true;
+	dst = ip6_route_lookup(net, &fl6, NULL, 0);
+	here = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	dst_release(dst);
+	return here;
+}
+
 static bool is_here(struct net *net, const struct l4lb_flow *flow)
 {
 	if (flow->af == AF_INET)
 		return inet_addr_type(net, flow->daddr.ip) == RTN_LOCAL;
-	return ipv6_chk_addr(net, &flow->daddr.in6, NULL, 0);
+	return is_here_ipv6(net, &flow->daddr.in6);
 }
 
 static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -88,7 +104,9 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 		return NULL;
 	/* Whatever refuses it tells the sender in the slow path. */
 	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
-	if (conn)
-		l4lb_fast_admit(conn, false, d->id);
+	if (!conn)
+		return NULL;
+	l4lb_state_packet(conn, pkt, false);
+	l4lb_fast_admit(conn, false, d->id);
 	return conn;
 }
