@@ -162,13 +162,19 @@ static inline unsigned int l4lb_fast_device_shift(bool reply)
 	return L4LB_CONN_DEVICES + 8 * reply;
 }
 
+static inline bool l4lb_fast_term_over(const struct l4lb_net *ln,
+				       const struct l4lb_conn *conn)
+{
+	u32 now = jiffies, age = now - READ_ONCE(conn->admitted);
+
+	return age >= L4LB_FAST_TERM || age >= now - READ_ONCE(ln->fast_since);
+}
+
 static inline bool l4lb_fast_admitted(const struct l4lb_net *ln,
 				      const struct l4lb_conn *conn, bool reply,
 				      u8 device)
 {
-	u32 now = jiffies, age = now - READ_ONCE(conn->admitted);
-
-	if (age >= L4LB_FAST_TERM || age >= now - READ_ONCE(ln->fast_since))
+	if (l4lb_fast_term_over(ln, conn))
 		return false;
 	smp_rmb();	/* pairs with l4lb_fast_admit() */
 	return (u8)(atomic_read(&conn->flags) >>

@@ -146,8 +146,7 @@ static u8 back_id(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
  */
 void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 {
-	u32 now = jiffies;
-	bool begins = now - READ_ONCE(conn->admitted) >= L4LB_FAST_TERM;
+	bool begins = l4lb_fast_term_over(l4lb_conn_net(conn), conn);
 	int old = atomic_read(&conn->flags), new;
 
 	do {
@@ -158,7 +157,7 @@ void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 	} while (new != old && !atomic_try_cmpxchg(&conn->flags, &old, new));
 	smp_wmb();	/* the other direction's is gone before it is renewed */
 	if (begins)
-		WRITE_ONCE(conn->admitted, now);
+		WRITE_ONCE(conn->admitted, (u32)jiffies);
 }
 
 static u8 device_id(struct l4lb_fast *fast, const struct net_device *dev)
