@@ -160,7 +160,8 @@ def tool(tmp_path, monkeypatch, script):
 
 
 @pytest.mark.parametrize(("codes", "worst"), [
-    ((0, 0), 0), ((0, 1), 1), ((124, 0), 124), ((0, 5), 0), ((5, 5), 5), ((5, 1), 1)])
+    ((0, 0), 0), ((0, 1), 1), ((124, 0), 124), ((0, 5), 0), ((5, 5), 5), ((5, 1), 1),
+    ((1, 123), 123), ((123, 1), 123), ((1, 124), 124)])
 def test_guests_that_share(tmp_path, monkeypatch, capfdbinary, codes, worst):
     """One status for all; the output of the second is not lost."""
     tool(tmp_path, monkeypatch,
