@@ -136,7 +136,7 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
     """An answer within a second finds its connection, however many are killed
     meanwhile."""
     if not backend.is_l4lb:
-        pytest.skip("ip_vs may kill it")
+        pytest.skip("ip_vs may kill it; runs with --backend l4lb")
     raw = Raw(nat, TCP)
     with setting(nat, "drop_entry", 3):
         for _ in range(4):

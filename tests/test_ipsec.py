@@ -37,7 +37,7 @@ def arrived(raw, client, kind):
 
 def known_difference(backend, kind, family):
     if not backend.is_l4lb and kind == "ah" and family == 6:
-        pytest.skip("ip_vs looks behind an AH header of IPv6")
+        pytest.skip("ip_vs looks behind an AH header of IPv6; runs with --backend l4lb")
 
 
 @pytest.mark.smoke

@@ -75,7 +75,7 @@ def test_off_by_default(nat, family, backend):
 def test_others_pass(nat, family, backend):
     """Another port of the VIP, another protocol, another host: forwarded."""
     if not backend.is_l4lb:
-        pytest.skip("not there")
+        pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, family), allowed(nat, backend):
         raw = Raw(nat, UDP, family, vip=AWAY[family])
         raw.taps[2] = nat.tap("rs2")
@@ -96,7 +96,7 @@ def test_others_pass(nat, family, backend):
 def test_no_server(nat, family, backend):
     """Told by ICMP, as at a VIP of the director's own."""
     if not backend.is_l4lb:
-        pytest.skip("not there")
+        pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, family), allowed(nat, backend):
         raw = Raw(nat, TCP, family, (), vip=AWAY[family])
         client = raw.client()
@@ -108,7 +108,7 @@ def test_no_server(nat, family, backend):
 @pytest.mark.parametrize("shape", ("dr", "tun"))
 def test_other_methods(topologies, module_life, shape, family, backend):
     if not backend.is_l4lb:
-        pytest.skip("not there")
+        pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     lab = topologies[shape]
     lab.flush()
     ip = "ip -6" if family == 6 else "ip"
@@ -131,7 +131,7 @@ def test_other_methods(topologies, module_life, shape, family, backend):
 def test_fragments(nat, backend):
     """Put together before the service is looked for."""
     if not backend.is_l4lb:
-        pytest.skip("not there")
+        pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, 4), allowed(nat, backend):
         raw = Raw(nat, UDP, 4, vip=AWAY[4])
         client = raw.client()

@@ -54,7 +54,7 @@ def test_spread_and_answered(nat, family, backend):
 @pytest.fixture
 def ours(backend):
     if not backend.is_l4lb:
-        pytest.skip("ip_vs leaves replies as they are")
+        pytest.skip("ip_vs leaves replies as they are; runs with --backend l4lb")
 
 
 def reply_source(client):

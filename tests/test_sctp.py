@@ -149,7 +149,8 @@ def test_damaged(nat, family, backend):
     association the former goes through with its error, which is the receiver's
     to find; the latter does not."""
     if not backend.is_l4lb:
-        pytest.skip("documented: ip_vs forwards it, with a CRC made right")
+        pytest.skip("documented: ip_vs forwards it, with a CRC made right; runs with "
+                    "--backend l4lb")
     raw = Raw(nat, SCTP, family)
     raw.client().send((INIT,), csum=0x12345678).nothing_arrives()
     client = raw.client()

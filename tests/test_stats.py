@@ -172,7 +172,7 @@ def test_counters_do_not_lag(nat, backend):
     raw = Raw(nat, UDP)
     raw.client().open()
     if not backend.is_l4lb:
-        pytest.skip("ip_vs shows them up to two seconds later")
+        pytest.skip("ip_vs shows them up to two seconds later; runs with --backend l4lb")
     assert raw.service.stats["inpkts"] == raw.dest(1)["stats"]["inpkts"] == 1
 
 

@@ -47,7 +47,7 @@ def tun(tun):
 
 def tunnelled(lab, backend, kind, family, outer, proto=UDP, numbers=(1,), **options):
     if not backend.is_l4lb and (family, outer) != (4, 4):
-        pytest.skip("ip_vs relays from IPv4 to IPv4 only")
+        pytest.skip("ip_vs relays from IPv4 to IPv4 only; runs with --backend l4lb")
     return Raw(lab, proto, family, numbers, server_family=outer,
                server={"tunnel": TYPES[kind][0]}, **options)
 
@@ -194,7 +194,7 @@ def strangers(raw, client, p):
 def test_not_believed(tun, backend, family, outer, kind):
     """Nothing is sent, nothing learned."""
     if not backend.is_l4lb:
-        pytest.skip("stricter than ip_vs")
+        pytest.skip("stricter than ip_vs; runs with --backend l4lb")
     raw = tunnelled(tun, backend, kind, family, outer)
     client = raw.client()
     p = send_big(client)
@@ -232,7 +232,7 @@ def test_quote_cut_short(tun, backend, kind):
     """Routers may quote eight bytes behind the header and no more. Who sent it
     is not in there; but the route learns, and the next packet is answered."""
     if not backend.is_l4lb:
-        pytest.skip("ip_vs learns nothing from it")
+        pytest.skip("ip_vs learns nothing from it; runs with --backend l4lb")
     raw = tunnelled(tun, backend, kind, 4, 4)
     client = raw.client()
     report(raw, send_big(client), TOO_BIG[4], PATH, quote=20 + 8)
@@ -244,7 +244,7 @@ def test_quote_cut_short(tun, backend, kind):
 def test_one_packet_scheduling(tun, backend, family, outer):
     """No connection remembers whom to tell, but the route learns."""
     if not backend.is_l4lb:
-        pytest.skip("ip_vs learns nothing from it")
+        pytest.skip("ip_vs learns nothing from it; runs with --backend l4lb")
     raw = tunnelled(tun, backend, "gre", family, outer, flags=ONEPACKET)
     client = raw.client()
     report(raw, send_big(client), TOO_BIG[outer], PATH)
@@ -301,7 +301,7 @@ def test_upload(tun, backend, family, outer, kind):
     """A megabyte through a path that is narrower than the tunnel's first link
     arrives, and the client was told only what is true."""
     if not backend.is_l4lb and (family, outer) != (4, 4):
-        pytest.skip("ip_vs relays from IPv4 to IPv4 only")
+        pytest.skip("ip_vs relays from IPv4 to IPv4 only; runs with --backend l4lb")
     port = tun.http_port()
     service = tun.ipvs.service(tun.vip(family), port, sched="rr")
     service.server(tun.rip(1, outer), port, method=tun.method, tunnel=TYPES[kind][0])

@@ -34,7 +34,7 @@ def shield():
 
 def ipvsctl(*words, stdin=""):
     if os.geteuid() == 0 and not shield():
-        pytest.skip("no network namespace to be had")
+        pytest.skip("no network namespace to be had: run it as root")
     return subprocess.run([*shield(), IPVSCTL, *words], capture_output=True, text=True,
                           check=False, timeout=30, input=stdin,
                           env=os.environ | {"LANG": "C"})
