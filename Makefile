@@ -39,6 +39,10 @@ help:
 	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1; an hour, quick 3 minutes)'
+	@echo '  bench       speed, memory and tables beside in-tree ip_vs'
+	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 3 minutes)'
+	@echo '  bench-instructions  instructions for a packet, compared with the record'
+	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
 	@echo '  ipvsctl     the command-line tool into build/ipvsctl'
 	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
@@ -83,6 +87,15 @@ test-modules: modules
 	$(MAKE) --no-print-directory -C $(kdir) M=$(obj)-tests L4LB=$(obj) \
 		KBUILD_EXTRA_SYMBOLS=$(obj)/Module.symvers modules; \
 	cp -u $(obj)-tests/*.ko $(out)/$(KREL)/tests/
+
+# What bench/speed sends packets with, into build/RELEASE/bench/; never installed.
+.PHONY: bench-modules
+bench-modules: modules
+	@mkdir -p $(obj)-bench $(out)/$(KREL)/bench
+	+@exec 9>$(obj)-bench.lock; flock 9; \
+	rsync -rc --delete --include='*.[ch]' --include=Kbuild --exclude='*' bench/gen/ $(obj)-bench/; \
+	$(MAKE) --no-print-directory -C $(kdir) M=$(obj)-bench L4LB=$(obj) modules; \
+	cp -u $(obj)-bench/*.ko $(out)/$(KREL)/bench/
 
 .PHONY: ipvsctl
 ipvsctl:
@@ -131,6 +144,17 @@ bench_options = $(foreach name,sched servers experiments seed repeat jobs,\
 bench-schedulers:
 	@tests/lab/deps
 	@bench/schedulers $(bench_options) $(if $(filter-out 0,$(QUICK)),--quick)
+
+.PHONY: bench bench-instructions
+bench: bench_speed = $(foreach name,kernel groups rounds,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench:
+	@tests/lab/deps
+	@bench/speed $(bench_speed) $(if $(filter-out 0,$(QUICK)),--quick)
+
+bench-instructions:
+	@tests/lab/deps
+	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
 
 .PHONY: style
 style:

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sink: an Ethernet device that counts what it is given to send, keeps
+ * every 256th packet's headers, and frees it.  It has no queue and no
+ * offloads, and takes no lock, so that nearly nothing of a packet's time is
+ * its own.
+ */
+#include "gen.h"
+
+#include <linux/etherdevice.h>
+#include <linux/percpu.h>
+#include <linux/rtnetlink.h>
+#include <net/rtnetlink.h>
+
+enum { SAMPLE_EVERY = 256 };
+
+struct gen_priv {
+	struct gen_sink __percpu *sink;
+};
+
+static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct gen_priv *priv = netdev_priv(dev);
+	struct gen_sink *sink = this_cpu_ptr(priv->sink);
+
+	/* The host's own: neighbour discovery, reports of groups. */
+	if (unlikely(is_multicast_ether_addr(skb->data)))
+		goto out;
+	if (unlikely(sink->packets % SAMPLE_EVERY == 0)) {
+		sink->sample_len = min_t(u32, skb->len, GEN_SAMPLE);
+		if (skb_copy_bits(skb, 0, sink->sample, sink->sample_len))
+			sink->sample_len = 0;
+	}
+	sink->packets++;
+	sink->bytes += skb->len;
+out:
+	consume_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static int gen_dev_init(struct net_device *dev)
+{
+	struct gen_priv *priv = netdev_priv(dev);
+
+	priv->sink = alloc_percpu(struct gen_sink);
+	return priv->sink ? 0 : -ENOMEM;
+}
+
+static void gen_dev_uninit(struct net_device *dev)
+{
+	struct gen_priv *priv = netdev_priv(dev);
+
+	free_percpu(priv->sink);
+}
+
+static const struct net_device_ops gen_dev_ops = {
+	.ndo_init		= gen_dev_init,
+	.ndo_uninit		= gen_dev_uninit,
+	.ndo_start_xmit		= gen_xmit,
+	.ndo_set_mac_address	= eth_mac_addr,
+};
+
+static void gen_setup(struct net_device *dev)
+{
+	ether_setup(dev);
+	dev->netdev_ops = &gen_dev_ops;
+	dev->needs_free_netdev = true;
+	dev->priv_flags |= IFF_NO_QUEUE | IFF_LIVE_ADDR_CHANGE;
+	dev->max_mtu = ETH_MAX_MTU;
+	l4lb_dev_lltx(dev);
+	eth_hw_addr_random(dev);
+}
+
+static struct rtnl_link_ops gen_link_ops = {
+	.kind		= "l4lb_gen",
+	.priv_size	= sizeof(struct gen_priv),
+	.setup		= gen_setup,
+};
+
+bool gen_is_ours(const struct net_device *dev)
+{
+	return dev->netdev_ops == &gen_dev_ops;
+}
+
+/* Nothing is under way on any CPU, or the sum is as old as the read was. */
+void gen_sink_read(const struct net_device *dev, struct gen_sink *sum)
+{
+	struct gen_priv *priv = netdev_priv(dev);
+	int cpu;
+
+	ASSERT_RTNL();
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		const struct gen_sink *one = per_cpu_ptr(priv->sink, cpu);
+
+		sum->packets += READ_ONCE(one->packets);
+		sum->bytes += READ_ONCE(one->bytes);
+		if (one->sample_len) {
+			sum->sample_len = one->sample_len;
+			memcpy(sum->sample, one->sample, GEN_SAMPLE);
+		}
+	}
+}
+
+void gen_sink_zero(struct net_device *dev)
+{
+	struct gen_priv *priv = netdev_priv(dev);
+	int cpu;
+
+	ASSERT_RTNL();
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(priv->sink, cpu), 0,
+		       sizeof(struct gen_sink));
+}
+
+int gen_device_init(void)
+{
+	return rtnl_link_register(&gen_link_ops);
+}
+
+void gen_device_exit(void)
+{
+	rtnl_link_unregister(&gen_link_ops);
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /proc/l4lb_gen.  Each who opens it has a job of his own:
+ *
+ *	write "dev=gen0 family=4 proto=udp size=64 src=198.18.0.0
+ *	       dst=192.0.2.1 dport=80 flows=100 count=100000"
+ *	read  "packets 100000 ns 45670000 cycles 161000000 unbuilt 0"
+ *	      "sink srv0 packets 100000 bytes 6000000 sample 0200..."
+ *
+ * The write returns when all packets are sent; a signal ends it early.  "zero"
+ * sets the counts of all sinks to 0.  A word that is wrong, or a job that makes
+ * no sense, fails with EINVAL and sends nothing; a read says what is wrong.
+ * Devices are those of the writer's network namespace.
+ */
+#include "gen.h"
+
+#include <linux/inet.h>
+#include <linux/nsproxy.h>
+#include <linux/proc_fs.h>
+#include <linux/rtnetlink.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/timex.h>
+#include <net/net_namespace.h>
+
+enum {
+	MAX_TEXT	= 512,
+	ANSWER		= 2048,
+	MAX_FLOWS	= 1 << 28,
+};
+
+#define MAX_WAIT	(10 * NSEC_PER_SEC)	/* for the time to begin */
+
+/**
+ * struct gen_file - one opened /proc/l4lb_gen
+ * @lock: one job at a time, and no read meanwhile
+ * @answer: what reads give
+ * @text: of a job
+ * @template: of its packets
+ */
+struct gen_file {
+	struct mutex		lock;
+	char			answer[ANSWER];
+	char			text[MAX_TEXT];
+	struct gen_template	template;
+};
+
+struct gen_counts {
+	u64 packets, unbuilt, ns, cycles;
+};
+
+static struct proc_dir_entry *entry;
+
+/* -- words */
+
+/* A member of struct gen_job that is a number, and its range. */
+struct number {
+	const char	*name;
+	size_t		offset;
+	u64		min, max;
+};
+
+#define NUMBER(name, min, max)						\
+	{ #name, offsetof(struct gen_job, name), min, max }
+
+static const struct number numbers[] = {
+	NUMBER(size, GEN_MIN_FRAME + ETH_FCS_LEN, GEN_MAX_FRAME + ETH_FCS_LEN),
+	NUMBER(tcp_flags, 0, U8_MAX),
+	NUMBER(sport, 0, U16_MAX),
+	NUMBER(dport, 0, U16_MAX),
+	NUMBER(reply, 0, 1),
+	NUMBER(random, 0, 1),
+	NUMBER(flows, 1, MAX_FLOWS),
+	NUMBER(first, 0, MAX_FLOWS),
+	NUMBER(services, 1, 65536),
+	NUMBER(count, 1, 1ULL << 40),
+	NUMBER(start, 0, U64_MAX),
+	NUMBER(seed, 1, U64_MAX),
+};
+
+static int parse_number(struct gen_job *job, const struct number *what,
+			const char *value)
+{
+	u64 *member = (void *)job + what->offset, n;
+
+	if (kstrtou64(value, 0, &n) || n < what->min || n > what->max)
+		return -EINVAL;
+	*member = n;
+	return 0;
+}
+
+static int parse_dev(struct gen_job *job, const char *value)
+{
+	if (job->dev)
+		return -EINVAL;
+	job->dev = dev_get_by_name(current->nsproxy->net_ns, value);
+	return job->dev ? 0 : -ENODEV;
+}
+
+static int parse_family(struct gen_job *job, const char *value)
+{
+	job->family = strcmp(value, "6") ? AF_INET : AF_INET6;
+	return job->family == AF_INET && strcmp(value, "4") ? -EINVAL : 0;
+}
+
+static int parse_proto(struct gen_job *job, const char *value)
+{
+	job->proto = strcmp(value, "tcp") ? IPPROTO_UDP : IPPROTO_TCP;
+	return job->proto == IPPROTO_UDP && strcmp(value, "udp") ? -EINVAL : 0;
+}
+
+static int parse_address(struct in6_addr *addr, const char *value)
+{
+	if (in6_pton(value, -1, addr->s6_addr, -1, NULL))
+		return 0;
+	memset(addr, 0, sizeof(*addr));
+	return in4_pton(value, -1, addr->s6_addr + 12, -1, NULL) ? 0 : -EINVAL;
+}
+
+static int parse_src(struct gen_job *job, const char *value)
+{
+	return parse_address(&job->src, value);
+}
+
+static int parse_dst(struct gen_job *job, const char *value)
+{
+	return parse_address(&job->dst, value);
+}
+
+static const struct {
+	const char *name;
+	int (*parse)(struct gen_job *job, const char *value);
+} words[] = {
+	{ "dev",	parse_dev },
+	{ "family",	parse_family },
+	{ "proto",	parse_proto },
+	{ "src",	parse_src },
+	{ "dst",	parse_dst },
+};
+
+static int parse_word(struct gen_job *job, char *text)
+{
+	char *value = strchr(text, '=');
+	int i;
+
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!strcmp(numbers[i].name, text))
+			return parse_number(job, &numbers[i], value);
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(words[i].name, text))
+			return words[i].parse(job, value);
+	return -EINVAL;
+}
+
+/* Why the words of @job do not go together, or NULL. */
+static const char *contradiction(const struct gen_job *job)
+{
+	unsigned int least = 14 + (job->family == AF_INET ? 20 : 40) +
+			     (job->proto == IPPROTO_UDP ? 8 : 20) + ETH_FCS_LEN;
+
+	if (job->size < least)
+		return "size: too small for the headers";
+	if (job->random && !job->count)
+		return "random order needs a count";
+	if (!job->random && job->count)
+		return "a count needs random=1; else each flow is sent once";
+	if (job->start > ktime_get_ns() + MAX_WAIT)
+		return "start: more than 10 s ahead";
+	return NULL;
+}
+
+/* -- sending */
+
+static u32 next_random(u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state >> 32;
+}
+
+static void send_batch(const struct gen_job *job, const struct gen_template *t,
+		       struct gen_counts *counts, u64 *state, unsigned int n)
+{
+	u32 services = job->services, i;
+	struct sk_buff *skb;
+
+	local_bh_disable();
+	for (; n; n--) {
+		i = job->random ? ((u64)next_random(state) * job->flows) >> 32 :
+				  counts->packets;
+		i += job->first;
+		skb = gen_packet(t, job->dev, i, i % services);
+		counts->packets++;
+		if (unlikely(!skb))
+			counts->unbuilt++;
+		else if (job->dev)
+			netif_receive_skb(skb);
+		else
+			consume_skb(skb);
+	}
+	local_bh_enable();
+}
+
+static void run(const struct gen_job *job, const struct gen_template *t,
+		struct gen_counts *counts)
+{
+	u64 total = job->random ? job->count : job->flows;
+	u64 state = job->seed, ns;
+	cycles_t cycles;
+
+	while (ktime_get_ns() < job->start)
+		cpu_relax();
+	ns = ktime_get_ns();
+	cycles = get_cycles();
+	while (counts->packets < total && !signal_pending(current)) {
+		send_batch(job, t, counts, &state,
+			   min_t(u64, GEN_BATCH, total - counts->packets));
+		cond_resched();
+	}
+	counts->cycles = get_cycles() - cycles;
+	counts->ns = ktime_get_ns() - ns;
+}
+
+/* -- the file */
+
+static void zero_sinks(struct net *net)
+{
+	struct net_device *dev;
+
+	rtnl_lock();
+	for_each_netdev(net, dev)
+		if (gen_is_ours(dev))
+			gen_sink_zero(dev);
+	rtnl_unlock();
+}
+
+static void say_sinks(struct gen_file *file, struct net *net)
+{
+	struct net_device *dev;
+	struct gen_sink sink;
+	size_t n = strlen(file->answer);
+
+	rtnl_lock();
+	for_each_netdev(net, dev) {
+		if (!gen_is_ours(dev))
+			continue;
+		gen_sink_read(dev, &sink);
+		n += scnprintf(file->answer + n, ANSWER - n,
+			       "sink %s packets %llu bytes %llu sample ",
+			       dev->name, sink.packets, sink.bytes);
+		if (n + 2 * sink.sample_len + 2 > ANSWER)
+			break;
+		bin2hex(file->answer + n, sink.sample, sink.sample_len);
+		n += 2 * sink.sample_len;
+		file->answer[n++] = '\n';
+		file->answer[n] = '\0';
+	}
+	rtnl_unlock();
+}
+
+static int parse_job(struct gen_file *file, struct gen_job *job)
+{
+	char *rest = strim(file->text), *one;
+	const char *wrong;
+
+	while ((one = strsep(&rest, " \t\n"))) {
+		int err = *one ? parse_word(job, one) : 0;
+
+		if (err) {
+			snprintf(file->answer, ANSWER,
+				 "error: %s: not a word or value that there is\n",
+				 one);
+			return err;
+		}
+	}
+	wrong = contradiction(job);
+	if (!wrong)
+		return 0;
+	snprintf(file->answer, ANSWER, "error: %s\n", wrong);
+	return -EINVAL;
+}
+
+static int perform(struct gen_file *file)
+{
+	struct gen_job job = {
+		.family = AF_INET, .proto = IPPROTO_UDP, .size = 64,
+		.flows = 1, .services = 1, .seed = 1,
+	};
+	struct gen_counts counts = { };
+	int err;
+
+	lockdep_assert_held(&file->lock);
+	err = parse_job(file, &job);
+	if (err)
+		goto out;
+	gen_template_init(&file->template, &job);
+	run(&job, &file->template, &counts);
+	snprintf(file->answer, ANSWER,
+		 "packets %llu ns %llu cycles %llu unbuilt %llu\n",
+		 counts.packets, counts.ns, counts.cycles, counts.unbuilt);
+out:
+	dev_put(job.dev);
+	return err;
+}
+
+static ssize_t gen_write(struct file *filp, const char __user *buf, size_t len,
+			 loff_t *pos)
+{
+	struct gen_file *file = filp->private_data;
+	int err = 0;
+
+	if (len >= MAX_TEXT)
+		return -E2BIG;
+	mutex_lock(&file->lock);
+	if (copy_from_user(file->text, buf, len)) {
+		err = -EFAULT;
+		goto out;
+	}
+	file->text[len] = '\0';
+	file->answer[0] = '\0';
+	if (sysfs_streq(file->text, "zero"))
+		zero_sinks(current->nsproxy->net_ns);
+	else
+		err = perform(file);
+out:
+	mutex_unlock(&file->lock);
+	return err ?: len;
+}
+
+/* From the start: the last job's counts and those of all sinks as of now. */
+static ssize_t gen_read(struct file *filp, char __user *buf, size_t len,
+			loff_t *pos)
+{
+	struct gen_file *file = filp->private_data;
+	ssize_t n;
+
+	mutex_lock(&file->lock);
+	if (!*pos && strncmp(file->answer, "error", 5)) {
+		char *sinks = strstr(file->answer, "sink ");
+
+		if (sinks)
+			*sinks = '\0';
+		say_sinks(file, current->nsproxy->net_ns);
+	}
+	n = simple_read_from_buffer(buf, len, pos, file->answer,
+				    strlen(file->answer));
+	mutex_unlock(&file->lock);
+	return n;
+}
+
+static int gen_open(struct inode *inode, struct file *filp)
+{
+	struct gen_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+
+	if (!file)
+		return -ENOMEM;
+	mutex_init(&file->lock);
+	filp->private_data = file;
+	return 0;
+}
+
+static int gen_release(struct inode *inode, struct file *filp)
+{
+	kfree(filp->private_data);
+	return 0;
+}
+
+static const struct proc_ops gen_proc_ops = {
+	.proc_open	= gen_open,
+	.proc_read	= gen_read,
+	.proc_write	= gen_write,
+	.proc_lseek	= default_llseek,
+	.proc_release	= gen_release,
+};
+
+int gen_job_init(void)
+{
+	entry = proc_create("l4lb_gen", 0600, NULL, &gen_proc_ops);
+	return entry ? 0 : -ENOMEM;
+}
+
+void gen_job_exit(void)
+{
+	proc_remove(entry);
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The host's side of what is measured in a guest: build, boot, say what is wrong."""
+
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+LAB = TOP / "tests/lab"
+
+
+class BenchError(Exception):
+    """The bench cannot run; the text says what to do."""
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def call(what, argv):
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, cwd=TOP)
+    if done.returncode:
+        raise BenchError(f"{what} failed:\n" + "\n".join(done.stdout.splitlines()[-20:]))
+    return done.stdout
+
+
+def lab_run():
+    """tests/lab/run as a module: it knows kernels and vehicles."""
+    loader = importlib.machinery.SourceFileLoader("lab_run", str(LAB / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("lab_run", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Kernel:
+    """A kernel to measure on: 6.12 or 6.1 (Debian's, in QEMU), or uml (built for speed)."""
+
+    def __init__(self, name):
+        self.name = name
+        run = lab_run()
+        try:
+            if name == "uml":
+                say("the UML kernel (built once, 5 minutes on two free cores)")
+                directory = Path(call("building the UML kernel", [LAB / "uml-build", "fast"])
+                                 .splitlines()[-1])
+                self.release = (directory / "include/config/kernel.release").read_text("ascii")
+                self.release = self.release.strip()
+                self.make = ["ARCH=um", f"KDIR={directory}"]
+            else:
+                self.release = run.stock_release(name)
+                self.make = [f"KDIR=/lib/modules/{self.release}/build"]
+        except run.LabError as e:
+            raise BenchError(str(e)) from e
+
+    def build(self):
+        call("building the modules", ["make", "bench-modules", *self.make])
+        call("building ipvsctl", ["make", "ipvsctl"])
+
+    def measure(self, script, spec, clock, cpus, timeout, memory="3G"):
+        """Runs bench/measure/SCRIPT in a guest; what it prints, is printed.
+        SPEC goes there as JSON text; returns what it leaves."""
+        (TOP / "build/bench").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="run-", dir=TOP / "build/bench") as directory:
+            files = [os.path.join(directory, name) for name in ("spec", "result")]
+            Path(files[0]).write_text(spec, encoding="utf-8")
+            vehicle = ["--vehicle", "fast"] if self.name == "uml" else \
+                ["--vehicle", "qemu", "--kernel", self.name, "--cpus", str(cpus)]
+            # The generator first, by a small process: UML has died of it otherwise.
+            command = (f"insmod build/{self.release}/bench/l4lb_gen.ko && "
+                       f"exec /usr/bin/python3 -B bench/measure/{script} {' '.join(files)}")
+            status = subprocess.run(
+                [LAB / "run", *vehicle, "--measure", clock, "--memory", memory,
+                 "--timeout", str(timeout), "--", "sh", "-c", command],
+                stdin=subprocess.DEVNULL, check=False).returncode
+            if status:
+                raise BenchError(f"measuring failed (exit status {status})")
+            return Path(files[1]).read_text("utf-8")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Instructions for each packet, inside a guest whose clock counts them.
+
+    python3 instructions.py SPEC FILE
+
+Leaves {name: instructions for a packet} in FILE (JSON); SPEC is empty. Of a figure the greater
+part is the kernel around the director: "redirect" is that part.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from bed import SYN, Bed, MeasureError, Traffic, least
+from systems import DROP, IP_VS, L4LB, REDIRECT, ruleset
+
+# A figure is that of the batch that took the least: what the kernel does now and
+# then, such as growing a table, falls into others.
+FLOWS, COUNT, BATCHES, PREFILL = 100, 4000, 7, 20_000
+TCP4, UDP4, UDP6 = ("tcp", 4), ("udp", 4), ("udp", 6)
+# What is measured of a director: name, protocol and family, method.
+ESTABLISHED = (("udp4 nat", UDP4, "nat"), ("udp4 dr", UDP4, "dr"), ("udp4 tun", UDP4, "tun"),
+               ("tcp4 nat", TCP4, "nat"), ("tcp4 dr", TCP4, "dr"),
+               ("udp6 nat", UDP6, "nat"), ("udp6 dr", UDP6, "dr"), ("udp6 tun", UDP6, "tun"))
+REPLIES = ("udp4 nat", "tcp4 nat", "udp6 nat")
+NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TCP4, "nat"),
+             ("udp6 dr", UDP6, "dr"))
+
+
+class Counts:
+    """The figures so far, each said as it comes."""
+
+    def __init__(self):
+        self.figures = {}
+
+    def add(self, name, send, batches=BATCHES):
+        """SEND sends COUNT packets; the first time is to warm up."""
+        each = [r.cycles / r.packets for r in (send() for _ in range(batches + 1))]
+        self.figures[name] = round(min(each[1:]), 1)
+        print(f"{name}: {self.figures[name]}", flush=True)
+
+
+def send(bed, sink="srv0", **words):
+    result = bed.gen.send(src="198.18.0.0", dst="203.0.113.5", dport=80, flows=FLOWS,
+                          random=1, count=COUNT, **words)
+    packets = result.sinks[sink][0] if sink else 0
+    if packets != (COUNT if sink else 0) or result.unbuilt:
+        raise MeasureError(f"{packets} of {COUNT} packets arrived")
+    return result
+
+
+def reference(bed, counts):
+    counts.add("generator", lambda: send(bed, sink=None))
+    with ruleset(bed, DROP):
+        counts.add("drop", lambda: send(bed, sink=None, dev="gen0"))
+    with ruleset(bed, REDIRECT):
+        counts.add("redirect", lambda: send(bed, dev="gen0"))
+    counts.add("forward", lambda: send(bed, dev="gen0"))
+
+
+def established(bed, counts, name):
+    for what, (proto, family), method in ESTABLISHED:
+        size = least(family, proto, 64)
+        traffic = Traffic(bed, family, proto, method, flows=FLOWS)
+        traffic.preload(size)
+        for reply in (False, True)[:1 + (what in REPLIES)]:
+            counts.add(f"{name}: {what}" + " reply" * reply,
+                       lambda t=traffic, s=size, r=reply: t.random(s, COUNT, reply=r))
+
+
+def fresh(bed, counts, name):
+    """A connection for each packet."""
+    for what, (proto, family), method in NEW_FLOWS:
+        size = least(family, proto, 64)
+        Traffic(bed, family, proto, method, flows=PREFILL).each(size, flags=SYN)
+        counts.add(f"{name}: {what} new",
+                   lambda f=family, p=proto, m=method, s=size:
+                   Traffic(bed, f, p, m, flows=COUNT).each(s, flags=SYN), 2 * BATCHES)
+
+
+def measure():
+    counts = Counts()
+    bed = Bed()
+    with bed.stand():
+        reference(bed, counts)
+    for director in (IP_VS, L4LB):
+        with director.loaded():
+            bed = Bed()
+            with bed.stand():
+                director.standard(bed)
+                for part in (established, fresh):
+                    for name, value in director.fast_paths(bed):
+                        director.set_fast_path(bed, value)
+                        part(bed, counts, name)
+    return counts.figures
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")

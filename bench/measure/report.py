@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table and plots of "make bench" from its results.json.
+
+  python3 bench/measure/report.py DIRECTORY     draws them again
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+BASE = "ip_vs"
+DEFAULT = "ip_vs default table"
+REFERENCE = "reference"
+FLOOR = "redirect at ingress, {} bytes"
+# Groups that have a packet's whole way in their figures, floor and all.
+PACKETS = ("established", "replies", "flows", "new")
+TITLES = {
+    REFERENCE: "Without a director",
+    "established": "Packets of known connections",
+    "replies": "Replies through NAT",
+    "flows": "Packets of many connections, in random order",
+    "new": "A connection for each packet",
+    "teardown": "End of TCP connections (FIN, FIN, ACK)",
+    "processors": "Two processors at once",
+    "memory": "Memory for each connection, and filling the table",
+    "listing": "Reading /proc/net/ip_vs_conn",
+    "expiry": "Idle connections end",
+    "configuration": "Configuration",
+    "services": "Many services",
+    "schedulers": "Many servers: new connections by scheduler",
+}
+# The guest itself is a load of 1.
+BUSY = 2
+PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
+
+
+class Figure:
+    """A row's median and spread over the rounds."""
+
+    def __init__(self, row):
+        self.row = row
+        values = row["values"]
+        self.median = statistics.median(values) if values else None
+        self.least, self.most = (min(values), max(values)) if values else (None, None)
+
+    @property
+    def good(self):
+        return self.median is not None and "fault" not in self.row
+
+    @property
+    def spread(self):
+        """How far apart least and most are, in per cent of the median."""
+        return 100 * (self.most - self.least) / self.median if self.median else 0.0
+
+    def __str__(self):
+        if not self.good:
+            return "FAULT"
+        text = number(self.median)
+        if len(self.row["values"]) > 1:
+            text += f" ± {self.spread / 2:.0f} %"
+        return text
+
+
+def number(value):
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+class Results:
+    """All figures of a run."""
+
+    def __init__(self, results):
+        self.results = results
+        self.figures = {(r["group"], r["what"], r["system"]): Figure(r) for r in results["rows"]}
+
+    def groups(self):
+        present = {key[0] for key in self.figures}
+        return [g for g in TITLES if g in present]
+
+    def whats(self, group):
+        return list(dict.fromkeys(w for g, w, _ in self.figures if g == group))
+
+    def systems(self, group):
+        present = list(dict.fromkeys(s for g, _, s in self.figures if g == group))
+        first = [s for s in (REFERENCE, DEFAULT, BASE) if s in present]
+        return first + sorted(s for s in present if s not in first)
+
+    def get(self, group, what, system):
+        figure = self.figures.get((group, what, system))
+        return figure if figure and figure.good else None
+
+    def floor(self, size=64):
+        """The cheapest forwarder, for frames of that size."""
+        figure = self.get(REFERENCE, FLOOR.format(size), REFERENCE)
+        return figure.median if figure else None
+
+    def ratio(self, group, what, system):
+        """The whole time, of ip_vs' whole time."""
+        ours, theirs = self.get(group, what, system), self.get(group, what, BASE)
+        if not ours or not theirs or not theirs.median:
+            return None
+        return ours.median / theirs.median
+
+    def director_ratio(self, group, what, system):
+        """The same of what a director adds to the cheapest forwarder; None where the
+        difference is lost in it."""
+        ours, theirs = self.get(group, what, system), self.get(group, what, BASE)
+        if group not in PACKETS or not ours or not theirs:
+            return None
+        floor = self.floor(theirs.row.get("size", 64))
+        if floor is None or min(ours.median, theirs.median) <= floor:
+            return None
+        return (ours.median - floor) / (theirs.median - floor)
+
+
+# -- the table
+
+
+def cell(results, group, what, system):
+    figure = results.figures.get((group, what, system))
+    if not figure:
+        return ""
+    text = str(figure)
+    if system not in (BASE, REFERENCE) and figure.good:
+        ratios = [r for r in (results.ratio(group, what, system),
+                              results.director_ratio(group, what, system)) if r is not None]
+        if ratios:
+            text += " (" + ", ".join(f"{r:.2f}" for r in ratios) + ")"
+    return text
+
+
+def table(results, group):
+    systems = results.systems(group)
+    yield f"## {group}: {TITLES[group]}"
+    yield ""
+    yield f"| | unit | {' | '.join(systems)} |"
+    yield "|---|---|" + "---|" * len(systems)
+    for what in results.whats(group):
+        figures = [results.figures.get((group, what, s)) for s in systems]
+        unit = next((f.row["unit"] for f in figures if f and f.row["unit"]), "")
+        cells = [cell(results, group, what, s) for s in systems]
+        yield f"| {what} | {unit} | {' | '.join(cells)} |"
+    yield ""
+
+
+def head(results):
+    r = results.results
+    yield "# Speed"
+    yield ""
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']}, {r['vehicle']}, "
+           f"on {r['processor']};")
+    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
+    yield ""
+    yield (f"Medians of {r['spec']['rounds']} rounds ± half of what lies between the least and the "
+           "greatest. In brackets: the ratio to")
+    yield ("in-tree ip_vs (conn_tab_bits=20), and where packets pass, the ratio of what the director "
+           "adds to the cheapest")
+    yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms. FAULT: packets "
+           "were lost or wrong.")
+    if max(r["load"]) > BUSY:
+        yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"
+    if "UML" in r["vehicle"]:
+        yield ("UML has no second processor and so no lock that costs anything, which flatters "
+               "ip_vs more than l4lb.")
+    else:
+        yield ("Without KVM these are times of an emulator: ratios mean something, nanoseconds "
+               "do not.")
+    yield ""
+
+
+def render(results):
+    lines = list(head(results))
+    for group in results.groups():
+        lines += table(results, group)
+    return "\n".join(lines)
+
+
+# -- plots
+
+
+def bars(plt, results, group, path, floor=None):
+    whats, systems = results.whats(group), results.systems(group)
+    figure, axes = plt.subplots(figsize=(9, 2.5 + 0.25 * len(whats) * len(systems)))
+    high = 0.8 / len(systems)
+    for i, system in enumerate(systems):
+        at, size, low, up = [], [], [], []
+        for j, what in enumerate(whats):
+            f = results.get(group, what, system)
+            if f:
+                at.append(j + i * high)
+                size.append(f.median)
+                low.append(f.median - f.least)
+                up.append(f.most - f.median)
+        axes.barh(at, size, high * 0.9, xerr=[low, up], label=system, error_kw={"lw": 0.8})
+    if floor:
+        axes.axvline(floor, color="black", lw=0.8, ls="--", label="redirect at ingress")
+    axes.set_yticks([j + 0.4 - high / 2 for j in range(len(whats))], whats)
+    axes.invert_yaxis()
+    axes.set_xlabel("ns for each packet")
+    axes.legend(fontsize="small")
+    save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+
+
+def curves(plt, results, group, path):
+    lines = {}
+    for (g, what, system), f in results.figures.items():
+        if g == group and "x" in f.row and f.good:
+            kind = what.rpartition(", ")[0]
+            lines.setdefault((kind, system), []).append((f.row["x"], f.median))
+    figure, axes = plt.subplots(figsize=(9, 5))
+    styles = dict(zip(results.systems(group), ("-", "--", ":", "-.", (0, (1, 4)))))
+    kinds = list(dict.fromkeys(k for k, _ in lines))
+    for (kind, system), points in lines.items():
+        x, y = zip(*sorted(points))
+        axes.plot(x, y, ls=styles[system], marker=".", color=f"C{kinds.index(kind) % 10}",
+                  label=f"{kind}, {system}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(PLOTS[group])
+    axes.set_ylabel("ns for each packet")
+    axes.legend(fontsize="x-small", ncols=2)
+    save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+
+
+def save(plt, figure, results, title, path):
+    figure.suptitle(f"{title}\n{results.results['kernel']}, {results.results['vehicle']}",
+                    fontsize="medium")
+    figure.tight_layout()
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def draw(results, directory):
+    """The plots' names."""
+    import matplotlib                               # slow to load
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    names = []
+    for group in results.groups():
+        path = directory / f"{group}.png"
+        if group in PLOTS:
+            curves(plt, results, group, path)
+        elif group in (REFERENCE, "established", "replies", "new"):
+            bars(plt, results, group, path, results.floor() if group != REFERENCE else None)
+        else:
+            continue
+        names.append(path.name)
+    return names
+
+
+def write(results, directory):
+    """table.md and plots in DIRECTORY; the plots' names."""
+    results = Results(results)
+    (directory / "table.md").write_text(render(results), encoding="utf-8")
+    return draw(results, directory)
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    write(json.loads((where / "results.json").read_text("utf-8")), where)

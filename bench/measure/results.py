@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/table.md.
+
+  python3 bench/measure/results.py      writes it again
+"""
+
+import json
+from pathlib import Path
+
+HEAD = """\
+# Results
+
+What the benchmarks of this directory gave; `README.md` says how to run and read them. This file is written by
+`bench/measure/results.py`. Schedulers: `results/schedulers/table.md`.
+
+## Instructions for a packet
+
+`make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: what the director
+adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
+"""
+NO_SPEED = """\
+## Speed
+
+`make bench` has not run on an idle machine yet, and times of a busy one say nothing.
+"""
+
+
+def rank(what):
+    """New connections last, replies before them."""
+    return what.endswith("new"), what.endswith("reply")
+
+
+def instructions(kernel, figures):
+    yield f"### Linux {kernel}"
+    yield ""
+    yield "| without a director | instructions |"
+    yield "|---|---|"
+    yield from (f"| {n} | {v:,.0f} |" for n, v in figures.items() if ": " not in n)
+    rows, directors = {}, []
+    for name, figure in figures.items():
+        director, _, what = name.rpartition(": ")
+        if director:
+            rows.setdefault(what, {})[director] = figure
+            directors.append(director)
+    directors = sorted(set(directors), key=lambda d: (d != "ip_vs", d))
+    yield ""
+    yield f"| packet | {' | '.join(directors)} |"
+    yield "|---|" + "---|" * len(directors)
+    for what in sorted(rows, key=rank):
+        cells = [cell(rows[what], d, figures["redirect"]) for d in directors]
+        yield f"| {what} | {' | '.join(cells)} |"
+    yield ""
+
+
+def cell(row, director, floor):
+    if director not in row:
+        return ""
+    text = f"{row[director]:,.0f}"
+    if director == "ip_vs" or "ip_vs" not in row:
+        return text
+    return f"{text} ({(row[director] - floor) / (row['ip_vs'] - floor):.2f})"
+
+
+def write(bench):
+    """RESULTS.md in the directory BENCH, from what is there."""
+    record = json.loads((bench / "instructions.json").read_text("utf-8"))
+    lines = [HEAD]
+    for name in sorted(record, reverse=True):
+        lines += instructions(record[name]["kernel"], record[name]["instructions"])
+    table = bench / "results/speed/table.md"
+    lines.append(table.read_text("utf-8").replace("\n#", "\n##").replace("# Speed", "## Speed", 1)
+                 if table.exists() else NO_SPEED)
+    (bench / "RESULTS.md").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(__file__).resolve().parents[1])

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What grows: memory, listings, expiry, configuration, services and servers."""
+
+import time
+from pathlib import Path
+
+from bed import Bed, MeasureError, Traffic
+from systems import IP_VS, L4LB, service_lines
+
+MEMORY = ("MemFree", "Slab", "VmallocUsed", "Percpu")
+IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
+
+
+def memory():
+    """Bytes in use, as what is not free, and as what the allocators say."""
+    Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+    text = Path("/proc/meminfo").read_text("ascii")
+    kb = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()}
+    return -kb["MemFree"] * 1024, sum(kb[k] for k in MEMORY[1:]) * 1024
+
+
+def connections(bed):
+    """How many the servers have, active and not."""
+    lines = map(str.split, bed.ns.read("/proc/net/ip_vs").splitlines())
+    return sum(int(w[4]) + int(w[5]) for w in lines if w[:1] == ["->"] and w[4].isdigit())
+
+
+def busy():
+    """CPU seconds spent so far, but for those of this program."""
+    fields = Path("/proc/stat").read_text("ascii").splitlines()[0].split()
+    return (sum(map(int, fields[1:])) - int(fields[4]) - int(fields[5])) / 100 - time.process_time()
+
+
+def filled(session, before):
+    """A table of many connections: its memory, and what filling it takes."""
+    bed, count = session.bed, session.spec["many"]
+    bed.ns.run("ipvsadm --set 0 0 900")
+    traffic = Traffic(bed, method="dr", flows=count)
+    session.figure(f"filling, {count} connections", lambda: per_packet(traffic.each(64)))
+    after = memory()
+    for what, n in (("free pages", 0), ("allocators", 1)):
+        session.figure(f"memory by {what}, {count} connections",
+                       lambda n=n: (after[n] - before[n]) / count, "bytes")
+
+
+def listing(session):
+    """Reading /proc/net/ip_vs_conn."""
+    count = session.spec["listing"]
+    Traffic(session.bed, method="dr", flows=count).each(64)
+
+    def measure():
+        started = time.monotonic()
+        lines = session.bed.ns.read("/proc/net/ip_vs_conn").count("\n") - 1
+        if lines < count:
+            raise MeasureError(f"{lines} of {count} connections are listed")
+        return time.monotonic() - started
+    session.figure(f"{count} connections", measure, "s")
+
+
+def expiry(session):
+    """Idle connections end: how late the last is, and what all of it costs."""
+    bed, spec = session.bed, session.spec
+    idle = spec["idle"]
+    bed.ns.run(f"ipvsadm --set 0 0 {idle}")
+    traffic = Traffic(bed, method="dr", flows=spec["many"])
+    traffic.each(64)
+    ended, spent, stall = time.monotonic(), busy(), 0
+    while connections(bed):
+        slept = time.monotonic()
+        time.sleep(0.005)
+        stall = max(stall, time.monotonic() - slept - 0.005)
+        if time.monotonic() - ended > idle + 120:
+            session.sheet.fault(session.group, "late by", session.name,
+                                f"{connections(bed)} connections are left after 2 min")
+            return
+    late = time.monotonic() - ended - idle
+    session.figure("late by", lambda: late, "s")
+    session.figure("CPU time for each connection",
+                   lambda: 1e9 * (busy() - spent) / spec["many"])
+    session.figure("longest stall of a process", lambda: 1e3 * stall, "ms")
+
+
+def configuration(session):
+    """Services with four servers each: all at once, and one command each."""
+    bed, count = session.bed, session.spec["services"][-1] // 5 or 1
+    # VIPs that the standard services do not have.
+    lines = [line for n in range(count)
+             for line in service_lines(4, "tcp", 1000 + n, "nat", servers=4)]
+
+    def timed(what, action):
+        def measure():
+            started = time.monotonic()
+            action()
+            return 1e3 * (time.monotonic() - started)
+        session.figure(what, measure, "ms")
+
+    clear(session)
+    timed(f"ipvsadm -R, {count} services", lambda: session.director.configure(bed, lines))
+    timed(f"ipvsadm -Ln, {count} services", lambda: bed.ns.run("ipvsadm -Ln", timeout=600))
+    saved = bed.ns.run([IPVSCTL, "save"], timeout=600).stdout
+    clear(session)
+    timed(f"ipvsctl restore, {count} services",
+          lambda: bed.ns.run([IPVSCTL, "restore"], text_input=saved, timeout=600))
+    timed(f"ipvsadm -C, {count} services", lambda: clear(session))
+    few = lines[:session.spec["commands"]]
+    timed(f"ipvsadm, {len(few)} commands one by one", lambda: [
+        bed.ns.run(["ipvsadm", *line.split()]) for line in few])
+    clear(session)
+    words = [w for n in range(len(few) // 5) for w in ipvsctl_words(1000 + n)]
+    timed(f"ipvsctl, {len(words)} commands one by one", lambda: [
+        bed.ns.run([IPVSCTL, *w]) for w in words])
+
+
+def ipvsctl_words(vip):
+    """The commands for one service of four servers."""
+    lines = [line.split() for line in service_lines(4, "tcp", vip, "nat", servers=4)]
+    name = lines[0][2]
+    yield ["service", "add", "tcp", name, "scheduler", "rr"]
+    for line in lines[1:]:
+        yield ["server", "add", "tcp", name, line[4], "nat", "weight", "1"]
+
+
+def clear(session):
+    session.bed.ns.run("ipvsadm -C", timeout=600)
+
+
+def services(session):
+    """Packets to N services in turn."""
+    clear(session)
+    first = 20_000
+    for count in session.spec["services"]:
+        session.director.configure(session.bed, [
+            line for n in range(count) for line in service_lines(4, "udp", first + n, "dr")])
+        traffic = Traffic(session.bed, method="dr", vip=first, flows=max(count, 1000),
+                          services=count)
+        session.figure(f"new, {count} services", lambda t=traffic: per_packet(t.each(64)), x=count)
+        session.figure(f"established, {count} services", lambda t=traffic: session.paced(
+            lambda n: t.random(64, n)), x=count)
+        clear(session)
+
+
+def per_packet(result):
+    return result.ns / result.packets
+
+
+def schedulers(session):
+    """New connections, by scheduler and number of servers."""
+    clear(session)
+    for scheduler in session.spec["schedulers"]:
+        for count in session.spec["servers"]:
+            session.director.configure(session.bed, service_lines(
+                4, "udp", 100, "dr", servers=count, scheduler=scheduler))
+
+            def measure(n=count):
+                for _ in range(2):
+                    traffic = Traffic(session.bed, vip=100, flows=session.spec["new"] // 4,
+                                      scheduled=n > 1)
+                    result = traffic.each(64)
+                return per_packet(result)
+            session.figure(f"{scheduler}, {count} servers", measure, x=count)
+            clear(session)
+
+
+GROUPS = {"memory": filled, "listing": listing, "expiry": expiry,
+          "configuration": configuration, "services": services, "schedulers": schedulers}
+
+
+def measure(spec, sheet, session):
+    for number in range(spec["again"]):
+        for group in [g for g in GROUPS if g in spec["groups"]]:
+            for director in (IP_VS, L4LB)[::1 if number % 2 == 0 else -1]:
+                with sheet.guard(group, director.name):
+                    one(spec, sheet, session, director, group)
+
+
+def one(spec, sheet, session, director, group):
+    """GROUP with DIRECTOR, which comes into a bed that is there: what it takes is its own."""
+    bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
+    with bed.stand():
+        before = memory() if group == "memory" else None
+        with director.loaded():
+            director.standard(bed)
+            within(session, bed, director, group, before, spec, sheet)
+            bed.ns.run("ipvsadm -C", timeout=600)
+
+
+def within(session, bed, director, group, before, spec, sheet):
+    names = director.fast_paths(bed)
+    if group not in ("services", "schedulers"):
+        names = names[:1]       # a fast path is about packets
+    for name, value in names:
+        director.set_fast_path(bed, value)
+        it = session(spec, sheet, bed, director, name, group)
+        if group == "memory":
+            filled(it, before)
+        else:
+            GROUPS[group](it)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0
+"""All that "make bench" measures, in one boot. Inside a guest:
+
+    python3 speed.py SPEC RESULT
+
+SPEC and RESULT are JSON. Systems take turns, forwards and backwards, so that a
+machine that gets slower or faster hits them alike. A row whose packets did not
+all arrive, or not as they must look, has a fault instead of a figure.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import scale
+from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traffic,
+                 least, together)
+from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle)
+
+from lab.netns import DeadlineError, run
+
+REFERENCE = "reference"
+# Of one figure; their median is it. Another process that gets the processor
+# meanwhile spoils some of them.
+SLICES = 9
+
+
+class Sheet:
+    """Rows by (group, what, system), each with its figures, one a round."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def _row(self, group, what, system, unit):
+        return self.rows.setdefault((group, what, system), {
+            "group": group, "what": what, "system": system, "unit": unit, "values": []})
+
+    def add(self, group, what, system, value, unit="ns", **more):
+        row = self._row(group, what, system, unit)
+        row["values"].append(value)
+        row.update(more)
+        print(f"  {group}: {what}: {system}: {value:.4g} {unit}", flush=True)
+
+    def fault(self, group, what, system, text):
+        self._row(group, what, system, "")["fault"] = text
+        print(f"  {group}: {what}: {system}: {text}", flush=True)
+
+
+    @contextlib.contextmanager
+    def guard(self, group, system):
+        """What fails inside is a fault of that group, and not the end of the rest."""
+        try:
+            yield
+        except (RuntimeError, OSError, subprocess.TimeoutExpired, DeadlineError,
+                MeasureError) as e:
+            self.fault(group, "the whole group", system, " ".join(str(e).split()))
+
+
+class Session:
+    """A system, loaded and set up, in a bed of its own."""
+
+    def __init__(self, spec, sheet, bed, director, name, group):
+        self.spec, self.sheet, self.bed = spec, sheet, bed
+        self.director, self.name, self.group = director, name, group
+
+    def figure(self, what, measure, unit="ns", **more):
+        """MEASURE's value becomes a figure, unless a packet was lost."""
+        try:
+            self.sheet.add(self.group, what, self.name, measure(), unit, **more)
+        except MeasureError as e:
+            self.sheet.fault(self.group, what, self.name, str(e))
+
+    def paced(self, send):
+        """ns for each packet, of as many as take the time that is meant."""
+        send(500)
+        trial = send(500)
+        count = int(self.spec["seconds"] * 1e9 * trial.packets / max(trial.ns, 1)) // SLICES
+        slices = [send(min(max(count, 100), 400_000)) for _ in range(SLICES)]
+        return statistics.median(r.ns / r.packets for r in slices)
+
+
+# -- groups: what is measured with a system in place
+
+
+def sizes(session):
+    return (64, 1518) if session.spec["quick"] else (64, 128, 256, 512, 1024, 1280, 1518)
+
+
+def reference(session):
+    """What the kernel takes without a director."""
+    bed = session.bed
+
+    def send(size, sink="srv0", dst="203.0.113.5", first=0, **words):
+        def measure(count):
+            result = bed.gen.send(src="198.18.0.0", dst=dst, dport=PORT, flows=100, random=1,
+                                  first=first, count=count, size=size, **words)
+            arrived = result.sinks["srv0"][0]
+            if arrived != (result.packets if sink else 0) or result.unbuilt:
+                raise MeasureError(f"{arrived} of {result.packets} packets arrived")
+            return result
+        return measure
+
+    for size in sizes(session):
+        session.figure(f"generator alone, {size} bytes",
+                       lambda s=size: session.paced(send(s, None)), size=size)
+        with ruleset(bed, DROP):
+            session.figure(f"drop at ingress, {size} bytes",
+                           lambda s=size: session.paced(send(s, None, dev="gen0")), size=size)
+        with ruleset(bed, REDIRECT):
+            session.figure(f"redirect at ingress, {size} bytes",
+                           lambda s=size: session.paced(send(s, dev="gen0")), size=size)
+        session.figure(f"plain forwarding, {size} bytes",
+                       lambda s=size: session.paced(send(s, dev="gen0")), size=size)
+    for what, fast in (("nft DNAT", False), ("nft DNAT with flowtable", True)):
+        traffic = Traffic(bed, method="nat", vip=200 + fast)
+        with ruleset(bed, dnat(FAMILIES[4].vip(traffic.vip), fast)):
+            for reply in (False, True, False, True):
+                bed.gen.send(**traffic.words(64, reply))
+            session.figure(f"{what}, 64 bytes", lambda t=traffic: session.paced(
+                lambda n: t.random(64, n)), size=64)
+
+
+def established(session):
+    quick = session.spec["quick"]
+    for family in (4, 6):
+        for proto in ("udp", "tcp"):
+            for method in ALL:
+                if quick and (family, proto) != (4, "udp") and method != "nat":
+                    continue
+                traffic = Traffic(session.bed, family, proto, method)
+                traffic.preload(least(family, proto, 64))
+                for size in sizes(session):
+                    if quick and size != 64 and (family, proto, method) != (4, "udp", "nat"):
+                        continue
+                    real = least(family, proto, size)
+                    session.figure(f"{proto}{family} {method}, {size} bytes",
+                                   lambda t=traffic, s=real: session.paced(
+                                       lambda n: t.random(s, n)), size=size)
+
+
+def replies(session):
+    for family, proto in ((4, "udp"), (4, "tcp"), (6, "udp")):
+        traffic = Traffic(session.bed, family, proto, "nat")
+        size = least(family, proto, 64)
+        traffic.preload(size)
+        session.figure(f"{proto}{family} nat reply", lambda t=traffic, s=size: session.paced(
+            lambda n: t.random(s, n, reply=True)))
+
+
+def flows(session):
+    """Packets of N flows in random order."""
+    for count in session.spec["flows"]:
+        if count > 20_000 and session.director is IP_VS_DEFAULT and vehicle() != "uml":
+            continue        # minutes to fill its 4096 chains in an emulator
+        for method in ("dr", "nat")[:1 if session.spec["quick"] else 2]:
+            traffic = Traffic(session.bed, method=method, flows=count)
+            try:
+                traffic.preload(64)
+            except MeasureError as e:
+                session.sheet.fault(session.group, f"{method}, {count} flows", session.name, str(e))
+                continue
+            session.figure(f"{method}, {count} flows", lambda t=traffic: session.paced(
+                lambda n: t.random(64, n)), x=count)
+
+
+def new(session):
+    """Each packet is of a flow of its own: a connection is made for it."""
+    count = session.spec["new"]
+    for what, family, proto, method in (("udp4 dr", 4, "udp", "dr"), ("udp4 nat", 4, "udp", "nat"),
+                                        ("tcp4 nat", 4, "tcp", "nat"), ("udp6 dr", 6, "udp", "dr")):
+        def measure(f=family, p=proto, m=method):
+            # Once to have the memory: its first use is slow in a guest.
+            for _ in range(2):
+                result = Traffic(session.bed, f, p, m, flows=count).each(least(f, p, 64),
+                                                                         flags=SYN)
+            return result.ns / result.packets
+        session.figure(what, measure)
+
+
+def teardown(session):
+    """FIN, FIN and ACK of open TCP connections through NAT; ns for each connection."""
+    def measure():
+        traffic = Traffic(session.bed, proto="tcp", method="nat", flows=session.spec["new"])
+        traffic.preload(64)
+        parts = (traffic.each(64, flags=FINACK), traffic.each(64, reply=True, flags=FINACK),
+                 traffic.each(64, flags=ACK))
+        return sum(p.ns for p in parts) / traffic.flows
+    session.figure("tcp4 nat", measure)
+
+
+def processors(session):
+    """Both processors at once: packets a second, against one of them alone."""
+    def words(traffic):
+        return traffic.words(64) | {"random": 1, "count": count}
+
+    one, other = Traffic(session.bed), Traffic(session.bed)
+    for t in (one, other):
+        t.preload(64)
+    pace = session.paced(lambda n: one.random(64, n))
+    count = max(1000, int(session.spec["seconds"] * 1e9 / pace))
+    for what, jobs in (("one", (one,)), ("two, flows of their own", (one, other)),
+                       ("two, the same flows", (one, one))):
+        def measure(jobs=jobs):
+            results, sinks = together([words(t) for t in jobs])
+            sent = sum(r.packets for r in results)
+            if sinks["srv0"][0] != sent:
+                raise MeasureError(f"{sinks['srv0'][0]} of {sent} packets arrived")
+            return sum(1e6 * r.packets / r.ns for r in results)
+        session.figure(what, measure, "packets/ms")
+
+
+# In each round, by those systems.
+ROUNDS = {"established": (established, (IP_VS, L4LB)), "replies": (replies, (IP_VS, L4LB)),
+          "flows": (flows, (IP_VS_DEFAULT, IP_VS, L4LB)), "new": (new, (IP_VS, L4LB)),
+          "teardown": (teardown, (IP_VS, L4LB)), "processors": (processors, (IP_VS, L4LB))}
+DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
+
+
+def with_director(spec, sheet, director):
+    for group in [g for g in spec["groups"] if g in ROUNDS and director in ROUNDS[g][1]]:
+        # A table as it is after loading.
+        with sheet.guard(group, director.name), director.loaded():
+            bed = Bed()
+            with bed.stand():
+                director.standard(bed)
+                for name, value in director.fast_paths(bed):
+                    director.set_fast_path(bed, value)
+                    ROUNDS[group][0](Session(spec, sheet, bed, director, name, group))
+
+
+def without_director(spec, sheet):
+    bed = Bed()
+    with sheet.guard(REFERENCE, REFERENCE), bed.stand():
+        reference(Session(spec, sheet, bed, None, REFERENCE, REFERENCE))
+
+
+def measure(spec):
+    sheet = Sheet()
+    if vehicle() == "qemu":
+        # See tests/lab/guest-init: keys of ingress hooks stay still, too.
+        run(["nft", "-f", "-"], text_input="table netdev pin { chain in { type filter hook "
+                                           "ingress device lo priority 0; }; }\n")
+    os.sched_setaffinity(0, {0})
+    for number in range(spec["rounds"]):
+        print(f"round {number + 1} of {spec['rounds']}, {time.monotonic():.0f} s", flush=True)
+        turns = [lambda d=d: with_director(spec, sheet, d) for d in DIRECTORS]
+        if REFERENCE in spec["groups"]:
+            turns.insert(0, lambda: without_director(spec, sheet))
+        for turn in turns if number % 2 == 0 else reversed(turns):
+            turn()
+    print(f"scale, {time.monotonic():.0f} s", flush=True)
+    scale.measure(spec, sheet, Session)
+    return list(sheet.rows.values())
+
+
+if __name__ == "__main__":
+    wanted = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    Path(sys.argv[2]).write_text(json.dumps(measure(wanted)), encoding="utf-8")

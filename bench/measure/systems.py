@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is compared: in-tree ip_vs, l4lb, and paths without a director."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from bed import ALL, FAMILIES, PORT, SERVER_PORT
+
+from lab.netns import run, wait_until
+
+FLAG = {"nat": "-m", "dr": "-g", "tun": "-i"}
+FAST_PATH = "net/ipv4/vs/fast_path"
+MODULES = {"ip_vs": "ip_vs", "l4lb": "l4lb"}
+
+
+def service_lines(family, proto, vip, method, servers=1, scheduler="rr"):
+    """A service as `ipvsadm -R` reads it."""
+    f = FAMILIES[family]
+    name = f"-{proto[0]} {f.bracket(f.vip(vip))}:{PORT}"
+    port = SERVER_PORT if method == "nat" else PORT
+    yield f"-A {name} -s {scheduler}"
+    for n in range(1, servers + 1):
+        yield f"-a {name} -r {f.bracket(f.server(n))}:{port} {FLAG[method]} -w 1"
+
+
+class Director:
+    """A load balancer; as a context it is loaded, and unloaded after."""
+
+    def __init__(self, name, module, parameters=(), fast_path=None):
+        self.name, self.module = name, module
+        self.parameters, self.fast_path = parameters, fast_path
+
+    def __repr__(self):
+        return self.name
+
+    @contextlib.contextmanager
+    def loaded(self):
+        run(["modprobe", self.module, *self.parameters])
+        try:
+            yield self
+        finally:
+            # What holds a scheduler is gone when the namespace is, a moment later.
+            wait_until(self._unload, 60, f"{self.module} can be unloaded", step=0.1)
+
+    def _unload(self):
+        loaded = {line.split()[0] for line in
+                  Path("/proc/modules").read_text("ascii").splitlines()}
+        for name in sorted(n for n in loaded if n.startswith(self.module + "_")
+                           and n != "l4lb_gen"):
+            if run(["rmmod", name], check=False).returncode:
+                return False
+        return run(["rmmod", self.module], check=False).returncode == 0
+
+    def configure(self, bed, lines):
+        bed.ns.run(["ipvsadm", "-R"], text_input="\n".join(lines) + "\n", timeout=600)
+
+    def standard(self, bed):
+        """All three methods for both protocols and families."""
+        self.configure(bed, [line for family in (4, 6) for proto in ("udp", "tcp")
+                             for n, method in enumerate(ALL, 1)
+                             for line in service_lines(family, proto, n, method)])
+
+    def fast_paths(self, bed):
+        """(name, value) of what l4lb's fast path can be set to; [(name, None)] without one."""
+        if self.module != "l4lb" or not Path("/proc/sys", FAST_PATH).exists():
+            return [(self.name, None)]
+        return [(self.name if not n else f"{self.name} fast {n}", n) for n in (0, 1, 2)
+                if self._settable(bed, n)]
+
+    @staticmethod
+    def _settable(bed, value):
+        with contextlib.suppress(OSError):
+            bed.ns.sysctl(FAST_PATH, value)
+            return True
+        return False
+
+    @staticmethod
+    def set_fast_path(bed, value):
+        if value is not None:
+            bed.ns.sysctl(FAST_PATH, value)
+
+
+IP_VS = Director("ip_vs", "ip_vs", ["conn_tab_bits=20"])
+IP_VS_DEFAULT = Director("ip_vs default table", "ip_vs")
+L4LB = Director("l4lb", "l4lb")
+
+DROP = """table netdev bench {
+	chain in { type filter hook ingress device gen0 priority 0; drop; }
+}
+"""
+REDIRECT = """table netdev bench {
+	chain in { type filter hook ingress device gen0 priority 0; fwd to srv0; }
+}
+"""
+DNAT = """table ip bench {
+	%s
+	chain pre {
+		type nat hook prerouting priority -100
+		ip daddr %s udp dport %d dnat to %s:%d
+	}
+	chain onward {
+		type filter hook forward priority 0
+		%s
+	}
+}
+"""
+FLOWTABLE = "flowtable ft { hook ingress priority 0; devices = { gen0, srv0 }; }"
+
+
+def dnat(vip, flowtable):
+    return DNAT % (FLOWTABLE if flowtable else "", vip, PORT, FAMILIES[4].server(1), SERVER_PORT,
+                   "ip protocol udp flow add @ft" if flowtable else "")
+
+
+@contextlib.contextmanager
+def ruleset(bed, text):
+    bed.ns.run(["nft", "-f", "-"], text_input=text)
+    try:
+        yield
+    finally:
+        bed.ns.run(["nft", "flush", "ruleset"])
+
+
+def vehicle():
+    return os.environ.get("L4LB_VEHICLE", "")

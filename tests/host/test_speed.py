@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The speed bench's own parts: what frames must look like, the report's
+arithmetic, options, and the comparison of instruction counts."""
+
+import importlib.machinery
+import importlib.util
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+MEASURE = TOP / "bench/measure"
+
+
+def load(path, name):
+    """A file as a module of its own NAME: bench/scheduling has a "report", too."""
+    sys.path.insert(0, str(MEASURE))
+    try:
+        loader = importlib.machinery.SourceFileLoader(name, str(path))
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+        shadowed = sys.modules.pop("report", None)
+        loader.exec_module(module)
+        sys.modules.pop("report", None)
+        if shadowed:
+            sys.modules["report"] = shadowed
+    finally:
+        sys.path.remove(str(MEASURE))
+    return module
+
+
+frames = load(MEASURE / "frames.py", "bench_frames")
+report = load(MEASURE / "report.py", "bench_report")
+results_file = load(MEASURE / "results.py", "bench_results")
+speed = load(TOP / "bench/speed", "bench_speed")
+instructions = load(TOP / "bench/instructions", "bench_instructions")
+
+
+# -- frames
+
+
+def udp4(payload=b"x" * 18, ttl=63, checksum=None):
+    """A frame from 198.18.0.9:1024 to 10.1.0.1:8080."""
+    length = 8 + len(payload)
+    addresses = bytes((198, 18, 0, 9, 10, 1, 0, 1))
+    udp = struct.pack("!HHHH", 1024, 8080, length, 0) + payload
+    check = frames.summed(addresses + struct.pack("!II", length, 17) + udp)
+    udp = udp[:6] + struct.pack("!H", check if checksum is None else checksum) + udp[8:]
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0x4000, ttl, 17, 0) + addresses
+    header = header[:10] + struct.pack("!H", frames.summed(header)) + header[12:]
+    return header + udp
+
+
+ETHERNET = bytes.fromhex("020000020001020000000000") + b"\x08\x00"
+DUE = {"lladdr": "02:00:00:02:00:01", "src": "198.18.0.9", "dst": "10.1.0.1", "dport": 8080,
+       "ttl": 63, "tunnelled": False}
+
+
+def test_a_frame_as_it_is_due():
+    assert frames.wrong(ETHERNET + udp4(), DUE) == ""
+
+
+@pytest.mark.parametrize("field, value", [
+    ("dst", "10.1.0.2"), ("dport", 80), ("ttl", 64), ("lladdr", "02:00:00:02:00:02"),
+    ("tunnelled", True)])
+def test_each_field_is_looked_at(field, value):
+    assert frames.wrong(ETHERNET + udp4(), DUE | {field: value}).startswith(f"{field} is ")
+
+
+def test_wrong_checksums_are_seen():
+    assert "good" in frames.wrong(ETHERNET + udp4(checksum=0x1234), DUE)
+    broken = bytearray(ETHERNET + udp4())
+    broken[14 + 8] -= 1     # the TTL, and not the header's checksum
+    assert "good" in frames.wrong(bytes(broken), DUE | {"ttl": 62})
+
+
+def test_a_tunnel_is_looked_into():
+    inner = udp4()
+    outer = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inner), 0, 0, 64, 4, 0) + \
+        bytes((10, 1, 255, 254, 10, 1, 0, 7))
+    outer = outer[:10] + struct.pack("!H", frames.summed(outer)) + outer[12:]
+    due = DUE | {"tunnelled": True, "outer": "10.1.0.7"}
+    assert frames.wrong(ETHERNET + outer + inner, due) == ""
+    assert "tunnelled" in frames.wrong(ETHERNET + inner, due)
+
+
+@pytest.mark.parametrize("data", [b"", ETHERNET, ETHERNET + udp4()[:22]])
+def test_what_is_no_frame(data):
+    assert frames.wrong(data, DUE)
+
+
+# -- the report
+
+
+def row(group, what, system, values, **more):
+    return {"group": group, "what": what, "system": system, "unit": "ns", "values": values} | more
+
+
+def results(*rows):
+    return report.Results({
+        "command": "bench/speed", "date": "today", "kernel": "6.12", "vehicle": "QEMU",
+        "processor": "one", "load": [0, 0], "spec": {"rounds": 3}, "rows": list(rows)})
+
+
+FLOOR = row("reference", "redirect at ingress, 64 bytes", "reference", [200, 190, 230])
+THEIRS = row("established", "udp4 dr, 64 bytes", "ip_vs", [1000, 900, 1200], size=64)
+OURS = row("established", "udp4 dr, 64 bytes", "l4lb", [400, 500, 380], size=64)
+KEY = ("established", "udp4 dr, 64 bytes")
+
+
+def test_median_and_spread():
+    figure = report.Figure(THEIRS)
+    assert (figure.median, figure.least, figure.most) == (1000, 900, 1200)
+    assert figure.spread == 30
+    assert str(figure) == "1,000 ± 15 %"
+    assert str(report.Figure(row("new", "x", "y", [3.14159]))) == "3.14"
+
+
+def test_ratios():
+    r = results(FLOOR, THEIRS, OURS)
+    assert r.ratio(*KEY, "l4lb") == 0.4
+    # What the director adds to the cheapest forwarder: 200 of 800.
+    assert r.director_ratio(*KEY, "l4lb") == 0.25
+    assert "400 ± 15 % (0.40, 0.25)" in report.render(r)
+
+
+def test_no_ratio_without_its_parts():
+    assert results(THEIRS, OURS).director_ratio(*KEY, "l4lb") is None
+    assert results(FLOOR, OURS).ratio(*KEY, "l4lb") is None
+    # The floor is as high as ip_vs: nothing is left to compare.
+    slow = FLOOR | {"values": [1000]}
+    assert results(slow, THEIRS, OURS).director_ratio(*KEY, "l4lb") is None
+    quick = OURS | {"values": [150]}
+    assert results(FLOOR, THEIRS, quick).director_ratio(*KEY, "l4lb") is None
+    # A listing has no packets, and no floor.
+    both = (row("listing", "w", "ip_vs", [4000]), row("listing", "w", "l4lb", [1000]))
+    r = results(FLOOR, *both)
+    assert r.director_ratio("listing", "w", "l4lb") is None
+    assert r.ratio("listing", "w", "l4lb") == 0.25
+
+
+def test_the_floor_is_of_the_same_size():
+    long = row("reference", "redirect at ingress, 1518 bytes", "reference", [300])
+    theirs, ours = THEIRS | {"size": 1518}, OURS | {"size": 1518}
+    r = results(FLOOR, long, theirs, ours)
+    assert r.director_ratio(*KEY, "l4lb") == pytest.approx(100 / 700)
+
+
+def test_a_fault_is_shown_and_compared_with_nothing():
+    r = results(FLOOR, THEIRS, OURS | {"fault": "srv0 got 7 packets of 8"})
+    assert r.ratio(*KEY, "l4lb") is None
+    assert "FAULT" in report.render(r)
+
+
+def test_a_busy_machine_is_told():
+    idle = results(FLOOR)
+    busy = report.Results(idle.results | {"load": [0.5, 9.1]})
+    assert "do not quote" in report.render(busy) and "do not quote" not in report.render(idle)
+
+
+def test_every_system_has_its_column():
+    more = row("established", "udp4 dr, 64 bytes", "l4lb fast 1", [300], size=64)
+    r = results(more, OURS, THEIRS, FLOOR)
+    assert r.systems("established") == ["ip_vs", "l4lb", "l4lb fast 1"]
+    lines = report.render(r).splitlines()
+    widths = {line.count("|") for line in lines if line.startswith("| udp4 dr")}
+    assert widths == {6}
+
+
+def test_table_and_plots(tmp_path):
+    curve = [row("flows", f"dr, {n} flows", s, [100 + n], x=n)
+             for n in (1, 1000) for s in ("ip_vs", "l4lb")]
+    names = report.write(results(FLOOR, THEIRS, OURS, *curve).results, tmp_path)
+    assert set(names) == {"reference.png", "established.png", "flows.png"}
+    assert all((tmp_path / name).stat().st_size > 1000 for name in names)
+    assert "## flows" in (tmp_path / "table.md").read_text("utf-8")
+
+
+# -- options
+
+
+@pytest.mark.parametrize("script, words, sentence", [
+    ("speed", ["--groups", "nonsense"], "no group 'nonsense'"),
+    ("speed", ["--groups", ""], "name each group once"),
+    ("speed", ["--groups", "new new"], "name each group once"),
+    ("speed", ["--rounds", "0"], "'0' is not a number from 1 to 100"),
+    ("speed", ["--rounds", "many"], "'many' is not a number"),
+    ("speed", ["--kernel", "5.10"], "invalid choice: '5.10'"),
+    ("instructions", ["--kernel", "uml"], "invalid choice: 'uml'"),
+    ("instructions", ["surplus"], "unrecognized arguments"),
+])
+def test_bad_options_get_one_line(script, words, sentence):
+    done = subprocess.run([TOP / "bench" / script, *words], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 2
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_what_a_run_measures():
+    full = speed.specify(speed.parse(["--kernel", "uml"]))
+    assert full["rounds"] == 5 and "processors" not in full["groups"]       # UML has one
+    quick = speed.specify(speed.parse(["--quick"]))
+    assert quick["quick"] and max(quick["flows"]) < max(full["flows"])
+    assert "processors" in quick["groups"]
+    assert speed.specify(speed.parse(["--rounds", "7", "--quick"]))["rounds"] == 7
+    assert set(speed.GROUPS) == set(report.TITLES)
+
+
+# -- instruction counts
+
+
+def test_figures_that_agree():
+    assert instructions.compare({"a": 1000, "b": 50}, {"a": 1019, "b": 49.1}) == []
+
+
+@pytest.mark.parametrize("figure, sentence", [
+    (1021, "a: 1021, recorded 1000 (+2.1 %)"), (979, "a: 979, recorded 1000 (-2.1 %)")])
+def test_a_figure_that_is_off_either_way(figure, sentence):
+    assert instructions.compare({"a": 1000}, {"a": figure}) == [sentence]
+
+
+def test_figures_without_a_counterpart():
+    assert instructions.compare({"a": 1, "b": 2}, {"a": 1, "c": 3}) == [
+        "c: 3, of which there is no record", "b: not counted, recorded 2"]
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    monkeypatch.setattr(instructions, "TOP", tmp_path)
+    monkeypatch.setattr(instructions, "RECORD", tmp_path / "instructions.json")
+    return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000, "redirect": 10}}}
+
+
+KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
+
+
+def test_judging(record, capsys):
+    assert instructions.judge(record, KERNEL, {"a": 1001, "redirect": 10}, False) == 0
+    assert "2 figures agree" in capsys.readouterr().out
+    assert instructions.judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
+    assert "UPDATE=1" in capsys.readouterr().out
+    assert instructions.judge({}, KERNEL, {"a": 1000}, False) == 1
+    # Another build of the kernel has other figures, which nobody has judged.
+    other = SimpleNamespace(name="6.12", release="6.12.2")
+    assert instructions.judge(record, other, {"a": 2000}, False) == 0
+    assert "not compared" in capsys.readouterr().out
+    assert not instructions.RECORD.exists()
+
+
+FEW = {"redirect": 100, "ip_vs: udp4 dr new": 700, "ip_vs: udp4 dr": 500, "l4lb: udp4 dr": 300}
+
+
+def test_results_from_the_record(tmp_path):
+    (tmp_path / "instructions.json").write_text(json.dumps(
+        {"6.12": {"kernel": "6.12.1", "instructions": FEW}}), encoding="utf-8")
+    results_file.write(tmp_path)
+    lines = (tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
+    # 200 of 400 above the floor; what is new comes last.
+    assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
+    assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
+
+
+def test_recording_keeps_the_other_kernels(record):
+    assert instructions.judge(record, SimpleNamespace(name="6.1", release="6.1.9"),
+                              FEW, True) == 0
+    written = json.loads(instructions.RECORD.read_text("utf-8"))
+    assert written["6.12"]["instructions"] == {"a": 1000, "redirect": 10}
+    assert written["6.1"] == {"kernel": "6.1.9", "instructions": FEW}
+
+
+def test_the_table_of_counts():
+    lines = list(instructions.table({"redirect": 100, "ip_vs: udp4 dr": 500.4,
+                                     "l4lb: udp4 dr": 300, "l4lb: udp4 dr new": 400}))
+    assert [line.split() for line in lines if line] == [
+        ["redirect", "100"], ["ip_vs", "l4lb"], ["udp4", "dr", "500", "300"],
+        ["udp4", "dr", "new", "400"]]
