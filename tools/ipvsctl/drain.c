@@ -5,6 +5,7 @@
  * like the configuration itself.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,19 @@ static bool recall(const struct svc_id *id, const struct server *srv,
 	fclose(f);
 	word[strcspn(word, "\n")] = '\0';
 	return parse_u32(word, 1, INT32_MAX, weight);
+}
+
+bool drain_any(void)
+{
+	DIR *dir = opendir(NOTES);
+	bool any = false;
+	struct dirent *e;
+
+	while (dir && !any && (e = readdir(dir)))
+		any = e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
 }
 
 void drain_forget(const struct svc_id *id, const struct server *srv)

@@ -191,7 +191,8 @@ int filter_read(const struct filter *f, struct service_list *list)
 		if (!err && f->by_server)
 			rc = keep_server(f, svc);
 	} else {
-		err = kern_services(list, true);
+		err = f->config ? kern_config(list)
+				: kern_services(list, true);
 	}
 	if (err)
 		return refuse(err, NULL, "reading the services");

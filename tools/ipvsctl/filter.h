@@ -20,6 +20,7 @@ struct filter {
 	uint32_t vip_len;
 	const char *scheduler;
 	const char *sort;
+	bool config;		/* figures are not needed */
 };
 
 /* Reads filter words to the end; with @server, an ID may be followed by a

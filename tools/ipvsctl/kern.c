@@ -17,6 +17,7 @@
 #include "describe.h"
 #include "drain.h"
 #include "kern.h"
+#include "kern_batch.h"
 #include "kern_own.h"
 #include "model.h"
 #include "wire.h"
@@ -25,8 +26,7 @@
 
 enum { DUMP_TRIES = 5 };
 
-/* Says what is about to be done; true if it must not be done. */
-static bool announce(const char *verb, const char *what)
+bool kern_announce(const char *verb, const char *what)
 {
 	if (opt.dry_run)
 		plan_step(verb, what);
@@ -112,15 +112,8 @@ void kern_get_ident(struct nlattr **tb, struct svc_id *id)
 	id->port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
 }
 
-static void take_service(struct nlmsghdr *nlh, void *arg)
+void kern_get_service(struct nlattr **tb, struct service *svc)
 {
-	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
-	struct service_list *list = arg;
-	struct service *svc;
-
-	if (!reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, IPVS_SVC_ATTR_MAX))
-		return;
-	svc = service_append(list);
 	kern_get_ident(tb, &svc->id);
 	get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
 		   sizeof(svc->scheduler));
@@ -133,15 +126,9 @@ static void take_service(struct nlmsghdr *nlh, void *arg)
 		     &svc->stats);
 }
 
-static void take_server(struct nlmsghdr *nlh, void *arg)
+void kern_get_server(struct nlattr **tb, const struct service *svc,
+		     struct server *srv)
 {
-	struct nlattr *tb[IPVS_DEST_ATTR_MAX + 1];
-	struct service *svc = arg;
-	struct server *srv;
-
-	if (!reply_nest(nlh, IPVS_CMD_ATTR_DEST, tb, IPVS_DEST_ATTR_MAX))
-		return;
-	srv = server_append(svc);
 	srv->af = get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
 	if (!srv->af)
 		srv->af = svc->id.af;
@@ -160,6 +147,23 @@ static void take_server(struct nlmsghdr *nlh, void *arg)
 	srv->tun_flags = get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
 	get_counters(tb[IPVS_DEST_ATTR_STATS64], tb[IPVS_DEST_ATTR_STATS],
 		     &srv->stats);
+}
+
+static void take_service(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+
+	if (reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, IPVS_SVC_ATTR_MAX))
+		kern_get_service(tb, service_append(arg));
+}
+
+static void take_server(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[IPVS_DEST_ATTR_MAX + 1];
+	struct service *svc = arg;
+
+	if (reply_nest(nlh, IPVS_CMD_ATTR_DEST, tb, IPVS_DEST_ATTR_MAX))
+		kern_get_server(tb, svc, server_append(svc));
 }
 
 void kern_put_ident(struct nl_msg *msg, const struct svc_id *id)
@@ -203,11 +207,26 @@ static int kern_servers(struct service *svc)
 	return err;
 }
 
+/* With the family L4LB one dump has all. */
+static int whole_services(struct service_list *list, bool live)
+{
+	int err = -EINTR, i;
+
+	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
+		service_list_free(list);
+		err = batch_list(list, live);
+	}
+	service_list_sort(list);
+	return err;
+}
+
 int kern_services(struct service_list *list, bool servers)
 {
 	int err = -EINTR, i;
 	size_t n;
 
+	if (servers && wire_has_own())
+		return whole_services(list, true);
 	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
 		struct nl_msg *msg = wire_request(IPVS_CMD_GET_SERVICE,
 						NLM_F_DUMP);
@@ -219,10 +238,14 @@ int kern_services(struct service_list *list, bool servers)
 	}
 	for (n = 0; servers && !err && n < list->n; n++)
 		err = kern_servers(&list->v[n]);
-	if (servers && !err)
-		err = kern_own_all(list);
 	service_list_sort(list);
 	return err;
+}
+
+int kern_config(struct service_list *list)
+{
+	return wire_has_own() ? whole_services(list, false)
+			      : kern_services(list, true);
 }
 
 int kern_service(const struct svc_id *id, struct service *svc, bool servers)
@@ -274,7 +297,7 @@ int kern_service_add(const struct service *svc)
 	struct nl_msg *msg;
 	int err;
 
-	if (announce("add", describe_service(svc)))
+	if (kern_announce("add", describe_service(svc)))
 		return 0;
 	err = service_write(IPVS_CMD_NEW_SERVICE, svc);
 	if (err || (!svc->noptions && policy_is_default(&svc->policy)))
@@ -292,7 +315,7 @@ int kern_service_set(const struct service *svc)
 {
 	int err;
 
-	if (announce("set", describe_service(svc)))
+	if (kern_announce("set", describe_service(svc)))
 		return 0;
 	err = service_write(IPVS_CMD_SET_SERVICE, svc);
 	return err ? err : kern_own_sync(svc);
@@ -300,7 +323,7 @@ int kern_service_set(const struct service *svc)
 
 int kern_own_set(const struct service *svc)
 {
-	if (announce("set", describe_service(svc)))
+	if (kern_announce("set", describe_service(svc)))
 		return 0;
 	return kern_own_sync(svc);
 }
@@ -309,7 +332,7 @@ int kern_service_delete(const struct svc_id *id)
 {
 	struct nl_msg *msg;
 
-	if (announce("delete service", svc_text(id)))
+	if (kern_announce("delete service", svc_text(id)))
 		return 0;
 	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, id);
 	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
@@ -345,7 +368,7 @@ int kern_server_add(const struct svc_id *id, const struct server *srv)
 {
 	int err;
 
-	if (announce("add", describe_server(id, srv)))
+	if (kern_announce("add", describe_server(id, srv)))
 		return 0;
 	err = server_write(IPVS_CMD_NEW_DEST, id, srv);
 	if (!err)
@@ -357,7 +380,7 @@ int kern_server_set(const struct svc_id *id, const struct server *srv)
 {
 	int err;
 
-	if (announce("set", describe_server(id, srv)))
+	if (kern_announce("set", describe_server(id, srv)))
 		return 0;
 	err = server_write(IPVS_CMD_SET_DEST, id, srv);
 	if (!err && srv->weight)
@@ -369,7 +392,7 @@ int kern_server_delete(const struct svc_id *id, const struct server *srv)
 {
 	int err;
 
-	if (announce("delete", describe_server(id, srv)))
+	if (kern_announce("delete", describe_server(id, srv)))
 		return 0;
 	err = server_write(IPVS_CMD_DEL_DEST, id, srv);
 	if (!err)
@@ -381,7 +404,7 @@ int kern_flush(void)
 {
 	struct nl_msg *msg;
 
-	if (announce("delete", "every service"))
+	if (kern_announce("delete", "every service"))
 		return 0;
 	msg = wire_request(IPVS_CMD_FLUSH, 0);
 	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
@@ -391,8 +414,8 @@ int kern_zero(const struct svc_id *id)
 {
 	struct nl_msg *msg;
 
-	if (announce("zero the counters of",
-		     id ? svc_text(id) : "everything"))
+	if (kern_announce("zero the counters of",
+			  id ? svc_text(id) : "everything"))
 		return 0;
 	msg = id ? ident_request(IPVS_CMD_ZERO, 0, id)
 		 : wire_request(IPVS_CMD_ZERO, 0);
@@ -423,7 +446,7 @@ int kern_timeouts_set(const struct kern_timeouts *t)
 {
 	struct nl_msg *msg;
 
-	if (announce("set", describe_timeouts(t)))
+	if (kern_announce("set", describe_timeouts(t)))
 		return 0;
 	msg = wire_request(IPVS_CMD_SET_CONFIG, 0);
 	if (!msg)

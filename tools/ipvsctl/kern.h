@@ -29,8 +29,14 @@ struct kern_info {
 /* All services, sorted; with their servers if @servers. */
 int kern_services(struct service_list *list, bool servers);
 
+/* The same without figures, which is less to read. */
+int kern_config(struct service_list *list);
+
 /* One service; -ESRCH if it is not there. */
 int kern_service(const struct svc_id *id, struct service *svc, bool servers);
+
+/* Says what is about to be done; true if it must not be done. */
+bool kern_announce(const char *verb, const char *what);
 
 /* The writing calls: with --dry-run they print the change and do nothing. */
 int kern_service_add(const struct service *svc);	/* with its options and policy */
@@ -50,5 +56,8 @@ int kern_info(struct kern_info *info);
 /* The attributes that name a service, for the nest both families have. */
 void kern_put_ident(struct nl_msg *msg, const struct svc_id *id);
 void kern_get_ident(struct nlattr **tb, struct svc_id *id);
+void kern_get_service(struct nlattr **tb, struct service *svc);
+void kern_get_server(struct nlattr **tb, const struct service *svc,
+		     struct server *srv);
 
 #endif

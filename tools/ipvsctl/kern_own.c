@@ -161,34 +161,6 @@ static int get_options(struct service *svc)
 	return 0;
 }
 
-static bool has_options(const struct sched_infos *infos, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < infos->n; i++)
-		if (!strcmp(infos->v[i].name, name))
-			return infos->v[i].n;
-	return false;
-}
-
-/* A service that is gone by now is listed as it was. */
-static int get_options_all(struct service_list *list)
-{
-	struct sched_infos infos;
-	int err = kern_schedulers(&infos);
-	size_t i;
-
-	for (i = 0; i < list->n && !err; i++) {
-		if (!has_options(&infos, list->v[i].scheduler))
-			continue;
-		err = get_options(&list->v[i]);
-		if (err == -ESRCH)
-			err = 0;
-	}
-	free(infos.v);
-	return err;
-}
-
 static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 		       uint32_t value)
 {
@@ -233,25 +205,19 @@ static int sync_options(const struct service *svc)
 	return 0;
 }
 
-/* Into the service of @arg, a list, that the message names. */
 static void take_policy(struct nlmsghdr *nlh, void *arg)
 {
-	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[IPVS_SVC_ATTR_MAX + 1];
 	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
-	struct service *svc;
-	struct svc_id id;
+	struct nlattr *top[L4LB_ATTR_MAX + 1];
+	struct service *svc = arg;
 	int i;
 
 	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
-	    !top[L4LB_ATTR_SERVICE] || !top[L4LB_ATTR_POLICY] ||
-	    nla_parse_nested(tb, IPVS_SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
-			     NULL) < 0 ||
+	    !top[L4LB_ATTR_POLICY] ||
 	    nla_parse_nested(value, L4LB_POLICY_ATTR_MAX,
 			     top[L4LB_ATTR_POLICY], NULL) < 0)
 		return;
-	kern_get_ident(tb, &id);
-	svc = service_find(arg, &id);
-	for (i = 1; svc && i <= L4LB_POLICY_ATTR_MAX; i++)
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
 		if (value[i] && nla_len(value[i]) >= 4)
 			svc->policy.value[i] = nla_get_u32(value[i]);
 }
@@ -259,17 +225,9 @@ static void take_policy(struct nlmsghdr *nlh, void *arg)
 static int get_policy(struct service *svc)
 {
 	struct nl_msg *msg = service_request(L4LB_CMD_GET_POLICY, &svc->id);
-	struct service_list one = { .v = svc, .n = 1 };
 
 	memset(&svc->policy, 0, sizeof(svc->policy));
-	return msg ? wire_call(msg, take_policy, &one) : -ENOMEM;
-}
-
-static int get_policy_all(struct service_list *list)
-{
-	struct nl_msg *msg = wire_own_request(L4LB_CMD_GET_POLICY, NLM_F_DUMP);
-
-	return msg ? wire_call(msg, take_policy, list) : -ENOMEM;
+	return msg ? wire_call(msg, take_policy, svc) : -ENOMEM;
 }
 
 static int sync_policy(const struct service *svc)
@@ -301,16 +259,6 @@ int kern_own(struct service *svc)
 		return 0;
 	err = get_options(svc);
 	return err ? err : get_policy(svc);
-}
-
-int kern_own_all(struct service_list *list)
-{
-	int err;
-
-	if (!wire_has_own())
-		return 0;
-	err = get_options_all(list);
-	return err ? err : get_policy_all(list);
 }
 
 int kern_own_sync(const struct service *svc)

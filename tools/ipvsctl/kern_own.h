@@ -14,7 +14,6 @@
 #include "../../kernel/l4lb.h"
 
 struct service;
-struct service_list;
 
 struct sched_option {
 	char name[L4LB_NAME_LEN];
@@ -41,11 +40,10 @@ int kern_scheduler(const char *name, struct sched_info *info);
 /* Those that are registered; free .v. None without the family: that is 0. */
 int kern_schedulers(struct sched_infos *infos);
 
-/* Reads options and policy of services that were read: what is not at its
+/* Reads options and policy of a service that was read: what is not at its
  * default. Without the family everything is.
  */
 int kern_own(struct service *svc);
-int kern_own_all(struct service_list *list);
 
 /* Makes the kernel's options and policy those of @svc; others get their
  * default. Writes nothing if they are so already.

@@ -53,17 +53,61 @@ void service_list_free(struct service_list *list)
 	while (list->n)
 		service_free(&list->v[--list->n]);
 	free(list->v);
-	list->v = NULL;
+	free(list->index);
+	memset(list, 0, sizeof(*list));
+}
+
+static size_t id_hash(const struct svc_id *id)
+{
+	uint32_t h = id->fwmark * 2654435761u + id->port + id->af;
+	size_t i;
+
+	for (i = 0; i < sizeof(id->addr.b); i++)
+		h = (h ^ id->addr.b[i]) * 16777619u;
+	h = (h ^ id->proto) * 16777619u;
+	return h ^ h >> 15;
+}
+
+/* Open addressing; an empty place is 0, others are one more than their index. */
+static void index_add(struct service_list *list, size_t i)
+{
+	size_t mask = list->index_size - 1;
+	size_t at = id_hash(&list->v[i].id) & mask;
+
+	while (list->index[at])
+		at = (at + 1) & mask;
+	list->index[at] = (uint32_t)i + 1;
+}
+
+/* What was appended since the last time. */
+static void index_update(struct service_list *list)
+{
+	if (2 * list->n > list->index_size) {
+		list->index_size = list->index_size ? list->index_size : 64;
+		while (2 * list->n > list->index_size)
+			list->index_size *= 2;
+		free(list->index);
+		list->index = calloc(list->index_size, sizeof(*list->index));
+		if (!list->index)
+			err(3, "out of memory");
+		list->indexed = 0;
+	}
+	while (list->indexed < list->n)
+		index_add(list, list->indexed++);
 }
 
 struct service *service_find(struct service_list *list,
 			     const struct svc_id *id)
 {
-	size_t i;
+	size_t mask, at;
 
-	for (i = 0; i < list->n; i++)
-		if (svc_id_equal(&list->v[i].id, id))
-			return &list->v[i];
+	if (!list->n)
+		return NULL;
+	index_update(list);
+	mask = list->index_size - 1;
+	for (at = id_hash(id) & mask; list->index[at]; at = (at + 1) & mask)
+		if (svc_id_equal(&list->v[list->index[at] - 1].id, id))
+			return &list->v[list->index[at] - 1];
 	return NULL;
 }
 
@@ -129,6 +173,11 @@ void service_list_sort(struct service_list *list)
 {
 	size_t i;
 
+	/* The index is of the order before. */
+	free(list->index);
+	list->index = NULL;
+	list->index_size = 0;
+	list->indexed = 0;
 	if (list->n)
 		qsort(list->v, list->n, sizeof(*list->v), cmp_service);
 	for (i = 0; i < list->n; i++)

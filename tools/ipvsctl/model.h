@@ -28,6 +28,7 @@ struct server {
 	uint8_t tun_type;
 	uint16_t tun_port;
 	uint16_t tun_flags;
+	unsigned int line;	/* of the file it was read from, or 0 */
 	struct counters stats;
 };
 
@@ -53,6 +54,7 @@ struct service {
 	struct svc_option options[SERVICE_OPTIONS_MAX];
 	size_t noptions;
 	struct policy policy;
+	unsigned int line;	/* of the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;
@@ -61,6 +63,9 @@ struct service {
 struct service_list {
 	struct service *v;
 	size_t n;
+	/* service_find()'s: places of the first @indexed by their name. */
+	uint32_t *index;
+	size_t index_size, indexed;
 };
 
 /* Appends a zeroed element; the pointer is good until the next append. */

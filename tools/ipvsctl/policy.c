@@ -31,6 +31,10 @@ static const char *const drain_words[] = { "default", "keep", "move", NULL };
 
 static const char *const guard_words[] = { "off", "reject", "drop", NULL };
 
+static const char *const fast_path_words[] = {
+	"default", "off", "on", "new", NULL
+};
+
 static const struct {
 	const char *word, *key;
 	int attr;
@@ -40,6 +44,8 @@ static const struct {
 	{ "on-loss", "on_loss", L4LB_POLICY_ATTR_ON_LOSS, loss_words },
 	{ "on-drain", "on_drain", L4LB_POLICY_ATTR_ON_DRAIN, drain_words },
 	{ "guard", "guard", L4LB_POLICY_ATTR_GUARD, guard_words },
+	{ "fast-path", "fast_path", L4LB_POLICY_ATTR_FAST_PATH,
+	  fast_path_words },
 };
 
 static const char *const timeout_words[] = {

@@ -28,8 +28,10 @@ struct policy_opts {
 };
 
 /* The words that begin a setting, for lists of what is known. */
-#define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard"
-#define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard"
+#define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
+		     "fast-path"
+#define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
+		    "fast_path"
 
 /* Is it one of them? */
 bool policy_is_word(const char *word);

@@ -3,6 +3,9 @@
  * read and checked before the first message. Then what is missing is added
  * and what differs is changed in place; nothing is ever deleted, so running
  * connections keep their servers, and a second run has nothing to do.
+ *
+ * l4lb gets it in one message and takes all of it or nothing. In-tree ip_vs has
+ * a command for each service and server, and stops where one is refused.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,8 +18,10 @@
 
 #include "args.h"
 #include "cmd.h"
+#include "describe.h"
 #include "err.h"
 #include "kern.h"
+#include "kern_batch.h"
 #include "model.h"
 #include "options.h"
 #include "out.h"
@@ -35,6 +40,8 @@ struct tally {
 struct plan {
 	struct service_list want, have;
 	struct tally services, servers;
+	const char *file;
+	struct batch *batch;	/* what is sent at the end, or NULL */
 	bool send;		/* false: only count */
 	size_t done;
 };
@@ -72,9 +79,14 @@ static int read_all(const char *file, char **text, size_t *len)
 	return rc;
 }
 
+static const char *file_name(const char *file)
+{
+	return strcmp(file, "-") ? file : "standard input";
+}
+
 static int read_file(const char *file, struct service_list *list)
 {
-	const char *name = strcmp(file, "-") ? file : "standard input";
+	const char *name = file_name(file);
 	char *text, *p;
 	size_t len;
 	int rc = read_all(file, &text, &len);
@@ -98,18 +110,23 @@ static int read_file(const char *file, struct service_list *list)
  */
 static int check_schedulers(struct plan *p)
 {
+	const char *known = "";
 	int rc = RC_OK;
 	size_t i, j;
 
 	for (i = 0; i < p->want.n && !rc; i++) {
 		struct service *svc = &p->want.v[i];
+		bool same = !strcmp(known, svc->scheduler);
 
-		for (j = 0; j < p->have.n; j++)
-			if (!strcmp(p->have.v[j].scheduler, svc->scheduler))
-				break;
-		if (j == p->have.n && !scheduler_known(svc->scheduler))
-			return scheduler_missing(svc_text(&svc->id),
-						 svc->scheduler);
+		for (j = 0; !same && j < p->have.n; j++)
+			same = !strcmp(p->have.v[j].scheduler, svc->scheduler);
+		if (!same && !scheduler_known(svc->scheduler)) {
+			rc = scheduler_missing(svc_text(&svc->id),
+					       svc->scheduler);
+			fail_where(p->file, svc->line);
+			return rc;
+		}
+		known = svc->scheduler;
 		rc = scheduler_settle(svc, true);
 		if (!rc)
 			rc = policy_settle(svc);
@@ -168,9 +185,14 @@ static int walk_server(struct plan *p, const struct service *want,
 		p->servers.changed++;
 	else
 		p->servers.added++;
-	if (p->send)
+	if (p->send && p->batch) {
+		kern_announce(old ? "set" : "add",
+			      describe_server(&want->id, srv));
+		batch_server(p->batch, want, srv);
+	} else if (p->send) {
 		err = old ? kern_server_set(&want->id, srv)
 			  : kern_server_add(&want->id, srv);
+	}
 	if (err)
 		return refuse_server(err, &want->id, srv);
 	p->done++;
@@ -190,9 +212,14 @@ static int walk_service(struct plan *p, const struct service *want)
 			p->services.changed++;
 		else
 			p->services.added++;
-		if (p->send)
+		if (p->send && p->batch) {
+			kern_announce(have ? "set" : "add",
+				      describe_service(want));
+			batch_service(p->batch, want);
+		} else if (p->send) {
 			err = have ? kern_service_set(want)
 				   : kern_service_add(want);
+		}
 		if (err)
 			return refuse_service(err, want);
 		p->done++;
@@ -260,11 +287,39 @@ static int report(const struct plan *p)
 	return RC_OK;
 }
 
+static int apply_batch(struct plan *p)
+{
+	const struct service *svc;
+	const struct server *srv;
+	int err = 0, rc;
+
+	p->batch = batch_new();
+	walk(p, true);
+	if (p->done)
+		err = batch_send(p->batch, &svc, &srv);
+	batch_free(p->batch);
+	p->batch = NULL;
+	if (!err)
+		return report(p);
+	if (srv)
+		rc = refuse_server(err, &svc->id, srv);
+	else if (svc)
+		rc = refuse_service(err, svc);
+	else
+		rc = refuse(err, NULL, "setting the services");
+	if (svc)
+		fail_where(p->file, srv ? srv->line : svc->line);
+	hint("nothing was changed");
+	return rc;
+}
+
 static int apply(struct plan *p)
 {
 	size_t total;
 	int rc;
 
+	if (wire_has_own() && !opt.dry_run)
+		return apply_batch(p);
 	walk(p, false);
 	total = p->done;
 	rc = walk(p, true);
@@ -284,6 +339,7 @@ static int restore(struct args *a)
 	struct plan p = { 0 };
 	int err, rc;
 
+	p.file = file_name(file ? file : "-");
 	rc = arg_end(a, "restore");
 	if (!rc && !file && isatty(STDIN_FILENO))
 		note("reading the configuration from the terminal; Ctrl-D ends it");
@@ -292,7 +348,7 @@ static int restore(struct args *a)
 	if (!rc)
 		rc = wire_open();
 	if (!rc) {
-		err = kern_services(&p.have, true);
+		err = kern_config(&p.have);
 		if (err)
 			rc = refuse(err, NULL, "reading the services");
 	}

@@ -277,7 +277,7 @@ static int rule_persistence(const struct rule *r, struct service *svc)
 }
 
 static int add_service(const struct rule *r, const struct svc_id *id,
-		       struct service_list *list)
+		       struct service_list *list, unsigned int line)
 {
 	const char *object = svc_text(id);
 	struct service svc;
@@ -286,6 +286,7 @@ static int add_service(const struct rule *r, const struct svc_id *id,
 	if (service_find(list, id))
 		return fail(RC_USAGE, object, "the service is named twice");
 	service_defaults(&svc, id);
+	svc.line = line;
 	rc = r->scheduler ? check_scheduler_name(r->scheduler, object) : RC_OK;
 	if (rc)
 		return rc;
@@ -309,7 +310,7 @@ static int add_service(const struct rule *r, const struct svc_id *id,
 }
 
 static int add_server(const struct rule *r, const struct svc_id *id,
-		      struct service_list *list)
+		      struct service_list *list, unsigned int line)
 {
 	struct service *svc = service_find(list, id);
 	const char *object = svc_text(id);
@@ -326,6 +327,7 @@ static int add_server(const struct rule *r, const struct svc_id *id,
 	if (rc)
 		return rc;
 	server_defaults(&srv, id, &name);
+	srv.line = line;
 	srv.forward = r->forward;
 	srv.weight = r->weight;
 	srv.max_conns = r->max_conns;
@@ -399,7 +401,7 @@ static int own_line(struct args *a, struct service_list *list)
 				       : own_options(a, svc);
 }
 
-static int read_line(char *line, struct service_list *list)
+static int read_line(char *text, struct service_list *list, unsigned int line)
 {
 	enum { WORDS_MAX = 64 };
 	char *word[WORDS_MAX], *save, *w;
@@ -408,7 +410,7 @@ static int read_line(char *line, struct service_list *list)
 	struct rule r;
 	int rc;
 
-	for (w = strtok_r(line, " \t\r", &save); w;
+	for (w = strtok_r(text, " \t\r", &save); w;
 	     w = strtok_r(NULL, " \t\r", &save)) {
 		if (w[0] == '#' && (a.count || strcmp(w, "#ipvsctl")))
 			break;
@@ -427,8 +429,8 @@ static int read_line(char *line, struct service_list *list)
 		rc = rule_ident(&r, &id);
 	if (rc)
 		return rc;
-	return r.verb == 'A' ? add_service(&r, &id, list)
-			     : add_server(&r, &id, list);
+	return r.verb == 'A' ? add_service(&r, &id, list, line)
+			     : add_server(&r, &id, list, line);
 }
 
 int rules_read(const char *file, char *text, struct service_list *list)
@@ -440,8 +442,7 @@ int rules_read(const char *file, char *text, struct service_list *list)
 	while (!rc && next) {
 		char *here = strsep(&next, "\n");
 
-		line++;
-		rc = read_line(here, list);
+		rc = read_line(here, list, ++line);
 	}
 	if (rc)
 		fail_where(file, line);

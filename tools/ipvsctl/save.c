@@ -210,7 +210,7 @@ static int save(struct args *a)
 	static const char *const known[] = { "ipvsadm", "json", NULL };
 	int (*print)(const struct service_list *list) = print_rules;
 	struct service_list list = { 0 };
-	struct filter f = { 0 };
+	struct filter f = { .config = true };
 	int rc = arg_end(a, "save");
 
 	if (rc)

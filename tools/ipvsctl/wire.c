@@ -31,6 +31,7 @@ static struct nl_sock *sock;
 static int family;
 static int own_family;		/* 0: not asked for yet; negative: not there */
 static char extack[256];
+static uint32_t extack_offset;	/* of what it is about in the request, or 0 */
 
 struct answer {
 	wire_reply_fn fn;
@@ -96,6 +97,7 @@ static void take_extack(struct nlmsghdr *nlh, const struct nlmsgerr *e)
 	int skip = sizeof(*e);
 
 	extack[0] = '\0';
+	extack_offset = 0;
 	if (!(nlh->nlmsg_flags & NLM_F_ACK_TLVS))
 		return;
 	if (!(nlh->nlmsg_flags & NLM_F_CAPPED))
@@ -107,6 +109,8 @@ static void take_extack(struct nlmsghdr *nlh, const struct nlmsgerr *e)
 		snprintf(extack, sizeof(extack), "%.*s",
 			 nla_len(tb[NLMSGERR_ATTR_MSG]),
 			 (char *)nla_data(tb[NLMSGERR_ATTR_MSG]));
+	if (tb[NLMSGERR_ATTR_OFFS])
+		extack_offset = nla_get_u32(tb[NLMSGERR_ATTR_OFFS]);
 }
 
 static void take_message(struct nlmsghdr *nlh, struct answer *ans)
@@ -186,6 +190,52 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	return receive(&ans);
 }
 
+/* Where the kernel says which service of a batch it means, the caller does so
+ * better.
+ */
+static void skip_numbers(void)
+{
+	unsigned int a, b;
+	int n = 0;
+
+	if (sscanf(extack, "service %u, server %u: %n", &a, &b, &n) < 2 || !n)
+		sscanf(extack, "service %u: %n", &a, &n);
+	memmove(extack, extack + n, strlen(extack + n) + 1);
+}
+
+int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset)
+{
+	struct genlmsghdr *genl = (void *)((char *)data + NLMSG_HDRLEN);
+	int fd = nl_socket_get_fd(sock), size = (int)len + (1 << 16), err;
+	struct nlmsghdr *nlh = data;
+	struct answer ans = { 0 };
+
+	*offset = 0;
+	extack[0] = '\0';
+	extack_offset = 0;
+	if (len > INT32_MAX / 4)
+		return -EMSGSIZE;
+	if (len > 1 << 16 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)))
+		return -errno;
+	*nlh = (struct nlmsghdr){
+		.nlmsg_len = (uint32_t)len,
+		.nlmsg_type = (uint16_t)own_family,
+		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		.nlmsg_seq = nl_socket_use_seq(sock),
+		.nlmsg_pid = nl_socket_get_local_port(sock),
+	};
+	*genl = (struct genlmsghdr){ .cmd = (uint8_t)cmd,
+				     .version = L4LB_GENL_VERSION };
+	ans.seq = nlh->nlmsg_seq;
+	if (nl_sendto(sock, data, len) < 0)
+		return -EIO;
+	err = receive(&ans);
+	*offset = extack_offset;
+	skip_numbers();
+	return err;
+}
+
 int wire_undo(struct nl_msg *msg)
 {
 	char kept[sizeof(extack)];
@@ -240,6 +290,8 @@ static int socket_open(void)
 	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
 	nl_socket_set_nonblocking(sock);
 	nl_socket_enable_msg_peek(sock);
+	/* Dumps come in pieces of what was last asked for, up to this. */
+	nl_socket_set_msg_buf_size(sock, 1 << 15);
 	nl_socket_set_buffer_size(sock, 1 << 18, 0);
 	return RC_OK;
 }

@@ -6,6 +6,7 @@
 #define IPVSCTL_WIRE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <netlink/msg.h>
 
@@ -35,6 +36,12 @@ struct nl_msg *wire_own_request(int cmd, int flags);
  * changed while it was read.
  */
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg);
+
+/* The same for a command of the family L4LB whose attributes are at @data,
+ * after room for both headers, and too large for the above. *offset is where
+ * in @data the refusal points to, or 0.
+ */
+int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset);
 
 /* The same for a step back after a refusal, of which the sentence is kept. */
 int wire_undo(struct nl_msg *msg);

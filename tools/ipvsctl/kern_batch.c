@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/* One message, which libnl's buffers are too small for: it is packed here. */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/genetlink.h>
+#include <linux/ip_vs.h>
+#include <netlink/attr.h>
+#include <netlink/genl/genl.h>
+#include <netlink/msg.h>
+
+#include "drain.h"
+#include "kern.h"
+#include "kern_batch.h"
+#include "kern_own.h"
+#include "model.h"
+#include "wire.h"
+
+enum { NEST_MAX = 60000 };	/* an attribute's length has 16 bits */
+
+/* What begins at an offset of the message. */
+struct place {
+	size_t offset;
+	const struct service *svc;
+	const struct server *srv;
+};
+
+struct batch {
+	unsigned char *data;
+	size_t len, size;
+	struct place *places;
+	size_t nplaces;
+	const struct service *open;	/* whose entry is not complete */
+	size_t entry, dests;		/* where its nests begin */
+};
+
+static void *must(void *p)
+{
+	if (!p)
+		err(3, "out of memory");
+	return p;
+}
+
+struct batch *batch_new(void)
+{
+	struct batch *b = must(calloc(1, sizeof(*b)));
+
+	b->size = 1 << 16;
+	b->data = must(malloc(b->size));
+	b->len = NLMSG_HDRLEN + GENL_HDRLEN;
+	return b;
+}
+
+void batch_free(struct batch *b)
+{
+	if (!b)
+		return;
+	free(b->data);
+	free(b->places);
+	free(b);
+}
+
+/* Room for @n bytes, zeroed. */
+static void *grow(struct batch *b, size_t n)
+{
+	void *room;
+
+	while (b->len + n > b->size)
+		b->data = must(realloc(b->data, b->size *= 2));
+	room = memset(b->data + b->len, 0, n);
+	b->len += n;
+	return room;
+}
+
+static void put(struct batch *b, int type, const void *data, size_t len)
+{
+	struct nlattr *a = grow(b, NLA_HDRLEN + NLA_ALIGN(len));
+
+	a->nla_type = (uint16_t)type;
+	a->nla_len = (uint16_t)(NLA_HDRLEN + len);
+	memcpy((char *)a + NLA_HDRLEN, data, len);
+}
+
+static void put_u32(struct batch *b, int type, uint32_t value)
+{
+	put(b, type, &value, sizeof(value));
+}
+
+static void put_u16(struct batch *b, int type, uint16_t value)
+{
+	put(b, type, &value, sizeof(value));
+}
+
+static size_t nest_begin(struct batch *b, int type)
+{
+	size_t at = b->len;
+
+	put(b, type | NLA_F_NESTED, "", 0);
+	return at;
+}
+
+static void nest_end(struct batch *b, size_t at)
+{
+	struct nlattr *a = (struct nlattr *)(b->data + at);
+
+	a->nla_len = (uint16_t)(b->len - at);
+}
+
+static void put_place(struct batch *b, const struct service *svc,
+		      const struct server *srv)
+{
+	if (!(b->nplaces & (b->nplaces - 1)))
+		b->places = must(reallocarray(b->places, b->nplaces ?
+					      2 * b->nplaces : 1,
+					      sizeof(*b->places)));
+	b->places[b->nplaces++] = (struct place){ b->len, svc, srv };
+}
+
+static void put_ident(struct batch *b, const struct svc_id *id)
+{
+	put_u16(b, IPVS_SVC_ATTR_AF, id->af);
+	if (id->fwmark) {
+		put_u32(b, IPVS_SVC_ATTR_FWMARK, id->fwmark);
+		return;
+	}
+	put_u16(b, IPVS_SVC_ATTR_PROTOCOL, id->proto);
+	put(b, IPVS_SVC_ATTR_ADDR, &id->addr, sizeof(id->addr));
+	put_u16(b, IPVS_SVC_ATTR_PORT, htons(id->port));
+}
+
+static void put_options(struct batch *b, const struct service *svc)
+{
+	size_t list = nest_begin(b, L4LB_ATTR_OPTIONS), nest, i;
+
+	for (i = 0; i < svc->noptions; i++) {
+		const char *name = svc->options[i].name;
+
+		nest = nest_begin(b, 1);
+		put(b, L4LB_OPTION_ATTR_NAME, name, strlen(name) + 1);
+		put_u32(b, L4LB_OPTION_ATTR_VALUE, svc->options[i].value);
+		nest_end(b, nest);
+	}
+	nest_end(b, list);
+}
+
+static void put_policy(struct batch *b, const struct policy *policy)
+{
+	size_t nest = nest_begin(b, L4LB_ATTR_POLICY);
+	int i;
+
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (policy->value[i])
+			put_u32(b, i, policy->value[i]);
+	nest_end(b, nest);
+}
+
+static void entry_end(struct batch *b)
+{
+	if (!b->open)
+		return;
+	nest_end(b, b->dests);
+	nest_end(b, b->entry);
+	b->open = NULL;
+}
+
+/* Without the settings it goes on with the servers of the one before. */
+static void entry_begin(struct batch *b, const struct service *svc, bool whole)
+{
+	const uint32_t flags[2] = { svc->flags & ~IP_VS_SVC_F_HASHED, ~0u };
+	size_t nest;
+
+	entry_end(b);
+	put_place(b, svc, NULL);
+	b->open = svc;
+	b->entry = nest_begin(b, L4LB_ATTR_ENTRY);
+	nest = nest_begin(b, L4LB_ATTR_SERVICE);
+	put_ident(b, &svc->id);
+	if (whole) {
+		put(b, IPVS_SVC_ATTR_SCHED_NAME, svc->scheduler,
+		    strlen(svc->scheduler) + 1);
+		put(b, IPVS_SVC_ATTR_FLAGS, flags, sizeof(flags));
+		put_u32(b, IPVS_SVC_ATTR_TIMEOUT, svc->timeout);
+		put_u32(b, IPVS_SVC_ATTR_NETMASK, svc->netmask);
+	}
+	nest_end(b, nest);
+	if (whole && svc->noptions)
+		put_options(b, svc);
+	if (whole && !policy_is_default(&svc->policy))
+		put_policy(b, &svc->policy);
+	b->dests = nest_begin(b, L4LB_ATTR_DESTS);
+}
+
+void batch_service(struct batch *b, const struct service *svc)
+{
+	entry_begin(b, svc, true);
+}
+
+void batch_server(struct batch *b, const struct service *svc,
+		  const struct server *srv)
+{
+	size_t nest;
+
+	if (b->open != svc)
+		entry_begin(b, svc, true);
+	else if (b->len - b->entry > NEST_MAX)
+		entry_begin(b, svc, false);
+	put_place(b, svc, srv);
+	nest = nest_begin(b, 1);
+	put(b, IPVS_DEST_ATTR_ADDR, &srv->addr, sizeof(srv->addr));
+	put_u16(b, IPVS_DEST_ATTR_PORT, htons(srv->port));
+	put_u16(b, IPVS_DEST_ATTR_ADDR_FAMILY, srv->af);
+	put_u32(b, IPVS_DEST_ATTR_FWD_METHOD,
+		srv->forward & IP_VS_CONN_F_FWD_MASK);
+	put_u32(b, IPVS_DEST_ATTR_WEIGHT, srv->weight);
+	put_u32(b, IPVS_DEST_ATTR_U_THRESH, srv->max_conns);
+	put_u32(b, IPVS_DEST_ATTR_L_THRESH, srv->min_conns);
+	put(b, IPVS_DEST_ATTR_TUN_TYPE, &srv->tun_type, 1);
+	put_u16(b, IPVS_DEST_ATTR_TUN_PORT, htons(srv->tun_port));
+	put_u16(b, IPVS_DEST_ATTR_TUN_FLAGS, srv->tun_flags);
+	nest_end(b, nest);
+}
+
+/* The last that begins before the offset, or nothing. */
+static void find_place(const struct batch *b, size_t offset,
+		       const struct service **svc, const struct server **srv)
+{
+	size_t low = 0, high = b->nplaces;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (b->places[mid].offset <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return;
+	*svc = b->places[low - 1].svc;
+	*srv = b->places[low - 1].srv;
+}
+
+int batch_send(struct batch *b, const struct service **svc,
+	       const struct server **srv)
+{
+	bool notes = drain_any();
+	size_t i, offset;
+	int rc;
+
+	*svc = NULL;
+	*srv = NULL;
+	entry_end(b);
+	rc = wire_own_call_raw(b->data, b->len, L4LB_CMD_SET_SERVICES,
+			       &offset);
+	if (rc && offset)
+		find_place(b, offset, svc, srv);
+	for (i = 0; i < b->nplaces && !rc && notes; i++)
+		if (b->places[i].srv && b->places[i].srv->weight)
+			drain_forget(&b->places[i].svc->id, b->places[i].srv);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+static void take_options(struct nlattr *list, struct service *svc)
+{
+	struct nlattr *tb[L4LB_OPTION_ATTR_MAX + 1], *nest;
+	char name[L4LB_NAME_LEN];
+	int left;
+
+	nla_for_each_nested(nest, list, left) {
+		if (nla_parse_nested(tb, L4LB_OPTION_ATTR_MAX, nest, NULL) < 0 ||
+		    !tb[L4LB_OPTION_ATTR_NAME] || !tb[L4LB_OPTION_ATTR_VALUE])
+			continue;
+		nla_strlcpy(name, tb[L4LB_OPTION_ATTR_NAME], sizeof(name));
+		service_option_set(svc, name,
+				   nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]));
+	}
+}
+
+static void take_policy(struct nlattr *nest, struct service *svc)
+{
+	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
+	int i;
+
+	if (nla_parse_nested(value, L4LB_POLICY_ATTR_MAX, nest, NULL) < 0)
+		return;
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (value[i] && nla_len(value[i]) >= 4)
+			svc->policy.value[i] = nla_get_u32(value[i]);
+}
+
+static void take_entry(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[L4LB_ATTR_MAX + 1];
+	struct nlattr *attrs[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *dest[IPVS_DEST_ATTR_MAX + 1], *nest;
+	struct service_list *list = arg;
+	struct service *svc;
+	int left;
+
+	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
+	    !top[L4LB_ATTR_ENTRY] ||
+	    nla_parse_nested(tb, L4LB_ATTR_MAX, top[L4LB_ATTR_ENTRY], NULL) < 0 ||
+	    !tb[L4LB_ATTR_SERVICE] ||
+	    nla_parse_nested(attrs, IPVS_SVC_ATTR_MAX, tb[L4LB_ATTR_SERVICE],
+			     NULL) < 0)
+		return;
+	if (attrs[IPVS_SVC_ATTR_SCHED_NAME]) {
+		svc = service_append(list);
+		kern_get_service(attrs, svc);
+		if (tb[L4LB_ATTR_OPTIONS])
+			take_options(tb[L4LB_ATTR_OPTIONS], svc);
+		if (tb[L4LB_ATTR_POLICY])
+			take_policy(tb[L4LB_ATTR_POLICY], svc);
+	} else if (list->n) {
+		svc = &list->v[list->n - 1];
+	} else {
+		return;
+	}
+	if (!tb[L4LB_ATTR_DESTS])
+		return;
+	nla_for_each_nested(nest, tb[L4LB_ATTR_DESTS], left)
+		if (nla_parse_nested(dest, IPVS_DEST_ATTR_MAX, nest, NULL) >= 0)
+			kern_get_server(dest, svc, server_append(svc));
+}
+
+int batch_list(struct service_list *list, bool live)
+{
+	struct nl_msg *msg = wire_own_request(L4LB_CMD_GET_SERVICES,
+					      NLM_F_DUMP);
+
+	if (!msg)
+		return -ENOMEM;
+	if (live)
+		nla_put_flag(msg, L4LB_ATTR_LIVE);
+	return wire_call(msg, take_entry, list);
+}
