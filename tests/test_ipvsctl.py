@@ -858,13 +858,37 @@ def test_a_bad_file_changes_nothing(director):
         assert director.state() == before
 
 
+REFUSED = ("-A -t 192.0.2.30:80 -s rr\n-a -t 192.0.2.30:80 -r 10.0.0.255 -m\n"
+           "-A -t 192.0.2.31:80\n")
+
+
+@pytest.mark.parametrize("module", ["ip_vs"], indirect=True)
 def test_a_refusal_in_the_middle_says_how_far_it_came(director):
-    rules = ("-A -t 192.0.2.30:80 -s rr\n-a -t 192.0.2.30:80 -r 10.0.0.255 -m\n"
-             "-A -t 192.0.2.31:80\n")
-    said = director.ctl("restore", stdin=rules, code=8)
+    said = director.ctl("restore", stdin=REFUSED, code=8)
     assert "10.0.0.255" in said and "applied 1 of 3 changes" in said
-    fixed = rules.replace("10.0.0.255", "10.0.0.12")
+    fixed = REFUSED.replace("10.0.0.255", "10.0.0.12")
     assert "services: 1 added, 0 changed, 1 already so" in director.ctl("restore", stdin=fixed)
+
+
+@pytest.mark.smoke
+def test_a_refused_restore_changes_nothing_and_names_the_line(director, tmp_path):
+    director.ctl("svc add", *WEB, "server 10.0.0.11")
+    before = director.state()
+    file = tmp_path / "rules"
+    bad = REFUSED.splitlines()
+    for place in range(3):
+        lines = ["-A -t 192.0.2.10:80 -s rr", "-a -t 192.0.2.10:80 -r 10.0.0.11 -m -w 9",
+                 "-A -t 192.0.2.40:80", "-a -t 192.0.2.40:80 -r 10.0.0.12 -m"]
+        lines[2 * place:2 * place] = bad
+        file.write_text("# a comment\n" + "\n".join(lines) + "\n", encoding="ascii")
+        said = director.ctl("restore", str(file), code=3)
+        assert said.splitlines()[0] == (
+            f"ipvsctl: {file}:{2 * place + 3}: tcp 192.0.2.30:80: server 10.0.0.255: the kernel "
+            "refused: the real server's address must be unicast")
+        assert said.splitlines()[1:] == ["  nothing was changed"]
+        assert director.state() == before
+    file.write_text(REFUSED.replace("10.0.0.255", "10.0.0.12"), encoding="ascii")
+    assert "services: 2 added, 0 changed, 0 already so" in director.ctl("restore", str(file))
 
 
 def test_another_namespace_is_reached_by_name_pid_and_path(director):
@@ -890,6 +914,16 @@ def test_a_thousand_servers(director):
     assert director.ctl("save") == rules
     assert len(director.json("show")["services"][0]["servers"]) == 1000
     assert "1000 already so" in director.ctl("restore", stdin=rules)
+
+
+def test_a_service_with_more_servers_than_one_entry_holds(director):
+    """What is wrong is found far into the message, too."""
+    lines = ["-A -t 192.0.2.10:80 -s rr"] + [
+        f"-a -t 192.0.2.10:80 -r 10.1.{n // 250}.{n % 250 + 1}:80 -m -w {n}" for n in range(3000)]
+    lines[2500] = "-a -t 192.0.2.10:80 -r 10.0.0.255 -m"
+    said = director.ctl("restore", stdin="\n".join(lines), code=3)
+    assert "standard input:2501: tcp 192.0.2.10:80: server 10.0.0.255" in said
+    assert director.state() == []
 
 
 def test_verbose_names_each_change(director):

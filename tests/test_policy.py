@@ -15,7 +15,7 @@ V4, V6 = "198.51.100.171", "2001:db8:1::171"
 NONE = dict.fromkeys(POLICY, 0)
 FORTNIGHT = 14 * 86400
 MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
-    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2}
+    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3}
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 

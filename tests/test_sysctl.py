@@ -18,7 +18,7 @@ NO_MODULE = True        # the tests load one module after the other
 DIRECTORY = "/proc/sys/net/ipv4/vs"
 SCHEDULERS = ("lblc", "lblcr")
 ESTIMATOR = {"est_cpulist", "est_nice"}     # of in-tree ip_vs from 6.2 on
-OWN = {"nonlocal_vip"}                      # of l4lb alone
+OWN = {"conn_max", "fast_path", "nonlocal_vip"}   # of l4lb alone
 
 TEXTS = ("0", "1", "2", "3", "4", "5", "-1", "-20", "-21", "19", "20", "64", "99", "128",
          "8589934", "8589935", "2147483647", "2147483648", "4294967296", "", "x", "1x",

@@ -32,6 +32,48 @@ def injection():
         _set("ignore-gfp-wait", "Y")
 
 
+@contextlib.contextmanager
+def failing_cache(name):
+    """Inside, nothing is allocated from the slab cache NAME."""
+    flag, file = Path("/sys/kernel/slab", name, "failslab"), DEBUG / "failslab"
+    flag.write_text("1", encoding="ascii")
+    _write(file, **ALWAYS, cache_filter="Y")
+    try:
+        yield
+    finally:
+        _write(file, probability=0, cache_filter="N")
+        flag.write_text("0", encoding="ascii")
+
+
+@contextlib.contextmanager
+def failing_workers():
+    """Inside, the kernel's work items get no pages."""
+    _mark_workers("1")
+    _write(DEBUG / "fail_page_alloc", **ALWAYS, task_filter="Y", min_order=0)
+    try:
+        yield
+    finally:
+        _write(DEBUG / "fail_page_alloc", probability=0, task_filter="N", min_order=1)
+        _mark_workers("0")
+
+
+ALWAYS = {"verbose": 0, "ignore_gfp_wait": "N", "interval": 1, "times": -1, "probability": 100}
+
+
+def _write(directory, **values):
+    for name, value in values.items():
+        (directory / name.replace("_", "-")).write_text(str(value), encoding="ascii")
+
+
+def _mark_workers(mark):
+    """kthreadd, too: it makes more of them, with its mark."""
+    for task in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name = (task / "comm").read_text(encoding="ascii")
+            if name.startswith(("kworker/", "kthreadd")):
+                (task / "make-it-fail").write_text(mark, encoding="ascii")
+
+
 class Fault:
     """`with Fault(n) as fault:` the N-th allocation of this thread fails;
     afterwards fault.hit says whether there were as many."""

@@ -42,9 +42,11 @@ PERSISTENT, HASHED, ONEPACKET = 1, 2, 4
 
 
 class NetlinkError(OSError):
-    """An error answer; .extack is its sentence, or ''."""
+    """An error answer; .extack is its sentence, or '', .offset the byte of the
+    request that it points to, or None."""
 
-    def __init__(self, code, extack):
+    def __init__(self, code, extack, offset=None):
+        self.offset = offset
         super().__init__(code, f"{os.strerror(code)}: {extack}" if extack
                          else os.strerror(code))
         self.extack = extack
@@ -139,14 +141,15 @@ class Genl:
     @staticmethod
     def _raise(body, flags):
         code = -struct.unpack("=i", body[:4])[0]
-        sentence = ""
+        sentence, offset = "", None
         if flags & F_ACK_TLVS:
             quoted = struct.unpack("=I", body[4:8])[0]
             skip = 20 if flags & F_CAPPED else 4 + ((quoted + 3) & ~3)
             found = dict(attributes(body[skip:]))
             sentence = found.get(1, b"").rstrip(b"\0").decode(errors="replace")
+            offset = int.from_bytes(found[2], "little") if 2 in found else None
         if code:
-            raise NetlinkError(code, sentence)
+            raise NetlinkError(code, sentence, offset)
 
 
 def address(a, size=16):
@@ -322,9 +325,12 @@ class Ipvs(Genl):
 
 
 # Family L4LB
-GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY = \
-    map(L4LB.request, L4LB.commands)
-L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY = L4LB.numbers("main")
+GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
+    GET_SERVICES = map(L4LB.request, L4LB.commands)
+L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE = \
+    L4LB.numbers("main")
+MERGE, ADD, REPLACE = range(3)
+SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
 O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
@@ -348,6 +354,28 @@ def decode_scheduler(payload):
             "what": o[O_WHAT].rstrip(b"\0").decode()}
     return {"name": a[SC_NAME].rstrip(b"\0").decode(),
             "flags": int.from_bytes(a[SC_FLAGS], "little"), "options": options}
+
+
+def batch_server(addr, port=80, **options):
+    """One element of DESTS."""
+    return attr(1, dest_ident(addr, port) + dest_options(**options))
+
+
+def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, af=None,
+                options=(), policy=None, **settings):
+    """An entry of SET_SERVICES. SERVERS: addresses, or what batch_server() made;
+    OPTIONS: (name, value)."""
+    af = af or (family_of(addr) if addr else socket.AF_INET)
+    inner = [attr(L_SERVICE, ident(proto, addr, port, fwmark, af) +
+                  service_options(af, **settings))]
+    if options:
+        inner.append(attr(L_OPTIONS, [option(*o) for o in options]))
+    if policy:
+        inner.append(attr(L_POLICY, [attr(POLICY[k], u32(v)) for k, v in policy.items()]))
+    if servers:
+        inner.append(attr(L_DESTS, [s if isinstance(s, bytes) else batch_server(s)
+                                    for s in servers]))
+    return attr(L_ENTRY, inner)
 
 
 class L4lb(Genl):
@@ -391,6 +419,23 @@ class L4lb(Genl):
         """{the packed name of a service: its policy}, of those that have one."""
         found = self.dump(GET_POLICY)
         return {dict(attributes(p))[L_SERVICE]: self._policy(p) for _, p in found}
+
+    def set_services(self, entries, mode=None):
+        """ENTRIES are packed; one message, whatever its size."""
+        payload = b"".join(entries)
+        if len(payload) > 100000:
+            self.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, len(payload) + 4096)
+            self.sock.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
+        if mode is not None:
+            payload = attr(L_MODE, u32(mode)) + payload
+        self.request(SET_SERVICES, payload)
+
+    def get_services(self, *name, live=False):
+        """The packed entries. NAME: attributes of the services wanted."""
+        filters = (attr(L_SERVICE, list(name)) if name else b"") + \
+            (attr(L_LIVE, b"") if live else b"")
+        return [attr(L_ENTRY | NESTED, dict(attributes(p))[L_ENTRY])
+                for _, p in self.dump(GET_SERVICES, filters)]
 
     def set_policy(self, service, **values):
         self.request(SET_POLICY, attr(L_SERVICE, service.ident) + attr(

@@ -219,7 +219,8 @@ class Packet:
     Attributes: family, src, dst, ttl, tos, proto, raw, l4 (bytes after the IP
     headers); df, mf, offset, ident for fragments; sport, dport, payload for TCP,
     UDP and SCTP (of the last chunk); flags, seq, ack for TCP; chunks, their types,
-    for SCTP; type, code, rest for ICMP; mac for the frame's destination address.
+    for SCTP; type, code, rest for ICMP; mac for the frame's destination address, behind
+    for what the frame has after the packet (of a Tap).
     """
 
     def __init__(self, raw, mac=None, offloaded=False):

@@ -163,6 +163,7 @@ class Tap:
                 p = packet.Packet(frame[14:], mac=frame[:6], offloaded=offloaded)
             except (ValueError, struct.error):
                 continue
+            p.behind = frame[14 + len(p.raw):]
             self.pending.append(p)
         return self.pending
 

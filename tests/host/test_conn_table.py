@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The connection table, compiled unchanged as a user-space program (tests/unit/table.c):
+every interleaving that a kernel shows once in a year, in a second."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "tests/unit"
+SOURCES = [ROOT / "kernel" / name for name in ("conn_bucket.c", "conn_resize.c", "conn_walk.c")]
+FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
+         "-fsanitize=address,undefined -fno-sanitize-recover=all").split()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """table("1", "1000") -> what it prints."""
+    build = tmp_path_factory.mktemp("table")
+    for source in [*SOURCES, ROOT / "kernel/conn.h", ROOT / "kernel/conn_table.h"]:
+        for header in re.findall(r"#include <(.*)>", source.read_text()):
+            stub = build / "include" / header
+            stub.parent.mkdir(parents=True, exist_ok=True)
+            stub.touch()
+    done = subprocess.run(
+        ["gcc", *FLAGS, "-include", UNIT / "table_shim.h", "-I", build / "include",
+         "-iquote", ROOT / "kernel", "-o", build / "table", UNIT / "table.c", *SOURCES],
+        capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        pytest.exit(f"the table does not compile against unit/table_shim.h:\n{done.stderr}", 1)
+
+    def run(*args):
+        done = subprocess.run([build / "table", *args], text=True, timeout=300,
+                              capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    return run
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_at_random(table, seed):
+    """What is in it is found and listed once, the newest of equal replies first,
+    whatever comes, goes, or fails; a resize is interrupted anywhere."""
+    least, most, refused, listings = map(int, re.findall(r"\d+", table(str(seed), "200000")))
+    assert least == 8
+    assert most > 11
+    assert refused
+    assert listings > 100
+
+
+def test_readers_race_with_resizes(table):
+    """What stays is found and listed all the time."""
+    looks, resizes = map(int, re.findall(r"\d+", table("race", "5")))
+    assert looks > 10000
+    assert resizes > 3

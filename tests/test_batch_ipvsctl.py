@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl restore and save at scale, compared with ipvsadm on in-tree ip_vs."""
+
+import time
+
+import pytest
+from conftest import both_modules
+from test_ipvsctl import Director, module  # noqa: F401 - a fixture
+
+NO_MODULE = True
+
+
+def rules(services, servers, scheduler="wrr"):
+    out = []
+    for n in range(services):
+        vip = f"198.18.{n >> 8}.{n & 255}:80"
+        out.append(f"-A -t {vip} -s {scheduler}")
+        out += [f"-a -t {vip} -r 10.0.0.{m + 2}:80 -m -w {m + 1}" for m in range(servers)]
+    return "\n".join(out) + "\n"
+
+
+@pytest.fixture
+def director(module):  # noqa: F811
+    one = Director()
+    yield one
+    one.ns.run(["ipvsadm", "-C"])
+    one.ns.destroy()
+
+
+def timed(call):
+    began = time.monotonic()
+    out = call()
+    return out, time.monotonic() - began
+
+
+@both_modules
+def test_two_thousand_by_four(director, module):  # noqa: F811
+    """Saved as it was restored; with ip_vs the old way. The times are printed:
+    ipvsadm -R of the same is what they compare with."""
+    text = rules(2000, 4)
+    _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=300))
+    saved, save = timed(lambda: director.ctl("save"))
+    assert sorted(saved.splitlines()) == sorted(text.splitlines())
+    director.ns.run(["ipvsadm", "-C"])
+    said, restore = timed(lambda: director.ctl("restore", stdin=text))
+    assert "services: 2000 added" in said and "servers:  8000 added" in said
+    assert director.ctl("save") == saved
+    said, again = timed(lambda: director.ctl("restore", stdin=saved))
+    assert "8000 already so" in said
+    print(f"{module.name}: 2000 x 4: ipvsadm -R {adm:.2f} s, restore {restore:.2f} s, "
+          f"again {again:.2f} s, save {save:.2f} s")
+
+
+@pytest.mark.slow
+@both_modules
+def test_ten_thousand_by_ten(director, module):  # noqa: F811
+    text = rules(10000, 10)
+    if module.is_l4lb:
+        said, restore = timed(lambda: director.ctl("restore", stdin=text))
+        assert "servers:  100000 added" in said
+        saved, save = timed(lambda: director.ctl("save"))
+        assert sorted(saved.splitlines()) == sorted(text.splitlines())
+        print(f"l4lb: 10,000 x 10: restore {restore:.2f} s, save {save:.2f} s")
+    else:
+        _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=1200))
+        print(f"ip_vs: 10,000 x 10: ipvsadm -R {adm:.2f} s")
