@@ -46,7 +46,7 @@ static unsigned int stop(const struct l4lb_net *ln, struct dst_entry *dst)
 unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn)
 {
-	struct l4lb_net *ln = conn->ln;
+	struct l4lb_net *ln = l4lb_conn_net(conn);
 	struct l4lb_route rt = { };
 	unsigned int verdict;
 

@@ -55,6 +55,12 @@ const char *l4lb_keep_sentence(const char *fmt, ...)
 	return found;
 }
 
+/* Numbers would soon fill what is kept: the offset has to do. */
+static inline __printf(2, 3)
+void l4lb_err_before(struct netlink_ext_ack *extack, const char *fmt, ...)
+{
+}
+
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR(extack, attr, msg)
 #define l4lb_err_attr_fmt(extack, attr, fmt, args...)			\
@@ -67,6 +73,15 @@ do {									\
 	}								\
 } while (0)
 #else
+/* Puts something before the sentence; what does not fit is cut off. */
+#define l4lb_err_before(extack, fmt, args...)				\
+do {									\
+	char __text[NETLINK_MAX_FMTMSG_LEN];				\
+									\
+	snprintf(__text, sizeof(__text), fmt "%s", ##args,		\
+		 (extack)->_msg ?: "");					\
+	NL_SET_ERR_MSG_FMT(extack, "%s", __text);			\
+} while (0)
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)
 #define l4lb_err_attr_fmt NL_SET_ERR_MSG_ATTR_FMT
@@ -85,6 +100,11 @@ do {									\
 	} while (0)
 #endif
 
+/* 6.10: IPv4 routes have a cast of their own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define dst_rtable(_ptr) container_of_const(_ptr, struct rtable, dst)
+#endif
+
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)			\
@@ -98,9 +118,23 @@ do {									\
 #define l4lb_ctl_table const struct ctl_table
 #endif
 
+/* 6.6: a dump's attributes are where a command's are. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define l4lb_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
+#else
+#define l4lb_dump_attrs(cb)	(genl_info_dump(cb)->attrs)
+#endif
+
 /* 6.5: the GSO helpers have a header of their own. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #include <net/gso.h>
+#endif
+
+/* 6.12: that a device locks by itself is no feature any more. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define l4lb_dev_lltx(dev) ((dev)->features |= NETIF_F_LLTX)
+#else
+#define l4lb_dev_lltx(dev) ((dev)->lltx = true)
 #endif
 
 #endif /* _L4LB_COMPAT_H */

@@ -7,7 +7,7 @@
  *	create -> in the table -> kill -> last reference -> grace period -> freed
  *
  * Packets use connections under RCU and take no reference.  kill() may race
- * with itself and with state changes; conn->lock decides who counts what.
+ * with itself and with state changes; l4lb_conn_lock() decides who counts what.
  */
 #include "conn.h"
 
@@ -19,45 +19,10 @@
 
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
 
-static struct kmem_cache *conn_cache;
+/* By family: an IPv4 connection is half of the other. */
+static struct kmem_cache *ipv4_cache, *ipv6_cache;
 
-static void tuple_fill(struct l4lb_tuple *tuple, const struct l4lb_flow *flow,
-		       enum l4lb_dir dir)
-{
-	tuple->saddr = flow->saddr;
-	tuple->daddr = flow->daddr;
-	tuple->sport = flow->sport;
-	tuple->dport = flow->dport;
-	tuple->af = flow->af;
-	tuple->proto = flow->proto;
-	tuple->dir = dir;
-	tuple->zero = 0;
-}
-
-static struct l4lb_conn *find(struct l4lb_net *ln,
-			      const struct l4lb_flow *flow, enum l4lb_dir dir)
-{
-	struct l4lb_tuple key;
-	struct l4lb_conn *conn;
-
-	tuple_fill(&key, flow, dir);
-	conn = l4lb_conn_table_find(ln, &key);
-	return conn && l4lb_conn_alive(conn) ? conn : NULL;
-}
-
-/* The connection of a packet from a client. */
-struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
-				    const struct l4lb_flow *flow)
-{
-	return find(ln, flow, L4LB_DIR_IN);
-}
-
-/* The NATed connection of a packet from a real server. */
-struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow)
-{
-	return find(ln, flow, L4LB_DIR_OUT);
-}
+spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 /*
  * The connection of a reply that has the VIP as its source already: with
@@ -68,110 +33,131 @@ struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow)
 {
 	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
-	struct l4lb_conn *conn = find(ln, &inverse, L4LB_DIR_IN);
+	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &inverse);
 
 	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
 }
 
-struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
-					  const struct l4lb_flow *key)
+static size_t conn_size(u8 af)
 {
-	return find(ln, key, L4LB_DIR_TEMPLATE);
+	return af == AF_INET ? offsetofend(struct l4lb_conn, v4) :
+			       sizeof(struct l4lb_conn);
+}
+
+static struct kmem_cache *conn_cache(u8 af)
+{
+	return af == AF_INET ? ipv4_cache : ipv6_cache;
+}
+
+static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+			   const struct l4lb_dest *dest)
+{
+	if (flow->af == AF_INET) {
+		conn->v4.caddr = flow->saddr.ip;
+		conn->v4.vaddr = flow->daddr.ip;
+		if (dest->af == AF_INET)
+			conn->v4.daddr = dest->addr.ip;
+	} else {
+		conn->v6.caddr = flow->saddr.in6;
+		conn->v6.vaddr = flow->daddr.in6;
+		if (dest->af == AF_INET6)
+			conn->v6.daddr = dest->addr.in6;
+	}
 }
 
 /*
  * Fill in @conn for @flow.  A connection that never goes into the table (one
  * packet) needs nothing more; @real is not referenced here.
  */
-void l4lb_conn_init_once(struct l4lb_conn *conn, struct l4lb_net *ln,
-			 const struct l4lb_flow *flow, struct l4lb_real *real,
-			 __be16 dport)
+void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+			 struct l4lb_real *real, __be16 dport)
 {
-	memset(conn, 0, sizeof(*conn));
-	tuple_fill(&conn->in, flow, L4LB_DIR_IN);
-	conn->out = (struct l4lb_tuple) {
-		.saddr	= real->dest.addr,
-		.daddr	= flow->saddr,
-		.sport	= dport,
-		.dport	= flow->sport,
-		.af	= flow->af,
-		.proto	= flow->proto,
-		.dir	= L4LB_DIR_OUT,
-	};
-	conn->daddr = real->dest.addr;
+	memset(conn, 0, conn_size(flow->af));
+	conn->af = flow->af;
+	conn->proto = flow->proto;
+	conn->cport = flow->sport;
+	conn->vport = flow->dport;
 	conn->dport = dport;
+	fill_addresses(conn, flow, &real->dest);
 	conn->real = real;
-	conn->ln = ln;
 	conn->method = READ_ONCE(real->method);
 	conn->state = l4lb_state_first(flow->proto);
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
-	__set_bit(L4LB_CONN_INACTIVE, &conn->flags);
+	l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
 	if (conn->method != IP_VS_CONN_F_MASQ)
-		__set_bit(L4LB_CONN_NO_OUTPUT, &conn->flags);
-	spin_lock_init(&conn->lock);
-	refcount_set(&conn->refs, 1);
+		l4lb_conn_set(conn, L4LB_CONN_NO_OUTPUT);
 }
 
 static void conn_free_rcu(struct rcu_head *head)
 {
-	kmem_cache_free(conn_cache, container_of(head, struct l4lb_conn, rcu));
+	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
+
+	kmem_cache_free(conn_cache(conn->af), conn);
 }
 
+/* Only templates are referred to by others than the table. */
 static void conn_put(struct l4lb_conn *conn)
 {
-	if (refcount_dec_and_test(&conn->refs))
+	if (!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	    refcount_dec_and_test(&conn->refs))
 		call_rcu(&conn->rcu, conn_free_rcu);
 }
 
 /* The template lives on for its time from the end of @conn, which was @when. */
-static void let_go(struct l4lb_conn *conn, unsigned long when)
+static void let_go(struct l4lb_conn *conn, u32 when)
 {
 	struct l4lb_conn *control = conn->control;
 
-	if (!test_and_clear_bit(L4LB_CONN_HOLDS, &conn->flags))
+	if (!l4lb_conn_test_and_clear(conn, L4LB_CONN_HOLDS))
 		return;
-	if (time_after(when, READ_ONCE(control->last)))
+	if ((s32)(when - READ_ONCE(control->last)) > 0)
 		WRITE_ONCE(control->last, when);
 	smp_mb__before_atomic();	/* its time before nobody holds it */
 	atomic_dec(&control->n_holders);
 }
 
-/* Undo what creation did before the table: references and counters. */
-static void conn_release(struct l4lb_conn *conn, bool active)
+/* Undo what creation did before the table: references and counters.  @conn is
+ * dead, or was never alive: @control is still there.
+ */
+static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
+			 bool active)
 {
-	struct l4lb_conn *control = conn->control;
-
 	l4lb_real_unbind(conn->real, l4lb_conn_test(conn, L4LB_CONN_TEMPLATE),
 			 active);
-	if (control) {
+	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED)) {
 		let_go(conn, READ_ONCE(conn->last));
-		conn_put(control);
+		conn_put(conn->control);
 	}
 	conn_put(conn);
+	l4lb_conn_table_release(table);
 }
 
-static struct l4lb_conn *conn_alloc(struct l4lb_net *ln,
+static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 				    const struct l4lb_flow *flow,
 				    struct l4lb_real *real, __be16 dport,
-				    u32 fwmark)
+				    enum l4lb_drop *reason)
 {
 	struct l4lb_conn *conn;
 
+	*reason = L4LB_DROP_FULL;
+	if (!l4lb_conn_table_admit(table, flow))
+		return NULL;
+	*reason = L4LB_DROP_MEMORY;
 	/* A template may be the last to know it, and be dying. */
 	if (!refcount_inc_not_zero(&real->refs))
-		return NULL;
-	conn = kmem_cache_alloc(conn_cache, GFP_ATOMIC);
-	if (!conn) {
-		l4lb_real_put(real);
-		return NULL;
-	}
-	l4lb_conn_init_once(conn, ln, flow, real, dport);
-	conn->fwmark = fwmark;
-	if (READ_ONCE(ln->sysctl.conntrack) &&
-	    conn->method == IP_VS_CONN_F_MASQ)
-		__set_bit(L4LB_CONN_TRACKED, &conn->flags);
+		goto release;
+	conn = kmem_cache_alloc(conn_cache(flow->af), GFP_ATOMIC);
+	if (!conn)
+		goto put_real;
+	l4lb_conn_init_once(conn, flow, real, dport);
 	return conn;
+
+put_real:
+	l4lb_real_put(real);
+release:
+	l4lb_conn_table_release(table);
+	return NULL;
 }
 
 /*
@@ -179,125 +165,172 @@ static struct l4lb_conn *conn_alloc(struct l4lb_net *ln,
  * two first packets of a flow may race.  Returns the one in the table, NULL
  * without memory.
  */
-static struct l4lb_conn *conn_insert(struct l4lb_conn *conn)
+static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
+				     struct l4lb_conn *conn)
 {
-	struct l4lb_conn *old = l4lb_conn_table_insert(conn);
+	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn);
 	int tries = 3;
 
 	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
 		l4lb_conn_kill(old);
-		old = l4lb_conn_table_insert(conn);
+		old = l4lb_conn_table_insert(table, conn);
 	}
 	if (!old)
 		return conn;
-	conn_release(conn, false);
+	conn_release(conn, table, false);
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
-/*
- * A connection for @flow to @real, which counts it.  @dport is what the real
- * server listens on, @fwmark the service's, @control the template that chose
- * @real.  RCU, BH off.  The result is in the table; it may be one that
- * another CPU made for the same flow.  NULL without memory.
+/**
+ * l4lb_conn_create() - a connection for a flow, which its real server counts
+ * @ln: namespace
+ * @flow: the flow, client to VIP
+ * @real: real server
+ * @dport: what that listens on
+ * @control: the template that chose it, or NULL
+ * @reason: why there is none
+ *
+ * Context: RCU, BH off.
+ * Return: the flow's connection, which is in the table; it may be one that
+ * another CPU made.  NULL without memory, or when the table is full.
  */
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
 				   struct l4lb_real *real, __be16 dport,
-				   u32 fwmark, struct l4lb_conn *control)
+				   struct l4lb_conn *control,
+				   enum l4lb_drop *reason)
 {
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn, *res;
 
-	conn = conn_alloc(ln, flow, real, dport, fwmark);
+	conn = conn_alloc(table, flow, real, dport, reason);
 	if (!conn)
 		return NULL;
+	if (READ_ONCE(ln->sysctl.conntrack) &&
+	    conn->method == IP_VS_CONN_F_MASQ)
+		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 	if (control && refcount_inc_not_zero(&control->refs)) {
 		atomic_inc(&control->n_holders);
-		__set_bit(L4LB_CONN_HOLDS, &conn->flags);
 		conn->control = control;
+		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
+		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
 	l4lb_real_bind(real, false);
-	res = conn_insert(conn);
+	res = conn_insert(table, conn);
 	if (res == conn)
 		l4lb_account_conn(real);
 	return res;
 }
 
-/*
- * A persistence template: connections whose flow masks to @key go to @real
- * for @timeout jiffies after the last new one.  RCU, BH off.
+/**
+ * l4lb_conn_create_template() - a persistence template
+ * @ln: namespace
+ * @key: connections whose flow masks to it go to
+ * @real: this real server,
+ * @dport: at this port
+ * @timeout: for so many jiffies after the last new one
+ * @reason: why there is none
+ *
+ * Context: RCU, BH off.  Return: as l4lb_conn_create().
  */
 struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    const struct l4lb_flow *key,
 					    struct l4lb_real *real,
-					    __be16 dport, u32 fwmark,
-					    unsigned int timeout)
+					    __be16 dport,
+					    unsigned int timeout,
+					    enum l4lb_drop *reason)
 {
-	struct l4lb_conn *conn = conn_alloc(ln, key, real, dport, fwmark);
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn;
 
+	conn = conn_alloc(table, key, real, dport, reason);
 	if (!conn)
 		return NULL;
-	conn->in.dir = L4LB_DIR_TEMPLATE;
-	__clear_bit(L4LB_CONN_TRACKED, &conn->flags);
-	conn->timeout = timeout;
-	__set_bit(L4LB_CONN_TEMPLATE, &conn->flags);
+	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
+	refcount_set(&conn->refs, 1);
+	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	l4lb_real_bind(real, true);
-	return conn_insert(conn);
+	return conn_insert(table, conn);
 }
 
 /* Any context with RCU. */
 void l4lb_conn_kill(struct l4lb_conn *conn)
 {
+	struct l4lb_conn_table *table;
 	bool dead, active;
 
-	spin_lock_bh(&conn->lock);
-	dead = test_and_set_bit(L4LB_CONN_DEAD, &conn->flags);
+	spin_lock_bh(l4lb_conn_lock(conn));
+	dead = l4lb_conn_test_and_set(conn, L4LB_CONN_DEAD);
 	active = !l4lb_conn_test(conn, L4LB_CONN_INACTIVE);
-	spin_unlock_bh(&conn->lock);
+	spin_unlock_bh(l4lb_conn_lock(conn));
 	if (dead)
 		return;
-	l4lb_conn_table_remove(conn);
+	table = rcu_dereference(l4lb_conn_net(conn)->conns);
+	l4lb_conn_table_remove(table, conn);
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_drop(conn);
-	conn_release(conn, active);
+	conn_release(conn, table, active);
 }
 
-/* Move @conn between active and inactive.  conn->lock held. */
+/* Move @conn between active and inactive.  l4lb_conn_lock() held. */
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 {
-	lockdep_assert_held(&conn->lock);
+	lockdep_assert_held(l4lb_conn_lock(conn));
 	if (active != l4lb_conn_test(conn, L4LB_CONN_INACTIVE) ||
 	    l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
 	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return;
 	if (active)
-		clear_bit(L4LB_CONN_INACTIVE, &conn->flags);
+		l4lb_conn_clear(conn, L4LB_CONN_INACTIVE);
 	else
-		set_bit(L4LB_CONN_INACTIVE, &conn->flags);
+		l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
 	l4lb_real_active(conn->real, active);
 }
 
-/* Does @conn keep the template it was made by?  conn->lock held. */
+/* Does @conn keep the template it was made by?  l4lb_conn_lock() held, and
+ * @conn is not dead.
+ */
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
 {
-	lockdep_assert_held(&conn->lock);
-	if (!conn->control)
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
 		return;
 	if (!holds)
 		let_go(conn, jiffies);
-	else if (!test_and_set_bit(L4LB_CONN_HOLDS, &conn->flags))
+	else if (!l4lb_conn_test_and_set(conn, L4LB_CONN_HOLDS))
 		atomic_inc(&conn->control->n_holders);
 }
 
 int __init l4lb_conn_init(void)
 {
-	l4lb_conn_table_init();
-	conn_cache = kmem_cache_create("l4lb_conn", sizeof(struct l4lb_conn),
-				       0, SLAB_HWCACHE_ALIGN, NULL);
-	return conn_cache ? 0 : -ENOMEM;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(l4lb_conn_locks); i++)
+		spin_lock_init(&l4lb_conn_locks[i]);
+	l4lb_conn_table_param();
+	if (l4lb_conn_bucket_init())
+		return -ENOMEM;
+	ipv4_cache = kmem_cache_create("l4lb_conn_ipv4", conn_size(AF_INET), 0,
+				       SLAB_HWCACHE_ALIGN, NULL);
+	if (!ipv4_cache)
+		goto err_bucket_exit;
+	ipv6_cache = kmem_cache_create("l4lb_conn_ipv6", conn_size(AF_INET6), 0,
+				       SLAB_HWCACHE_ALIGN, NULL);
+	if (!ipv6_cache)
+		goto err_destroy_ipv4;
+	return 0;
+
+err_destroy_ipv4:
+	kmem_cache_destroy(ipv4_cache);
+err_bucket_exit:
+	l4lb_conn_bucket_exit();
+	return -ENOMEM;
 }
 
 /* After an rcu_barrier(): nothing is on its way to conn_free_rcu(). */
 void l4lb_conn_exit(void)
 {
-	kmem_cache_destroy(conn_cache);
+	kmem_cache_destroy(ipv6_cache);
+	kmem_cache_destroy(ipv4_cache);
+	l4lb_conn_bucket_exit();
 }

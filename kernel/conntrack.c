@@ -50,14 +50,14 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 	if (!ct)
 		return;
 	/* IPsec, which follows a connection of another protocol, has none. */
-	ports = nf_ct_protonum(ct) == conn->in.proto;
+	ports = nf_ct_protonum(ct) == conn->proto;
 	back = &ct->tuplehash[IP_CT_DIR_REPLY].tuple;
 	if (reply) {
-		back->dst.u3 = conn->in.daddr;
+		back->dst.u3 = l4lb_conn_vip(conn);
 		if (ports)
-			back->dst.u.all = conn->in.dport;
+			back->dst.u.all = conn->vport;
 	} else {
-		back->src.u3 = conn->daddr;
+		back->src.u3 = l4lb_conn_server(conn);
 		if (ports)
 			back->src.u.all = conn->dport;
 	}
@@ -75,7 +75,7 @@ void l4lb_ct_renew(struct sk_buff *skb, const struct l4lb_conn *conn,
 	struct nf_hook_state state = {
 		.hook	= pkt->hook,
 		.pf	= pkt->flow.af,
-		.net	= conn->ln->net,
+		.net	= l4lb_conn_net(conn)->net,
 	};
 	enum ip_conntrack_info info;
 	struct nf_conn *ct = nf_ct_get(skb, &info);
@@ -90,15 +90,15 @@ void l4lb_ct_renew(struct sk_buff *skb, const struct l4lb_conn *conn,
 }
 
 static void tuple_fill(struct nf_conntrack_tuple *tuple,
-		       const struct l4lb_tuple *in)
+		       const struct l4lb_conn *conn)
 {
 	*tuple = (struct nf_conntrack_tuple){ };
-	tuple->src.u3 = in->saddr;
-	tuple->src.u.all = in->sport;
-	tuple->src.l3num = in->af;
-	tuple->dst.u3 = in->daddr;
-	tuple->dst.u.all = in->dport;
-	tuple->dst.protonum = in->proto;
+	tuple->src.u3 = l4lb_conn_client(conn);
+	tuple->src.u.all = conn->cport;
+	tuple->src.l3num = conn->af;
+	tuple->dst.u3 = l4lb_conn_vip(conn);
+	tuple->dst.u.all = conn->vport;
+	tuple->dst.protonum = conn->proto;
 	tuple->dst.dir = IP_CT_DIR_ORIGINAL;
 }
 
@@ -108,7 +108,7 @@ static bool is_ours(const struct nf_conn *ct, const struct l4lb_conn *conn)
 	const struct nf_conntrack_man *from =
 		&ct->tuplehash[IP_CT_DIR_REPLY].tuple.src;
 
-	return nf_inet_addr_cmp(&from->u3, &conn->daddr) &&
+	return nf_inet_addr_cmp(&from->u3, &conn->real->dest.addr) &&
 	       from->u.all == conn->dport;
 }
 
@@ -119,8 +119,9 @@ void l4lb_ct_drop(const struct l4lb_conn *conn)
 	struct nf_conntrack_tuple tuple;
 	struct nf_conn *ct;
 
-	tuple_fill(&tuple, &conn->in);
-	found = nf_conntrack_find_get(conn->ln->net, &nf_ct_zone_dflt, &tuple);
+	tuple_fill(&tuple, conn);
+	found = nf_conntrack_find_get(l4lb_conn_net(conn)->net,
+				      &nf_ct_zone_dflt, &tuple);
 	if (!found)
 		return;
 	ct = nf_ct_tuplehash_to_ctrack(found);

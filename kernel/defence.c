@@ -125,9 +125,9 @@ bool l4lb_defence_drops_packet(struct l4lb_net *ln)
 
 /* ---- connections ---- */
 
-static bool idle_longer(const struct l4lb_conn *conn, unsigned long spared)
+static bool idle_longer(const struct l4lb_conn *conn, s32 spared)
 {
-	return time_after(jiffies, READ_ONCE(conn->last) + spared);
+	return l4lb_conn_idle(conn) > spared;
 }
 
 /* Established, but who came back often enough is let be. */
@@ -162,4 +162,26 @@ static bool may_go(const struct l4lb_conn *conn)
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 {
 	return !(get_random_u32() % ENTRY_ONE_IN) && may_go(conn);
+}
+
+/* Not established yet, as far as is known, or over. */
+bool l4lb_defence_evicts(const struct l4lb_conn *conn)
+{
+	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return false;
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_ESTABLISHED:
+	case L4LB_TCP_FIN_WAIT:
+	case L4LB_TCP_CLOSE_WAIT:
+	case L4LB_TCP_LAST_ACK:
+	case L4LB_SCTP_ESTABLISHED:
+	case L4LB_SCTP_SHUTDOWN_SENT:
+	case L4LB_SCTP_SHUTDOWN_RECEIVED:
+	case L4LB_SCTP_SHUTDOWN_ACK_SENT:
+		return false;
+	case L4LB_UDP:
+		return READ_ONCE(conn->packets) <= 1;
+	default:
+		return true;
+	}
 }

@@ -26,6 +26,9 @@ bool l4lb_defence_drops_packet(struct l4lb_net *ln);
 /* The sweep is at @conn, with drop_entry at work: shall it go? */
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
 
+/* The table is full: may @conn go to make room? */
+bool l4lb_defence_evicts(const struct l4lb_conn *conn);
+
 void l4lb_defence_init(struct l4lb_net *ln);
 void l4lb_defence_exit(struct l4lb_net *ln);
 /* A mode was set. */

@@ -143,6 +143,18 @@ void l4lb_real_put(struct l4lb_real *real)
 	call_rcu(&real->rcu, real_free_rcu);
 }
 
+static void real_name(struct l4lb_real_name *name,
+		      const struct l4lb_service *svc,
+		      const struct l4lb_dest_config *cfg)
+{
+	*name = (struct l4lb_real_name) {
+		.svc	= svc->key,
+		.addr	= cfg->addr,
+		.port	= cfg->port,
+		.af	= cfg->af,
+	};
+}
+
 /* A real server without a service; the caller owns the reference. */
 static struct l4lb_real *real_create(struct l4lb_service *svc,
 				     const struct l4lb_dest_config *cfg)
@@ -160,43 +172,35 @@ static struct l4lb_real *real_create(struct l4lb_service *svc,
 	real->dest.addr = cfg->addr;
 	real->dest.port = cfg->port;
 	real->dest.af = cfg->af;
-	real->svc_key = svc->key;
+	real_name(&real->name, svc, cfg);
 	real->ln = svc->ln;
 	spin_lock_init(&real->route_lock);
 	refcount_set(&real->refs, 1);
 	INIT_LIST_HEAD(&real->node);
+	if (l4lb_real_name_add(real)) {
+		l4lb_stats_destroy(&real->stats);
+		kfree(real);
+		return NULL;
+	}
 	return real;
 }
 
-static bool real_matches(const struct l4lb_real *real,
-			 const struct l4lb_dest_config *cfg)
+/* In the service or in the trash. */
+static struct l4lb_real *real_find(struct l4lb_service *svc,
+				   const struct l4lb_dest_config *cfg)
 {
-	return real->dest.port == cfg->port && real->dest.af == cfg->af &&
-	       nf_inet_addr_cmp(&real->dest.addr, &cfg->addr);
+	struct l4lb_real_name name;
+
+	real_name(&name, svc, cfg);
+	return l4lb_real_by_name(svc->ln, &name);
 }
 
 struct l4lb_real *l4lb_real_find(struct l4lb_service *svc,
 				 const struct l4lb_dest_config *cfg)
 {
-	struct l4lb_real *real;
+	struct l4lb_real *real = real_find(svc, cfg);
 
-	lockdep_assert_held(&svc->ln->lock);
-	list_for_each_entry(real, &svc->dests, node)
-		if (real_matches(real, cfg))
-			return real;
-	return NULL;
-}
-
-static struct l4lb_real *trash_find(const struct l4lb_service *svc,
-				    const struct l4lb_dest_config *cfg)
-{
-	struct l4lb_real *real;
-
-	list_for_each_entry(real, &svc->ln->trash, node)
-		if (real_matches(real, cfg) &&
-		    !memcmp(&real->svc_key, &svc->key, sizeof(svc->key)))
-			return real;
-	return NULL;
+	return real && real->available ? real : NULL;
 }
 
 /* ---- thresholds ---- */
@@ -255,8 +259,7 @@ void l4lb_real_unbind(struct l4lb_real *real, bool template, bool active)
 
 /* ---- configuration ---- */
 
-static void real_save(const struct l4lb_real *real,
-		      struct l4lb_dest_config *cfg)
+void l4lb_real_save(const struct l4lb_real *real, struct l4lb_dest_config *cfg)
 {
 	*cfg = (struct l4lb_dest_config) {
 		.addr		= real->dest.addr,
@@ -270,8 +273,7 @@ static void real_save(const struct l4lb_real *real,
 	};
 }
 
-static void real_apply(struct l4lb_real *real,
-		       const struct l4lb_dest_config *cfg)
+void l4lb_real_apply(struct l4lb_real *real, const struct l4lb_dest_config *cfg)
 {
 	u8 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
@@ -291,28 +293,22 @@ static void real_apply(struct l4lb_real *real,
 
 static bool real_is_mixed(const struct l4lb_real *real)
 {
-	return real->dest.af != real->svc_key.af;
+	return real->dest.af != real->name.svc.af;
 }
 
 /* Into @svc: its connections live, a pool may have it already. */
-static int real_enlist(struct l4lb_real *real, struct l4lb_service *svc,
-		       const struct l4lb_dest_config *cfg)
+void l4lb_real_enlist(struct l4lb_real *real, struct l4lb_service *svc)
 {
-	int err = l4lb_real_table_add(real);
-
-	if (err)
-		return err;
+	lockdep_assert_held(&svc->ln->lock);
 	list_move_tail(&real->node, &svc->dests);
 	svc->n_dests++;
 	svc->ln->n_mixed += real_is_mixed(real);
-	real_apply(real, cfg);
 	rcu_assign_pointer(real->svc, svc);
 	WRITE_ONCE(real->available, true);
-	return 0;
 }
 
 /* Out of @svc and into the trash.  Pools that still have it skip it. */
-static void real_retire(struct l4lb_real *real, struct l4lb_service *svc)
+void l4lb_real_retire(struct l4lb_real *real, struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
 
@@ -329,6 +325,70 @@ static void real_retire(struct l4lb_real *real, struct l4lb_service *svc)
 	if (!ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
 				   TRASH_SWEEP);
+}
+
+/* What is in the trash stays there. */
+static void real_forget_unused(struct l4lb_real *real)
+{
+	if (!list_empty(&real->node))
+		return;
+	l4lb_real_name_del(real);
+	l4lb_real_put(real);
+}
+
+/* Made, or found in the trash; packets see nothing of it. */
+static struct l4lb_real *real_prepare_new(struct l4lb_service *svc,
+					  const struct l4lb_dest_config *cfg,
+					  struct netlink_ext_ack *extack)
+{
+	struct l4lb_real *real;
+	int err;
+
+	err = l4lb_hook_register(svc->ln, cfg->af);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
+		return ERR_PTR(err);
+	}
+	real = real_find(svc, cfg) ?: real_create(svc, cfg);
+	if (real && !l4lb_real_table_add(real))
+		return real;
+	NL_SET_ERR_MSG(extack, "no memory for the real server");
+	l4lb_hook_unregister(svc->ln, cfg->af);
+	if (real)
+		real_forget_unused(real);
+	return ERR_PTR(-ENOMEM);
+}
+
+/**
+ * l4lb_real_prepare() - the real server that a configuration means
+ * @svc: its service, which need not be at work yet
+ * @cfg: the real server
+ * @extack: gets a sentence on failure
+ *
+ * Return: one that @svc has, or one to enlist or release, or an ERR_PTR() with
+ * nothing changed.
+ */
+struct l4lb_real *l4lb_real_prepare(struct l4lb_service *svc,
+				    const struct l4lb_dest_config *cfg,
+				    struct netlink_ext_ack *extack)
+{
+	struct l4lb_real *real = l4lb_real_find(svc, cfg);
+	int err;
+
+	err = dest_check(svc, real, cfg, !real, extack);
+	if (err)
+		return ERR_PTR(err);
+	return real ?: real_prepare_new(svc, cfg, extack);
+}
+
+/* The opposite, unless it was enlisted. */
+void l4lb_real_release(struct l4lb_real *real)
+{
+	if (!l4lb_real_is_new(real))
+		return;
+	l4lb_real_table_del(real);
+	l4lb_hook_unregister(real->ln, real->dest.af);
+	real_forget_unused(real);
 }
 
 /**
@@ -348,26 +408,15 @@ int l4lb_real_add(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
 	err = dest_check(svc, real, cfg, true, extack);
 	if (err)
 		return err;
-	err = l4lb_hook_register(svc->ln, cfg->af);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
-		return err;
-	}
-	real = trash_find(svc, cfg);
-	if (!real)
-		real = real_create(svc, cfg);
-	if (!real || real_enlist(real, svc, cfg)) {
-		l4lb_hook_unregister(svc->ln, cfg->af);
-		NL_SET_ERR_MSG(extack, "no memory for the real server");
-		/* What is in the trash stays there. */
-		if (real && list_empty(&real->node))
-			l4lb_real_put(real);
-		return -ENOMEM;
-	}
+	real = real_prepare_new(svc, cfg, extack);
+	if (IS_ERR(real))
+		return PTR_ERR(real);
+	l4lb_real_apply(real, cfg);
+	l4lb_real_enlist(real, svc);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
-		real_retire(real, svc);
+		l4lb_real_retire(real, svc);
 		return err;
 	}
 	return 0;
@@ -394,13 +443,13 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 	err = dest_check(svc, real, cfg, false, extack);
 	if (err)
 		return err;
-	real_save(real, &old);
+	l4lb_real_save(real, &old);
 	last_weight = real->dest.last_weight;
-	real_apply(real, cfg);
+	l4lb_real_apply(real, cfg);
 	err = l4lb_service_rebuild(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
-		real_apply(real, &old);
+		l4lb_real_apply(real, &old);
 		WRITE_ONCE(real->dest.last_weight, last_weight);
 		return err;
 	}
@@ -429,7 +478,7 @@ int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real,
 	lockdep_assert_held(&ln->lock);
 	if (!real)
 		return -ENOENT;
-	real_retire(real, svc);
+	l4lb_real_retire(real, svc);
 	if (l4lb_service_rebuild(svc)) {
 		NL_SET_ERR_MSG(extack,
 			       "removed, but the scheduler missed it: weight 0 for now");
@@ -447,7 +496,7 @@ void l4lb_real_del_all(struct l4lb_service *svc)
 
 	lockdep_assert_held(&svc->ln->lock);
 	list_for_each_entry_safe(real, next, &svc->dests, node)
-		real_retire(real, svc);
+		l4lb_real_retire(real, svc);
 }
 
 /* ---- nobody ---- */
@@ -500,8 +549,21 @@ void l4lb_real_set_loss(const struct l4lb_service *svc)
 
 	lockdep_assert_held(&svc->ln->lock);
 	list_for_each_entry(real, &svc->ln->trash, node)
-		if (!memcmp(&real->svc_key, &svc->key, sizeof(svc->key)))
+		if (!memcmp(&real->name.svc, &svc->key, sizeof(svc->key)))
 			WRITE_ONCE(real->on_loss, svc->policy.on_loss);
+}
+
+void l4lb_real_set_loss_named(struct l4lb_net *ln)
+{
+	const struct l4lb_service *svc;
+	struct l4lb_real *real;
+
+	lockdep_assert_held(&ln->lock);
+	list_for_each_entry(real, &ln->trash, node) {
+		svc = l4lb_service_find(ln, &real->name.svc);
+		if (svc && svc->named)
+			WRITE_ONCE(real->on_loss, svc->policy.on_loss);
+	}
 }
 
 /* Who refers to @real only from here is found by nobody else, because pools
@@ -527,6 +589,7 @@ static void trash_sweep(struct work_struct *work)
 		if (!trash_expired(real))
 			continue;
 		list_del(&real->node);
+		l4lb_real_name_del(real);
 		l4lb_real_put(real);
 	}
 	if (!list_empty(&ln->trash) && !ln->exiting)
@@ -552,6 +615,7 @@ void l4lb_real_trash_flush(struct l4lb_net *ln)
 	mutex_lock(&ln->lock);
 	list_for_each_entry_safe(real, next, &ln->trash, node) {
 		list_del(&real->node);
+		l4lb_real_name_del(real);
 		l4lb_real_put(real);
 	}
 	mutex_unlock(&ln->lock);

@@ -41,6 +41,14 @@ struct l4lb_dest_config {
 	struct l4lb_tun		tun;
 };
 
+/* What a real server is called in its namespace: hashed whole. */
+struct l4lb_real_name {
+	struct l4lb_svc_key	svc;
+	union nf_inet_addr	addr;
+	__be16			port;
+	u16			af;
+};
+
 /* What a real server's packets to clients have as their source. */
 struct l4lb_real_key {
 	union nf_inet_addr	addr;
@@ -64,7 +72,9 @@ struct l4lb_real_key {
  * @u_thresh: connections at which it gets no more; 0: no limit
  * @l_thresh: connections below which it gets some again; 0: 3/4 of @u_thresh
  * @refs: list membership, pools and connections hold one each
- * @svc_key: service it belongs or belonged to
+ * @name: of the service it belongs or belonged to, and its own
+ * @by_name: in l4lb_net.real_names from its creation until it leaves the trash
+ * @named: by the batch that is being applied (configuration mutex)
  * @by_key: in l4lb_net.reals while it is in a service
  * @key: there
  * @unlisted: RCU state when it was taken out of there, 0 before
@@ -88,7 +98,9 @@ struct l4lb_real {
 	u32				l_thresh;
 	refcount_t			refs;
 
-	struct l4lb_svc_key		svc_key;
+	struct l4lb_real_name		name;
+	struct rhash_head		by_name;
+	bool				named;
 	struct rhlist_head		by_key;
 	struct l4lb_real_key		key;
 	unsigned long			unlisted;
@@ -122,10 +134,32 @@ int l4lb_real_edit(struct l4lb_service *svc, struct l4lb_real *real,
 		   struct netlink_ext_ack *extack);
 int l4lb_real_del(struct l4lb_service *svc, struct l4lb_real *real,
 		  struct netlink_ext_ack *extack);
+
+/* The steps of adding, for those who do many at once.  prepare finds or makes
+ * the real server that @cfg means and may fail; then comes release.  What is
+ * new (l4lb_real_is_new()) becomes part of the service by enlist, which may not
+ * fail; what is not needed any more leaves it by retire.
+ */
+struct l4lb_real *l4lb_real_prepare(struct l4lb_service *svc,
+				    const struct l4lb_dest_config *cfg,
+				    struct netlink_ext_ack *extack);
+void l4lb_real_release(struct l4lb_real *real);
+void l4lb_real_enlist(struct l4lb_real *real, struct l4lb_service *svc);
+void l4lb_real_retire(struct l4lb_real *real, struct l4lb_service *svc);
+void l4lb_real_save(const struct l4lb_real *real, struct l4lb_dest_config *cfg);
+void l4lb_real_apply(struct l4lb_real *real, const struct l4lb_dest_config *cfg);
+
+static inline bool l4lb_real_is_new(const struct l4lb_real *real)
+{
+	return !real->available;
+}
+
 /* Service is going: move all its real servers to the trash. */
 void l4lb_real_del_all(struct l4lb_service *svc);
 /* The policy of @svc has changed: tell those it had. */
 void l4lb_real_set_loss(const struct l4lb_service *svc);
+/* Those of all services that a batch names have. */
+void l4lb_real_set_loss_named(struct l4lb_net *ln);
 /* What connections without a real server are bound to: l4lb_net.bypass. */
 int l4lb_real_bypass_create(struct l4lb_net *ln);
 void l4lb_real_bypass_destroy(struct l4lb_net *ln);
@@ -137,6 +171,10 @@ int l4lb_real_table_init(struct l4lb_net *ln);
 void l4lb_real_table_exit(struct l4lb_net *ln);
 int l4lb_real_table_add(struct l4lb_real *real);
 void l4lb_real_table_del(struct l4lb_real *real);
+int l4lb_real_name_add(struct l4lb_real *real);
+void l4lb_real_name_del(struct l4lb_real *real);
+struct l4lb_real *l4lb_real_by_name(struct l4lb_net *ln,
+				    const struct l4lb_real_name *name);
 struct l4lb_real *l4lb_real_by_source(struct l4lb_net *ln,
 				      const struct l4lb_flow *flow,
 				      bool one_packet);
@@ -163,6 +201,11 @@ static inline void l4lb_real_active(struct l4lb_real *real, bool active)
 		atomic_dec(&real->dest.active);
 }
 
+/* Before the first packet of an interval counts: what counted so far belongs to
+ * others.  The real server's last: it is where this is seen.
+ */
+void l4lb_account_interval(struct l4lb_real *real, struct l4lb_service *svc);
+
 /* Account a forwarded packet to real server, service and namespace. */
 static inline void l4lb_account_in(struct l4lb_real *real, unsigned int len)
 {
@@ -170,6 +213,8 @@ static inline void l4lb_account_in(struct l4lb_real *real, unsigned int len)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_in(&real->stats, len);
 	l4lb_stats_in(&svc->stats, len);
 	l4lb_stats_in(&real->ln->stats, len);
@@ -181,6 +226,8 @@ static inline void l4lb_account_out(struct l4lb_real *real, unsigned int len)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_out(&real->stats, len);
 	l4lb_stats_out(&svc->stats, len);
 	l4lb_stats_out(&real->ln->stats, len);
@@ -192,6 +239,8 @@ static inline void l4lb_account_conn(struct l4lb_real *real)
 
 	if (!svc)
 		return;
+	if (l4lb_stats_due(&real->stats))
+		l4lb_account_interval(real, svc);
 	l4lb_stats_conn(&real->stats);
 	l4lb_stats_conn(&svc->stats);
 	l4lb_stats_conn(&real->ln->stats);

@@ -128,7 +128,8 @@ const struct l4lb_route *l4lb_forward_route(struct sk_buff *skb,
 {
 	const struct l4lb_route *rt = l4lb_route_get(conn->real, conn->method);
 
-	return l4lb_forward_by(skb, pkt, conn->ln, rt, verdict) ? rt : NULL;
+	return l4lb_forward_by(skb, pkt, l4lb_conn_net(conn), rt, verdict) ?
+	       rt : NULL;
 }
 
 static bool fits_ipv4(const struct sk_buff *skb, unsigned int mtu)

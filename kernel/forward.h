@@ -28,6 +28,16 @@ unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn);
 
+/* For the fast path: only change the packet.  0 or -ENOMEM. */
+int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, bool reply);
+int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn,
+		     const struct l4lb_route *rt);
+/* Bytes that it would add. */
+unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
+			      const struct l4lb_conn *conn);
+
 /* A real server's reply, or (@quoted) an ICMP error about a request: give it
  * the VIP's address back.  NF_ACCEPT: it goes on where it was going.
  */

@@ -63,8 +63,8 @@ u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 /* Once in the table a service stays there: a node that moves would mislead
  * those who are just reading it.
  */
-int l4lb_guard_set(struct l4lb_service *svc, u32 guard,
-		   struct netlink_ext_ack *extack)
+int l4lb_guard_reserve(struct l4lb_service *svc, u32 guard,
+		       struct netlink_ext_ack *extack)
 {
 	struct l4lb_net *ln = svc->ln;
 	int err;
@@ -74,19 +74,24 @@ int l4lb_guard_set(struct l4lb_service *svc, u32 guard,
 		NL_SET_ERR_MSG(extack, "a firewall mark has no address to guard");
 		return -EINVAL;
 	}
-	if (guard && !svc->guard_listed) {
-		err = rhltable_insert(&ln->guards, &svc->guard_node,
-				      guard_params);
-		if (err) {
-			NL_SET_ERR_MSG(extack, "no memory for the guard");
-			return err;
-		}
+	if (!guard || svc->guard_listed)
+		return 0;
+	err = rhltable_insert(&ln->guards, &svc->guard_node, guard_params);
+	if (err)
+		NL_SET_ERR_MSG(extack, "no memory for the guard");
+	else
 		svc->guard_listed = true;
-	}
+	return err;
+}
+
+void l4lb_guard_set(struct l4lb_service *svc, u32 guard)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
 	WRITE_ONCE(ln->n_guards,
 		   ln->n_guards + !!guard - !!svc->policy.guard);
 	WRITE_ONCE(svc->policy.guard, guard);
-	return 0;
 }
 
 void l4lb_guard_del(struct l4lb_service *svc)

@@ -12,9 +12,12 @@
 u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		    struct l4lb_net *ln);
 
-/* Control path: configuration mutex held. */
-int l4lb_guard_set(struct l4lb_service *svc, u32 guard,
-		   struct netlink_ext_ack *extack);
+/* Control path: configuration mutex held.  A guard that is not OFF is reserved
+ * before it is set, which cannot fail then.
+ */
+int l4lb_guard_reserve(struct l4lb_service *svc, u32 guard,
+		       struct netlink_ext_ack *extack);
+void l4lb_guard_set(struct l4lb_service *svc, u32 guard);
 void l4lb_guard_del(struct l4lb_service *svc);
 
 /* By namespace. */

@@ -26,6 +26,7 @@
 #include <net/sctp/checksum.h>
 
 #include "defence.h"
+#include "fast.h"
 #include "forward.h"
 #include "guard.h"
 #include "reset.h"
@@ -35,11 +36,19 @@
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    struct l4lb_conn *conn)
 {
+	const struct net_device *in = skb->dev;
+	unsigned int verdict;
+
 	l4lb_account_in(conn->real, skb->len);
 	l4lb_conn_count_packet(conn);
 	l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt);
-	return l4lb_forward(skb, pkt, conn, 0);
+	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_expect_request();
+	verdict = l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_admit_request(conn, skb, in);
+	return verdict;
 }
 
 /* May this packet be the first of a flow?  Otherwise the local stack answers
@@ -158,7 +167,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 
 	if (drains && READ_ONCE(ln->sysctl.expire_nodest_conn))
 		return true;
-	if (!mode || conn->control)
+	if (!mode || l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
 		return false;
 	switch (READ_ONCE(conn->state)) {
 	case L4LB_TCP_TIME_WAIT:
@@ -183,7 +192,7 @@ static bool moves_on(const struct l4lb_conn *conn)
 {
 	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
 
-	return conn->in.proto == IPPROTO_UDP && svc &&
+	return conn->proto == IPPROTO_UDP && svc &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
 	       l4lb_service_usable(svc);
 }
@@ -337,22 +346,25 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 	return NF_DROP;
 }
 
-static unsigned int handle_reply(struct sk_buff *skb, struct l4lb_pkt *pkt,
-				 struct l4lb_net *ln)
+static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  struct l4lb_conn *conn)
 {
-	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow);
-
-	/* To this host the VIP, an address of its own, cannot be a source. */
-	if (!conn && pkt->hook != NF_INET_LOCAL_IN)
-		conn = l4lb_conn_find_passing(ln, &pkt->flow);
-	if (!conn)
-		return handle_stray(skb, pkt, ln);
 	l4lb_account_out(conn->real, skb->len);
 	l4lb_state_packet(conn, pkt, true);
 	if (conn->method == IP_VS_CONN_F_MASQ)
 		return l4lb_nat_reply(skb, pkt, conn, 0);
 	l4lb_forward_mark(skb, conn, true);
 	return NF_ACCEPT;
+}
+
+static unsigned int handle_reply(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow) ?:
+				 l4lb_conn_find_passing(ln, &pkt->flow);
+
+	return conn ? reply(skb, pkt, conn) : handle_stray(skb, pkt, ln);
 }
 
 /* What NAT cannot rewrite, but whose ports say that it is a reply, must not leave
@@ -411,6 +423,47 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	return NF_ACCEPT;
 }
 
+/* The last to see a packet that leaves. */
+static __always_inline unsigned int
+handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	l4lb_fast_leaving(skb, state, af);
+	return NF_ACCEPT;
+}
+
+/*
+ * To this host: a packet for a VIP, most of them, or a reply to a client here.
+ * Both in one look.  A reply that has the VIP as its source, an address of this
+ * host, cannot come.
+ */
+static __always_inline unsigned int
+handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_conn *conn;
+	unsigned int verdict;
+	bool is_reply;
+
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	if (unlikely(l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)) {
+		verdict = handle_out(skb, state, af);
+		return verdict == NF_ACCEPT ? handle_in(skb, state, af) :
+					      verdict;
+	}
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &is_reply);
+	if (is_reply)
+		return reply(skb, &pkt, conn);
+	verdict = handle_stray(skb, &pkt, ln);
+	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST)
+		return verdict;
+	return conn ? handle_known(skb, &pkt, ln, conn) :
+		      handle_new(skb, &pkt, ln);
+}
+
 /* One copy of a handler per family; BH off also for a process that sends. */
 #define HANDLER(name, handler, af)					\
 static unsigned int name(void *priv, struct sk_buff *skb,		\
@@ -424,37 +477,41 @@ static unsigned int name(void *priv, struct sk_buff *skb,		\
 	return verdict;							\
 }
 
+HANDLER(local_ipv4, handle_local, AF_INET)
 HANDLER(in_ipv4, handle_in, AF_INET)
 HANDLER(out_ipv4, handle_out, AF_INET)
 HANDLER(icmp_ipv4, handle_forward_icmp, AF_INET)
 HANDLER(forward_ipv4, handle_forward, AF_INET)
+HANDLER(leaving_ipv4, handle_leaving, AF_INET)
+HANDLER(local_ipv6, handle_local, AF_INET6)
 HANDLER(in_ipv6, handle_in, AF_INET6)
 HANDLER(out_ipv6, handle_out, AF_INET6)
 HANDLER(icmp_ipv6, handle_forward_icmp, AF_INET6)
 HANDLER(forward_ipv6, handle_forward, AF_INET6)
+HANDLER(leaving_ipv6, handle_leaving, AF_INET6)
 #undef HANDLER
 
 #define OPS(fn, family, num, prio) \
 	{ .hook = fn, .pf = family, .hooknum = num, .priority = prio }
 
 static const struct nf_hook_ops ipv4_ops[] = {
-	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 2),
-	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 1),
+	OPS(local_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 1),
 	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 1),
 	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 2),
 	OPS(icmp_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC - 1),
 	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC),
 	OPS(forward_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv4, NFPROTO_IPV4, NF_INET_POST_ROUTING, NF_IP_PRI_LAST),
 };
 
 static const struct nf_hook_ops ipv6_ops[] = {
-	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 2),
-	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 1),
+	OPS(local_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 1),
 	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 1),
 	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 2),
 	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
 	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
 	OPS(forward_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv6, NFPROTO_IPV6, NF_INET_POST_ROUTING, NF_IP6_PRI_LAST),
 };
 
 #undef OPS

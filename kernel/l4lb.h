@@ -37,6 +37,30 @@
  *		outlive IPVS_CMD_SET_SERVICE.  ERANGE for a value out of range,
  *		EINVAL for GUARD of a service by firewall mark.
  *
+ *	L4LB_CMD_SET_SERVICES
+ *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
+ *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
+ *		VALUE } ... ], POLICY { ... }, DESTS [ { ADDR, PORT, FWD_METHOD,
+ *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
+ *		Any number of services with their real servers, applied whole or
+ *		not at all.  An entry has all settings of its service: options
+ *		and values of the policy that it does not name get their default.
+ *		An attribute ends at 64 KiB, which is some 600 real servers; an
+ *		entry whose SERVICE has nothing but the name of the one before
+ *		has more of its DESTS.
+ *		Refusals point to the ENTRY or real server that is wrong or into
+ *		it (NLMSGERR_ATTR_OFFS).  E2BIG for more than L4LB_SERVICES_MAX
+ *		or L4LB_DESTS_MAX, EEXIST for what is named twice, EINTR when the
+ *		sender is being killed; others as in family IPVS.
+ *		The sender needs SO_SNDBUFFORCE for the size, and
+ *		NETLINK_CAP_ACK, or the answer has all of the message in it.
+ *
+ *	L4LB_CMD_GET_SERVICES
+ *		dump: SERVICE { some of its name } to see only services that have
+ *		it; LIVE for counters and connections.
+ *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
+ *		NLM_F_DUMP_INTR says that there was a change meanwhile.
+ *
  * Attributes are checked strictly: one that is unknown, or too long, or a nest
  * without NLA_F_NESTED, is refused.  Refusals carry a sentence (extended ACK).
  */
@@ -49,6 +73,8 @@
 #define L4LB_NAME_LEN		16	/* of a name, with the final NUL */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
+#define L4LB_SERVICES_MAX	65536	/* entries of one message */
+#define L4LB_DESTS_MAX		1048576	/* real servers of one message */
 #define L4LB_TIMEOUT_MAX	1209600	/* seconds: two weeks */
 
 enum l4lb_cmd {
@@ -58,6 +84,8 @@ enum l4lb_cmd {
 	L4LB_CMD_SET_OPTIONS,
 	L4LB_CMD_GET_POLICY,
 	L4LB_CMD_SET_POLICY,
+	L4LB_CMD_SET_SERVICES,
+	L4LB_CMD_GET_SERVICES,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -65,10 +93,16 @@ enum l4lb_cmd {
 
 enum l4lb_attr {
 	L4LB_ATTR_UNSPEC,
-	L4LB_ATTR_SERVICE,	/* nest: IPVS_SVC_ATTR_AF to _FWMARK */
+	L4LB_ATTR_SERVICE,	/* nest: IPVS_SVC_ATTR_AF to _FWMARK; in ENTRY
+				 * to _NETMASK, and with LIVE _STATS64
+				 */
 	L4LB_ATTR_SCHEDULER,	/* nest: enum l4lb_sched_attr */
 	L4LB_ATTR_OPTIONS,	/* array of nests: enum l4lb_option_attr */
 	L4LB_ATTR_POLICY,	/* nest: enum l4lb_policy_attr */
+	L4LB_ATTR_DESTS,	/* array of nests: IPVS_DEST_ATTR_* */
+	L4LB_ATTR_ENTRY,	/* nest: the above without SCHEDULER; repeated */
+	L4LB_ATTR_MODE,		/* u32: enum l4lb_set_mode */
+	L4LB_ATTR_LIVE,		/* flag */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -95,6 +129,16 @@ enum l4lb_option_attr {
 
 	__L4LB_OPTION_ATTR_MAX,
 	L4LB_OPTION_ATTR_MAX = __L4LB_OPTION_ATTR_MAX - 1
+};
+
+/* What becomes of services and real servers that are there. */
+enum l4lb_set_mode {
+	L4LB_SET_MERGE,		/* those named are changed, others stay */
+	L4LB_SET_ADD,		/* a service that is named must not exist */
+	L4LB_SET_REPLACE,	/* those not named are removed */
+
+	__L4LB_SET_MODE_MAX,
+	L4LB_SET_MODE_MAX = __L4LB_SET_MODE_MAX - 1
 };
 
 /* An established TCP connection or SCTP association expires. */
@@ -140,6 +184,19 @@ enum l4lb_guard {
 	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
 };
 
+/* May packets of established flows be forwarded at their device's ingress,
+ * where the rest of the stack does not see them?
+ */
+enum l4lb_fast_path {
+	L4LB_FAST_PATH_DEFAULT,	/* as sysctl fast_path says */
+	L4LB_FAST_PATH_OFF,
+	L4LB_FAST_PATH_ON,
+	L4LB_FAST_PATH_NEW,	/* and first packets, too */
+
+	__L4LB_FAST_PATH_MAX,
+	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
+};
+
 /* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
  * packets; 0: as long as the namespace has it (IPVS_CMD_SET_CONFIG; SCTP: 900).
  */
@@ -153,6 +210,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_ON_LOSS,	/* enum l4lb_on_loss */
 	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
 	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
+	L4LB_POLICY_ATTR_FAST_PATH,	/* enum l4lb_fast_path */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1

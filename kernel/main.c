@@ -12,6 +12,7 @@
 #include "conn.h"
 #include "control.h"
 #include "defence.h"
+#include "fast.h"
 #include "hook.h"
 #include "route.h"
 #include "state.h"
@@ -26,6 +27,7 @@ static int __net_init net_init(struct net *net)
 
 	ln->net = net;
 	mutex_init(&ln->lock);
+	ln->generation = 1;
 	l4lb_timeouts_init(&ln->timeouts);
 	l4lb_real_trash_init(ln);
 	l4lb_defence_init(ln);
@@ -36,9 +38,15 @@ static int __net_init net_init(struct net *net)
 				   __alignof__(u64));
 	if (!ln->drops)
 		return -ENOMEM;
+	ln->fast_counts = __alloc_percpu(sizeof(u64) * L4LB_FAST_MAX,
+					 __alignof__(u64));
+	if (!ln->fast_counts) {
+		err = -ENOMEM;
+		goto err_free_drops;
+	}
 	err = l4lb_stats_init(&ln->stats, false);
 	if (err)
-		goto err_free_drops;
+		goto err_free_fast_counts;
 	err = l4lb_real_table_init(ln);
 	if (err)
 		goto err_destroy_stats;
@@ -51,6 +59,8 @@ err_destroy_reals:
 	l4lb_real_table_exit(ln);
 err_destroy_stats:
 	l4lb_stats_destroy(&ln->stats);
+err_free_fast_counts:
+	free_percpu(ln->fast_counts);
 err_free_drops:
 	free_percpu(ln->drops);
 	return err;
@@ -67,6 +77,7 @@ static void __net_exit net_pre_exit(struct net *net)
 	l4lb_hook_unregister(ln, AF_INET6);
 	l4lb_route_flush_all(ln);
 	mutex_unlock(&ln->lock);
+	l4lb_fast_stop(ln);
 }
 
 static void __net_exit net_exit(struct net *net)
@@ -89,7 +100,9 @@ static void __net_exit net_exit(struct net *net)
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
+	l4lb_fast_destroy(ln);
 	l4lb_stats_destroy(&ln->stats);
+	free_percpu(ln->fast_counts);
 	free_percpu(ln->drops);
 }
 
@@ -155,6 +168,9 @@ static int __init l4lb_init(void)
 	err = l4lb_route_init();
 	if (err)
 		goto err_unregister_net;
+	err = l4lb_fast_init();
+	if (err)
+		goto err_route_exit;
 	err = l4lb_netlink_init();
 	if (err == -EEXIST) {
 		pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
@@ -162,7 +178,7 @@ static int __init l4lb_init(void)
 		err = -EBUSY;
 	}
 	if (err)
-		goto err_route_exit;
+		goto err_fast_exit;
 	err = l4lb_own_init();
 	if (err)
 		goto err_netlink_exit;
@@ -175,6 +191,8 @@ err_own_exit:
 	l4lb_own_exit();
 err_netlink_exit:
 	l4lb_netlink_exit();
+err_fast_exit:
+	l4lb_fast_exit();
 err_route_exit:
 	l4lb_route_exit();
 err_unregister_net:
@@ -191,6 +209,7 @@ static void __exit l4lb_exit(void)
 	unregister_pernet_subsys(&face_ops);
 	l4lb_own_exit();
 	l4lb_netlink_exit();
+	l4lb_fast_exit();
 	l4lb_route_exit();
 	unregister_pernet_subsys(&net_ops);
 	rcu_barrier();

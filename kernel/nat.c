@@ -137,6 +137,45 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 	}
 }
 
+/*
+ * The common case of the two above: no checksum of the packet is anybody
+ * else's to complete or to keep up to date, so both are updated from one
+ * difference.
+ */
+static __always_inline void
+rewrite_plain(struct sk_buff *skb, u8 af, unsigned int l4,
+	      const struct l4_desc *desc, const struct endpoint *to)
+{
+	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
+	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
+	__wsum diff;
+
+	if (af == AF_INET) {
+		struct iphdr *iph = ip_hdr(skb);
+		__be32 *addr = to->source ? &iph->saddr : &iph->daddr;
+
+		diff = csum_add(~(__force __wsum)*addr,
+				(__force __wsum)to->addr->ip);
+		csum_replace_by_diff(&iph->check, diff);
+		*addr = to->addr->ip;
+	} else {
+		struct ipv6hdr *iph = ipv6_hdr(skb);
+		struct in6_addr *addr = to->source ? &iph->saddr : &iph->daddr;
+
+		diff = csum_sub(csum_partial(to->addr, sizeof(*addr), 0),
+				csum_partial(addr, sizeof(*addr), 0));
+		*addr = to->addr->in6;
+	}
+	diff = csum_add(diff, csum_sub((__force __wsum)to->port,
+				       (__force __wsum)*port));
+	*port = to->port;
+	if (desc->zero_is_none && !*check)
+		return;
+	csum_replace_by_diff(check, diff);
+	if (desc->zero_is_none && !*check)
+		*check = CSUM_MANGLED_0;
+}
+
 static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		   const struct endpoint *to)
 {
@@ -145,10 +184,26 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (skb_ensure_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
 		return -ENOMEM;
+	if (likely(desc && !desc->crc && (skb->ip_summed == CHECKSUM_NONE ||
+					  skb->ip_summed == CHECKSUM_UNNECESSARY))) {
+		rewrite_plain(skb, pkt->flow.af, pkt->l4, desc, to);
+		return 0;
+	}
 	l3_rewrite(skb, pkt->flow.af, 0, to->addr, to->source, &old);
 	if (desc)
 		l4_rewrite(skb, pkt->flow.af, pkt->l4, desc, &old, to);
 	return 0;
+}
+
+int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, bool reply)
+{
+	const union nf_inet_addr addr = reply ? l4lb_conn_vip(conn) :
+						l4lb_conn_server(conn);
+	const struct endpoint to = { &addr, reply ? conn->vport : conn->dport,
+				     reply };
+
+	return rewrite(skb, pkt, &to);
 }
 
 /* Of the quoted packet when it was whole: how long its L4 part was. */
@@ -250,18 +305,19 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	const union nf_inet_addr server = l4lb_conn_server(conn);
+	const struct endpoint to = { &server, conn->dport, false };
 	bool loopback = pkt->flow.af == AF_INET ?
-			ipv4_is_loopback(conn->daddr.ip) :
-			ipv6_addr_loopback(&conn->daddr.in6);
+			ipv4_is_loopback(server.ip) :
+			ipv6_addr_loopback(&server.in6);
 
 	if (loopback && pkt->hook != NF_INET_LOCAL_OUT &&
 	    !(skb->dev->flags & IFF_LOOPBACK)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MARTIAN);
+		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MARTIAN);
 		return NF_DROP;
 	}
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	if (pkt->hook != NF_INET_LOCAL_IN) {
@@ -278,7 +334,9 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			   const struct l4lb_conn *conn, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->daddr, conn->dport, false };
+	const union nf_inet_addr server = l4lb_conn_server(conn);
+	const struct endpoint to = { &server, conn->dport, false };
+	struct l4lb_net *ln = l4lb_conn_net(conn);
 	const struct l4lb_route *rt;
 	unsigned int verdict;
 
@@ -287,14 +345,14 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return verdict;
 	if (rt->local)
 		return nat_local(skb, pkt, conn, rt, quoted);
-	if (!l4lb_forward_fits(skb, pkt, conn->ln, dst_mtu(rt->dst)))
+	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt->dst)))
 		return NF_DROP;
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
-	l4lb_forward_send(skb, pkt, conn->ln->net);
+	l4lb_forward_send(skb, pkt, ln->net);
 	return NF_STOLEN;
 }
 
@@ -318,15 +376,17 @@ static bool reroute(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    const struct l4lb_conn *conn, unsigned int quoted)
 {
-	const struct endpoint to = { &conn->in.daddr, conn->in.dport, true };
+	const union nf_inet_addr vip = l4lb_conn_vip(conn);
+	const struct endpoint to = { &vip, conn->vport, true };
+	struct l4lb_net *ln = l4lb_conn_net(conn);
 
 	skb_forward_csum(skb);
 	if (rewrite_any(skb, pkt, quoted, &to)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
-	if (!reroute(skb, pkt, conn->ln)) {
-		l4lb_drop(conn->ln, L4LB_DROP_NO_ROUTE);
+	if (!reroute(skb, pkt, ln)) {
+		l4lb_drop(ln, L4LB_DROP_NO_ROUTE);
 		return NF_DROP;
 	}
 	l4lb_forward_mark(skb, conn, true);

@@ -15,6 +15,7 @@
 
 struct ctl_table_header;
 struct l4lb_conn_table;
+struct l4lb_fast;
 struct l4lb_real;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
@@ -32,6 +33,7 @@ struct l4lb_sysctl {
 	int		amemthresh;
 	int		backup_only;
 	int		cache_bypass;
+	int		conn_max;
 	int		conn_reuse_mode;
 	int		conntrack;
 	int		drop_entry;
@@ -41,6 +43,7 @@ struct l4lb_sysctl {
 	int		est_nice;
 	int		expire_nodest_conn;
 	int		expire_quiescent_template;
+	int		fast_path;
 	int		ignore_tunneled;
 	int		nat_icmp_send;
 	int		nonlocal_vip;
@@ -84,7 +87,13 @@ struct l4lb_defence {
  * @n_fwmark: services by firewall mark; 0 spares the packet path a lookup
  * @n_any_port: services with port 0, likewise
  * @n_one_packet: services with one-packet scheduling, likewise
+ * @fast: the fast path; as old as @conns
+ * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
+ * @n_fast_path: services that ask for the fast path by themselves
+ * @fast_since: jiffies from which on packets must have been admitted
  * @reals: real servers of services by address (RCU readers)
+ * @real_names: all of them and those in @trash by service and address
+ *	(configuration mutex)
  * @guards: services that guard their address, by it (RCU readers)
  * @n_guards: their number, likewise
  * @timeouts: settable connection timeouts
@@ -95,6 +104,7 @@ struct l4lb_defence {
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
+ * @generation: another one after every change of what a dump shows
  * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
  *	or for the other family's @n_mixed
  * @hooked: by family: hooks are registered
@@ -111,7 +121,12 @@ struct l4lb_net {
 	struct l4lb_conn_table __rcu	*conns;
 	struct l4lb_real		*bypass[2];
 	struct rhashtable		svc_table;
+	struct l4lb_fast		*fast;
+	u64 __percpu			*fast_counts;
+	unsigned int			n_fast_path;
+	u32				fast_since;
 	struct rhltable			reals;
+	struct rhashtable		real_names;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
 	unsigned int			n_one_packet;
@@ -125,6 +140,7 @@ struct l4lb_net {
 
 	struct mutex			lock;
 	struct list_head		services;
+	unsigned int			generation;
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	unsigned int			n_mixed;

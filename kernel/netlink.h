@@ -70,4 +70,56 @@ int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
 
+/* What a configuration names besides numbers.  *ops gets a reference, or NULL
+ * for "none".  May sleep and load a module: no lock may be held.
+ */
+int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
+		    const struct l4lb_sched_ops **ops,
+		    struct netlink_ext_ack *extack);
+
+/* Parts of the above, without nests of their own; likewise. */
+int l4lb_nl_fill_service_config(struct sk_buff *skb,
+				const struct l4lb_service *svc);
+int l4lb_nl_fill_service_stats64(struct sk_buff *skb,
+				 struct l4lb_service *svc);
+int l4lb_nl_fill_dest_config(struct sk_buff *skb, const struct l4lb_real *real);
+int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_real *real);
+
+/**
+ * struct l4lb_nl_cursor - where a dump of the services goes on
+ * @key: of the next service, spares counting through thousands of others
+ * @index: its place in the list, in case it is gone
+ */
+struct l4lb_nl_cursor {
+	struct l4lb_svc_key	key;
+	unsigned int		index;
+};
+
+/* Configuration mutex held.  NULL: there are no more. */
+struct l4lb_service *l4lb_nl_cursor_service(struct l4lb_net *ln,
+					    const struct l4lb_nl_cursor *cursor);
+
+/* The next call ends the dump. */
+static inline void l4lb_nl_cursor_end(struct l4lb_nl_cursor *cursor)
+{
+	cursor->index = UINT_MAX;
+}
+
+/* Family L4LB (netlink_l4lb.c, netlink_batch.c, netlink_list.c). */
+extern struct genl_family l4lb_own_family;
+extern const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1];
+
+/* l4lb_nl_parse_key(), and what the family is strict about. */
+int l4lb_nl_parse_own_key(struct l4lb_svc_key *key, struct nlattr **tb,
+			  const struct nlattr *nest,
+			  struct netlink_ext_ack *extack);
+/* One { NAME, VALUE } of the scheduler @ops, which may be NULL, into @value;
+ * @seen has a bit for each that was named.
+ */
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
+			 unsigned long *seen, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack);
+int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info);
+int l4lb_nl_dump_services(struct sk_buff *skb, struct netlink_callback *cb);
+
 #endif /* _L4LB_NETLINK_H */

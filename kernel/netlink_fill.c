@@ -85,12 +85,33 @@ int l4lb_nl_fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key)
 	return 0;
 }
 
-int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc)
+int l4lb_nl_fill_service_config(struct sk_buff *skb,
+				const struct l4lb_service *svc)
 {
 	struct ip_vs_flags flags = {
 		.flags = svc->flags,
 		.mask = FLAGS_MASK,
 	};
+
+	if (nla_put_string(skb, IPVS_SVC_ATTR_SCHED_NAME,
+			   l4lb_service_sched_name(svc)) ||
+	    nla_put(skb, IPVS_SVC_ATTR_FLAGS, sizeof(flags), &flags) ||
+	    nla_put_u32(skb, IPVS_SVC_ATTR_TIMEOUT, svc->timeout) ||
+	    nla_put_u32(skb, IPVS_SVC_ATTR_NETMASK, svc->netmask))
+		return -EMSGSIZE;
+	return 0;
+}
+
+int l4lb_nl_fill_service_stats64(struct sk_buff *skb, struct l4lb_service *svc)
+{
+	struct l4lb_stats_view view;
+
+	l4lb_stats_read(&svc->stats, &view);
+	return fill_stats64(skb, IPVS_SVC_ATTR_STATS64, &view);
+}
+
+int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc)
+{
 	struct l4lb_stats_view view;
 	struct nlattr *nest;
 
@@ -101,11 +122,7 @@ int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc)
 		return -EMSGSIZE;
 	l4lb_stats_read(&svc->stats, &view);
 	if (l4lb_nl_fill_key(skb, &svc->key) ||
-	    nla_put_string(skb, IPVS_SVC_ATTR_SCHED_NAME,
-			   l4lb_service_sched_name(svc)) ||
-	    nla_put(skb, IPVS_SVC_ATTR_FLAGS, sizeof(flags), &flags) ||
-	    nla_put_u32(skb, IPVS_SVC_ATTR_TIMEOUT, svc->timeout) ||
-	    nla_put_u32(skb, IPVS_SVC_ATTR_NETMASK, svc->netmask) ||
+	    l4lb_nl_fill_service_config(skb, svc) ||
 	    fill_stats(skb, IPVS_SVC_ATTR_STATS, &view) ||
 	    fill_stats64(skb, IPVS_SVC_ATTR_STATS64, &view)) {
 		nla_nest_cancel(skb, nest);
@@ -146,6 +163,22 @@ static int fill_dest_conns(struct sk_buff *skb, const struct l4lb_real *real)
 			atomic_read(&real->persist)))
 		return -EMSGSIZE;
 	return 0;
+}
+
+int l4lb_nl_fill_dest_config(struct sk_buff *skb, const struct l4lb_real *real)
+{
+	return fill_dest_config(skb, real) ?:
+	       nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, real->dest.af);
+}
+
+int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_real *real)
+{
+	struct l4lb_stats_view view;
+
+	if (fill_dest_conns(skb, real))
+		return -EMSGSIZE;
+	l4lb_stats_read(&real->stats, &view);
+	return fill_stats64(skb, IPVS_DEST_ATTR_STATS64, &view);
 }
 
 int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_real *real)

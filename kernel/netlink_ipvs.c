@@ -16,6 +16,7 @@
 #include "conn.h"
 #include "control.h"
 #include "dest.h"
+#include "fast.h"
 #include "netlink.h"
 
 static struct genl_family ipvs_family;
@@ -56,9 +57,9 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 /* What a configuration names besides numbers.  *ops gets a reference, or NULL
  * for "none".  May sleep and load a module: no lock may be held.
  */
-static int resolve_config(const struct l4lb_nl_service *svc,
-			  const struct l4lb_sched_ops **ops,
-			  struct netlink_ext_ack *extack)
+int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
+		    const struct l4lb_sched_ops **ops,
+		    struct netlink_ext_ack *extack)
 {
 	const u32 prefix_max = 128;
 
@@ -76,6 +77,7 @@ static int resolve_config(const struct l4lb_nl_service *svc,
 		NL_SET_ERR_MSG_ATTR(extack, svc->engine,
 				    "persistence engines are not implemented");
 		l4lb_sched_put(*ops);
+		*ops = NULL;
 		return -ENOENT;
 	}
 	if (svc->key.af == AF_INET6 &&
@@ -83,6 +85,7 @@ static int resolve_config(const struct l4lb_nl_service *svc,
 		NL_SET_ERR_MSG_ATTR(extack, svc->netmask,
 				    "the IPv6 prefix length must be 1 to 128");
 		l4lb_sched_put(*ops);
+		*ops = NULL;
 		return -EINVAL;
 	}
 	return 0;
@@ -133,7 +136,7 @@ static int new_service(struct sk_buff *skb, struct genl_info *info)
 	if (err)
 		return err;
 
-	err = resolve_config(&svc, &ops, info->extack);
+	err = l4lb_nl_resolve(&svc, &ops, info->extack);
 	if (err)
 		return err;
 
@@ -171,7 +174,7 @@ static int set_service(struct sk_buff *skb, struct genl_info *info)
 	if (!service)
 		return -ESRCH;
 
-	err = resolve_config(&svc, &ops, info->extack);
+	err = l4lb_nl_resolve(&svc, &ops, info->extack);
 	if (err)
 		return err;
 
@@ -365,6 +368,7 @@ static int set_config(struct sk_buff *skb, struct genl_info *info)
 		WRITE_ONCE(ln->timeouts.tcp, t.tcp);
 		WRITE_ONCE(ln->timeouts.tcp_fin, t.tcp_fin);
 		WRITE_ONCE(ln->timeouts.udp, t.udp);
+		l4lb_fast_renew(ln);
 	}
 	mutex_unlock(&ln->lock);
 	return err;
@@ -473,23 +477,15 @@ static void *dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 			   cb->nlh->nlmsg_seq, &ipvs_family, NLM_F_MULTI, cmd);
 }
 
-/**
- * struct service_cursor - where a dump of the services goes on
- * @key: of the next service, spares counting through thousands of others
- * @index: its place in the list, in case it is gone
- */
-struct service_cursor {
-	struct l4lb_svc_key	key;
-	unsigned int		index;
-};
-
-static struct l4lb_service *cursor_service(struct l4lb_net *ln,
-					   const struct service_cursor *cursor)
+struct l4lb_service *l4lb_nl_cursor_service(struct l4lb_net *ln,
+					    const struct l4lb_nl_cursor *cursor)
 {
 	struct l4lb_service *service;
 	unsigned int i = 0;
 
-	if (cursor->index) {
+	if (cursor->index == UINT_MAX)
+		return NULL;
+	if (cursor->key.af) {
 		service = l4lb_service_find(ln, &cursor->key);
 		if (service)
 			return service;
@@ -518,7 +514,7 @@ static int dump_service(struct sk_buff *skb, struct netlink_callback *cb,
 
 static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct service_cursor *cursor = (void *)cb->ctx;
+	struct l4lb_nl_cursor *cursor = (void *)cb->ctx;
 	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
 	struct l4lb_service *service;
 
@@ -527,7 +523,7 @@ static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 	if (!ln)
 		return -EAGAIN;
 	mutex_lock(&ln->lock);
-	service = cursor_service(ln, cursor);
+	service = l4lb_nl_cursor_service(ln, cursor);
 	if (service) {
 		list_for_each_entry_from(service, &ln->services, list) {
 			cursor->key = service->key;
@@ -535,9 +531,7 @@ static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 				goto unlock;
 			cursor->index++;
 		}
-		/* No service has this index: the next call ends the dump. */
-		cursor->index = UINT_MAX;
-		memset(&cursor->key, 0, sizeof(cursor->key));
+		l4lb_nl_cursor_end(cursor);
 	}
 unlock:
 	mutex_unlock(&ln->lock);

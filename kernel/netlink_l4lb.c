@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Generic netlink family "L4LB": schedulers and their options, and services'
- * policies.  The messages are described in l4lb.h.  One function per command.
+ * Generic netlink family "L4LB": schedulers and their options, services'
+ * policies, and all services at once (netlink_batch.c, netlink_list.c).  The
+ * messages are described in l4lb.h.  One function per command.
  *
  * Like family IPVS its commands take the configuration mutex of the caller's
  * namespace and do not load modules under it.  Unlike there everything is
@@ -17,11 +18,9 @@ static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
 static_assert(L4LB_WHAT_LEN == L4LB_SCHED_WHAT_MAX);
 static_assert(L4LB_OPTIONS_MAX == L4LB_SCHED_OPTIONS_MAX);
 
-static struct genl_family own_family;
-
 /* ---- requests ---- */
 
-static const struct nla_policy key_policy[] = {
+const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1] = {
 	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },
 	[IPVS_SVC_ATTR_PROTOCOL] = { .type = NLA_U16 },
 	[IPVS_SVC_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
@@ -47,20 +46,54 @@ static const struct nla_policy scheduler_request[] = {
 };
 
 static const struct nla_policy options_request[] = {
-	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(key_policy),
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(option_policy),
 };
 
+static const struct nla_policy set_request[] = {
+	[L4LB_ATTR_ENTRY]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_MODE]	= NLA_POLICY_MAX(NLA_U32, L4LB_SET_MODE_MAX),
+};
+
+static const struct nla_policy list_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_LIVE]	= { .type = NLA_FLAG },
+};
+
 static const struct nla_policy policy_request[] = {
-	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(key_policy),
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
 };
 
 enum {
-	KEY_ATTR_MAX		= ARRAY_SIZE(key_policy) - 1,
+	KEY_ATTR_MAX		= ARRAY_SIZE(l4lb_nl_key_policy) - 1,
 	NAME_ATTR_MAX		= ARRAY_SIZE(name_policy) - 1,
 	OPTION_ATTR_MAX		= ARRAY_SIZE(option_policy) - 1,
 };
+
+int l4lb_nl_parse_own_key(struct l4lb_svc_key *key, struct nlattr **tb,
+			  const struct nlattr *nest,
+			  struct netlink_ext_ack *extack)
+{
+	int err = l4lb_nl_parse_key(key, tb, nest, extack);
+
+	if (err)
+		return err;
+	if (key->fwmark && (tb[IPVS_SVC_ATTR_PROTOCOL] ||
+			    tb[IPVS_SVC_ATTR_ADDR] || tb[IPVS_SVC_ATTR_PORT])) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "service: name it by FWMARK or by PROTOCOL, ADDR and PORT, not by both");
+		return -EINVAL;
+	}
+	if (!key->fwmark &&
+	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != sizeof(key->addr) &&
+	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != (key->af == AF_INET ? 4 : 16)) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_SVC_ATTR_ADDR],
+				    "service: the address must have 16 bytes, or 4 for IPv4");
+		return -EINVAL;
+	}
+	return 0;
+}
 
 static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
 {
@@ -73,26 +106,9 @@ static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
 		NL_SET_ERR_MSG(info->extack, "attribute SERVICE is missing");
 		return -EINVAL;
 	}
-	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, key_policy,
+	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
 			       info->extack);
-	if (!err)
-		err = l4lb_nl_parse_key(key, tb, nest, info->extack);
-	if (err)
-		return err;
-	if (key->fwmark && (tb[IPVS_SVC_ATTR_PROTOCOL] ||
-			    tb[IPVS_SVC_ATTR_ADDR] || tb[IPVS_SVC_ATTR_PORT])) {
-		NL_SET_ERR_MSG_ATTR(info->extack, nest,
-				    "service: name it by FWMARK or by PROTOCOL, ADDR and PORT, not by both");
-		return -EINVAL;
-	}
-	if (!key->fwmark &&
-	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != sizeof(key->addr) &&
-	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != (key->af == AF_INET ? 4 : 16)) {
-		NL_SET_ERR_MSG_ATTR(info->extack, tb[IPVS_SVC_ATTR_ADDR],
-				    "service: the address must have 16 bytes, or 4 for IPv4");
-		return -EINVAL;
-	}
-	return 0;
+	return err ?: l4lb_nl_parse_own_key(key, tb, nest, info->extack);
 }
 
 /* The service a request names, or NULL with a sentence.  Configuration mutex
@@ -141,10 +157,9 @@ static int unknown_option(const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
-/* One { NAME, VALUE } into @value; @seen has a bit for each that was named. */
-static int parse_option(const struct l4lb_sched_ops *ops, u32 *value,
-			unsigned long *seen, const struct nlattr *nest,
-			struct netlink_ext_ack *extack)
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
+			 unsigned long *seen, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack)
 {
 	const struct l4lb_sched_option *o;
 	struct nlattr *tb[OPTION_ATTR_MAX + 1];
@@ -161,11 +176,11 @@ static int parse_option(const struct l4lb_sched_ops *ops, u32 *value,
 				    "option: attribute NAME or VALUE is missing");
 		return -EINVAL;
 	}
-	for (i = 0; i < ops->n_options; i++)
+	for (i = 0; ops && i < ops->n_options; i++)
 		if (!nla_strcmp(tb[L4LB_OPTION_ATTR_NAME],
 				ops->options[i].name))
 			break;
-	if (i == ops->n_options)
+	if (!ops || i == ops->n_options)
 		return unknown_option(ops, tb[L4LB_OPTION_ATTR_NAME], extack);
 
 	o = &ops->options[i];
@@ -207,7 +222,8 @@ static int parse_options(struct l4lb_service *svc, u32 *value,
 	memcpy(value, l4lb_service_options(svc),
 	       ops->n_options * sizeof(*value));
 	nla_for_each_nested(option, options, left) {
-		err = parse_option(ops, value, seen, option, info->extack);
+		err = l4lb_nl_parse_option(ops, value, seen, option,
+					   info->extack);
 		if (err)
 			return err;
 	}
@@ -290,7 +306,7 @@ static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
 
 	if (!msg)
 		return NULL;
-	*hdr = genlmsg_put_reply(msg, info, &own_family, 0,
+	*hdr = genlmsg_put_reply(msg, info, &l4lb_own_family, 0,
 				 info->genlhdr->cmd);
 	if (*hdr)
 		return msg;
@@ -367,7 +383,7 @@ static int dump_scheduler(const struct l4lb_sched_ops *ops, void *arg)
 	void *hdr;
 
 	hdr = genlmsg_put(dump->skb, NETLINK_CB(dump->cb->skb).portid,
-			  dump->cb->nlh->nlmsg_seq, &own_family, NLM_F_MULTI,
+			  dump->cb->nlh->nlmsg_seq, &l4lb_own_family, NLM_F_MULTI,
 			  L4LB_CMD_GET_SCHEDULER);
 	if (!hdr)
 		return -EMSGSIZE;
@@ -489,7 +505,7 @@ static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &own_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
+			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
 	if (!hdr)
 		return -EMSGSIZE;
 	if (fill_policy(skb, svc)) {
@@ -559,10 +575,22 @@ static const struct genl_ops own_ops[] = {
 		.doit	= set_service_policy,
 		.policy	= policy_request,
 		.maxattr = ARRAY_SIZE(policy_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SET_SERVICES,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_set_services,
+		.policy	= set_request,
+		.maxattr = ARRAY_SIZE(set_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_SERVICES,
+		.flags	= GENL_ADMIN_PERM,
+		.dumpit	= l4lb_nl_dump_services,
+		.policy	= list_request,
+		.maxattr = ARRAY_SIZE(list_request) - 1,
 	},
 };
 
-static struct genl_family own_family __ro_after_init = {
+struct genl_family l4lb_own_family __ro_after_init = {
 	.name		= L4LB_GENL_NAME,
 	.version	= L4LB_GENL_VERSION,
 	.netnsok	= true,
@@ -577,10 +605,10 @@ static struct genl_family own_family __ro_after_init = {
  */
 int __init l4lb_own_init(void)
 {
-	return genl_register_family(&own_family);
+	return genl_register_family(&l4lb_own_family);
 }
 
 void l4lb_own_exit(void)
 {
-	genl_unregister_family(&own_family);
+	genl_unregister_family(&l4lb_own_family);
 }

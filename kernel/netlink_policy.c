@@ -28,6 +28,7 @@ static const struct {
 	VALUE(ON_LOSS, on_loss, L4LB_LOSS_MAX),
 	VALUE(ON_DRAIN, on_drain, L4LB_DRAIN_MAX),
 	VALUE(GUARD, guard, L4LB_GUARD_MAX),
+	VALUE(FAST_PATH, fast_path, L4LB_FAST_PATH_MAX),
 };
 
 #undef VALUE

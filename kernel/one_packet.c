@@ -15,16 +15,15 @@
 /* The connection that a reply @flow would belong to.  It is never in the table
  * and refers to nothing beyond the caller's RCU section.
  */
-static void fill_conn(struct l4lb_conn *conn, struct l4lb_net *ln,
-		      const struct l4lb_flow *flow, struct l4lb_real *real,
-		      const struct l4lb_svc_key *svc)
+static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+		      struct l4lb_real *real, const struct l4lb_svc_key *svc)
 {
 	struct l4lb_flow request = l4lb_flow_inverse(flow);
 
 	request.daddr = svc->addr;
 	request.dport = svc->port;
-	l4lb_conn_init_once(conn, ln, &request, real, flow->sport);
-	__set_bit(L4LB_CONN_ONE_PACKET, &conn->flags);
+	l4lb_conn_init_once(conn, &request, real, flow->sport);
+	l4lb_conn_set(conn, L4LB_CONN_ONE_PACKET);
 }
 
 /**
@@ -56,7 +55,7 @@ bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	svc = rcu_dereference(real->svc);
 	if (!svc)
 		return false;
-	fill_conn(&conn, ln, flow, real, &svc->key);
+	fill_conn(&conn, flow, real, &svc->key);
 	l4lb_account_out(real, skb->len);
 	*verdict = l4lb_nat_reply(skb, pkt, &conn, quoted);
 	return true;

@@ -81,12 +81,12 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
-	*reason = L4LB_DROP_MEMORY;
 	/* User space may ask for 136 years. */
-	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ, INT_MAX);
+	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
+			L4LB_CONN_TIMEOUT_MAX);
 	return l4lb_conn_create_template(svc->ln, key, real,
 					 key->dport ? real->dest.port : 0,
-					 svc->key.fwmark, timeout);
+					 timeout, reason);
 }
 
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
@@ -111,8 +111,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	/* Another port than the service's own is a port as it is. */
 	if (dport == svc->key.port && template->real->dest.port)
 		dport = template->real->dest.port;
-	WRITE_ONCE(template->last, jiffies);
-	*reason = L4LB_DROP_MEMORY;
-	return l4lb_conn_create(svc->ln, flow, template->real, dport,
-				svc->key.fwmark, template);
+	WRITE_ONCE(template->last, (u32)jiffies);
+	return l4lb_conn_create(svc->ln, flow, template->real, dport, template,
+				reason);
 }

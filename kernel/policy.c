@@ -3,7 +3,44 @@
 #include "policy.h"
 
 #include "dest.h"
+#include "fast.h"
 #include "guard.h"
+
+static bool wants_fast_path(u32 mode)
+{
+	return mode == L4LB_FAST_PATH_ON || mode == L4LB_FAST_PATH_NEW;
+}
+
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
+	WRITE_ONCE(ln->n_fast_path,
+		   ln->n_fast_path + wants_fast_path(mode) -
+		   wants_fast_path(svc->policy.fast_path));
+	WRITE_ONCE(svc->policy.fast_path, mode);
+	l4lb_fast_changed(ln);
+}
+
+/* Cannot fail: the guard is reserved.  Removed real servers are not told. */
+void l4lb_service_apply_policy(struct l4lb_service *svc,
+			       const struct l4lb_policy *policy)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	svc->ln->generation++;
+	l4lb_fast_renew(svc->ln);
+	l4lb_guard_set(svc, policy->guard);
+	WRITE_ONCE(svc->policy.tcp, policy->tcp);
+	WRITE_ONCE(svc->policy.tcp_fin, policy->tcp_fin);
+	WRITE_ONCE(svc->policy.udp, policy->udp);
+	WRITE_ONCE(svc->policy.sctp, policy->sctp);
+	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
+	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
+	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	if (svc->policy.fast_path != policy->fast_path)
+		l4lb_service_set_fast_path(svc, policy->fast_path);
+}
 
 /**
  * l4lb_service_set_policy() - set what family L4LB sets of a service
@@ -23,16 +60,10 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_guard_set(svc, policy->guard, extack);
+	err = l4lb_guard_reserve(svc, policy->guard, extack);
 	if (err)
 		return err;
-	WRITE_ONCE(svc->policy.tcp, policy->tcp);
-	WRITE_ONCE(svc->policy.tcp_fin, policy->tcp_fin);
-	WRITE_ONCE(svc->policy.udp, policy->udp);
-	WRITE_ONCE(svc->policy.sctp, policy->sctp);
-	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
-	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
-	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	l4lb_service_apply_policy(svc, policy);
 	l4lb_real_set_loss(svc);
 	return 0;
 }

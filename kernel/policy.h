@@ -15,6 +15,7 @@
  * @on_loss: L4LB_LOSS_*: what of the connections of a removed real server
  * @on_drain: L4LB_DRAIN_*: what of those who stick to one of weight 0
  * @guard: L4LB_GUARD_*: what of packets to its address that none takes
+ * @fast_path: L4LB_FAST_PATH_*: may its packets pass by the stack
  *
  * 0 is the default of each: as the namespace has it.  The packet path reads
  * them with READ_ONCE(), a change applies from the next packet.
@@ -28,6 +29,7 @@ struct l4lb_policy {
 	u32	on_loss;
 	u32	on_drain;
 	u32	guard;
+	u32	fast_path;
 };
 
 #endif /* _L4LB_POLICY_H */

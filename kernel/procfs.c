@@ -192,9 +192,9 @@ struct conns_reader {
 
 static const char *conn_protocol(const struct l4lb_conn *conn)
 {
-	if (conn->fwmark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+	if (l4lb_conn_fwmark(conn) && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return "IP";
-	switch (conn->in.proto) {
+	switch (conn->proto) {
 	case IPPROTO_TCP:
 		return "TCP";
 	case IPPROTO_UDP:
@@ -219,20 +219,22 @@ static size_t put_endpoint(char *row, size_t size, u16 af,
 
 static void put_conn(char *row, const struct l4lb_conn *conn)
 {
-	const struct l4lb_tuple *in = &conn->in;
-	union nf_inet_addr vip = in->daddr;
+	union nf_inet_addr client = l4lb_conn_client(conn);
+	union nf_inet_addr server = l4lb_conn_server(conn);
+	union nf_inet_addr vip = l4lb_conn_vip(conn);
+	u32 mark = l4lb_conn_fwmark(conn);
 	const size_t size = CONN_ROW;
 	size_t n;
 
 	/* A mark stands for any number of VIPs. */
-	if (conn->fwmark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		vip = (union nf_inet_addr){ .ip = htonl(conn->fwmark) };
+	if (mark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		vip = (union nf_inet_addr){ .ip = htonl(mark) };
 
 	n = scnprintf(row, size, "%-3s ", conn_protocol(conn));
-	n += put_endpoint(row + n, size - n, in->af, &in->saddr, in->sport);
-	n += put_endpoint(row + n, size - n, in->af, &vip, in->dport);
-	n += put_endpoint(row + n, size - n, conn->real->dest.af,
-			  &conn->daddr, conn->dport);
+	n += put_endpoint(row + n, size - n, conn->af, &client, conn->cport);
+	n += put_endpoint(row + n, size - n, conn->af, &vip, conn->vport);
+	n += put_endpoint(row + n, size - n, conn->real->dest.af, &server,
+			  conn->dport);
 	scnprintf(row + n, size - n, "%-11s %7u\n", l4lb_state_name(conn),
 		  l4lb_conn_expires(conn));
 }
@@ -378,15 +380,21 @@ static int stats_percpu_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* l4lb: why packets were not forwarded, one "name value" a line */
-static int drops_show(struct seq_file *m, void *v)
+/* l4lb: why packets were not forwarded, and which way they took; one "name
+ * value" a line
+ */
+static int counters_show(struct seq_file *m, void *v)
 {
 	struct l4lb_net *ln = m->private;
+	enum l4lb_fast_count count;
 	enum l4lb_drop reason;
 
 	for (reason = 0; reason < L4LB_DROP_MAX; reason++)
 		seq_printf(m, "%s %llu\n", l4lb_drop_name(reason),
 			   l4lb_drop_read(ln, reason));
+	for (count = 0; count < L4LB_FAST_MAX; count++)
+		seq_printf(m, "%s %llu\n", l4lb_fast_name(count),
+			   l4lb_fast_read(ln, count));
 	return 0;
 }
 
@@ -403,7 +411,7 @@ int l4lb_procfs_net_init(struct l4lb_net *ln)
 	if (!proc_create_single_data("ip_vs_stats_percpu", 0444, dir,
 				     stats_percpu_show, ln))
 		goto remove_stats;
-	if (!proc_create_single_data("l4lb", 0444, dir, drops_show, ln))
+	if (!proc_create_single_data("l4lb", 0444, dir, counters_show, ln))
 		goto remove_percpu;
 	return 0;
 

@@ -3,6 +3,9 @@
  * Real servers by address: whose packet is it that belongs to no connection?
  * A real server of several services is there several times, the one that was
  * added last first.
+ *
+ * And by name, for whoever configures: there each is once, in a service or in
+ * the trash.
  */
 #include <linux/rhashtable.h>
 
@@ -16,7 +19,18 @@ static const struct rhashtable_params real_params = {
 	.automatic_shrinking = true,
 };
 
-/* The key is hashed and compared as bytes: it must not have holes. */
+static const struct rhashtable_params name_params = {
+	.key_len	= sizeof(struct l4lb_real_name),
+	.key_offset	= offsetof(struct l4lb_real, name),
+	.head_offset	= offsetof(struct l4lb_real, by_name),
+	.nelem_hint	= 1,
+	.automatic_shrinking = true,
+};
+
+/* The keys are hashed and compared as bytes: they must not have holes. */
+static_assert(sizeof(struct l4lb_real_name) ==
+	      sizeof(struct l4lb_svc_key) + sizeof(union nf_inet_addr) +
+	      sizeof(__be16) + sizeof(u16));
 static_assert(sizeof(struct l4lb_real_key) ==
 	      sizeof(union nf_inet_addr) + sizeof(__be16) + 2 * sizeof(u8));
 
@@ -25,7 +39,7 @@ static_assert(sizeof(struct l4lb_real_key) ==
  */
 int l4lb_real_table_add(struct l4lb_real *real)
 {
-	const struct l4lb_svc_key *svc = &real->svc_key;
+	const struct l4lb_svc_key *svc = &real->name.svc;
 
 	lockdep_assert_held(&real->ln->lock);
 	/* A packet that still stands on it would go on in another chain. */
@@ -84,12 +98,44 @@ struct l4lb_real *l4lb_real_by_source(struct l4lb_net *ln,
 	return NULL;
 }
 
+/* Configuration mutex held.  A name is taken once: look first. */
+int l4lb_real_name_add(struct l4lb_real *real)
+{
+	lockdep_assert_held(&real->ln->lock);
+	return rhashtable_insert_fast(&real->ln->real_names, &real->by_name,
+				      name_params);
+}
+
+/* Configuration mutex held. */
+void l4lb_real_name_del(struct l4lb_real *real)
+{
+	lockdep_assert_held(&real->ln->lock);
+	rhashtable_remove_fast(&real->ln->real_names, &real->by_name,
+			       name_params);
+}
+
+/* Configuration mutex held. */
+struct l4lb_real *l4lb_real_by_name(struct l4lb_net *ln,
+				    const struct l4lb_real_name *name)
+{
+	lockdep_assert_held(&ln->lock);
+	return rhashtable_lookup_fast(&ln->real_names, name, name_params);
+}
+
 int l4lb_real_table_init(struct l4lb_net *ln)
 {
-	return rhltable_init(&ln->reals, &real_params);
+	int err = rhltable_init(&ln->reals, &real_params);
+
+	if (err)
+		return err;
+	err = rhashtable_init(&ln->real_names, &name_params);
+	if (err)
+		rhltable_destroy(&ln->reals);
+	return err;
 }
 
 void l4lb_real_table_exit(struct l4lb_net *ln)
 {
+	rhashtable_destroy(&ln->real_names);
 	rhltable_destroy(&ln->reals);
 }

@@ -39,7 +39,7 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 	/* A new start: other numbers, known with the first acknowledgment. */
 	if (th->syn || !th->ack) {
 		if (th->syn)
-			clear_bit(L4LB_CONN_NOTED, &conn->flags);
+			l4lb_conn_clear(conn, L4LB_CONN_NOTED);
 		return;
 	}
 	head = pkt->l4 + th->doff * 4;
@@ -48,16 +48,15 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 	seq = ntohl(th->seq) + skb->len - head + th->fin;
 	ack = ntohl(th->ack_seq);
 	/* Later ones only: a keep-alive goes one back. */
-	if (!l4lb_conn_test(conn, L4LB_CONN_NOTED)) {
-		WRITE_ONCE(conn->seq, seq);
-		WRITE_ONCE(conn->ack, ack);
-		set_bit(L4LB_CONN_NOTED, &conn->flags);
+	if (!l4lb_conn_test_and_set(conn, L4LB_CONN_NOTED)) {
+		conn->seq = seq;
+		conn->ack = ack;
 		return;
 	}
-	if (after(seq, READ_ONCE(conn->seq)))
-		WRITE_ONCE(conn->seq, seq);
-	if (after(ack, READ_ONCE(conn->ack)))
-		WRITE_ONCE(conn->ack, ack);
+	if (after(seq, conn->seq))
+		conn->seq = seq;
+	if (after(ack, conn->ack))
+		conn->ack = ack;
 }
 
 /* An INIT has no tag yet. */
@@ -70,10 +69,8 @@ static void note_sctp(struct l4lb_conn *conn, const struct sk_buff *skb,
 	sh = skb_header_pointer(skb, pkt->l4, sizeof(_sh), &_sh);
 	if (!sh || !sh->vtag)
 		return;
-	if (READ_ONCE(conn->seq) != ntohl(sh->vtag))
-		WRITE_ONCE(conn->seq, ntohl(sh->vtag));
-	if (!l4lb_conn_test(conn, L4LB_CONN_NOTED))
-		set_bit(L4LB_CONN_NOTED, &conn->flags);
+	conn->seq = ntohl(sh->vtag);
+	l4lb_conn_set(conn, L4LB_CONN_NOTED);
 }
 
 /**
@@ -87,10 +84,34 @@ static void note_sctp(struct l4lb_conn *conn, const struct sk_buff *skb,
 void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
 		     const struct l4lb_pkt *pkt)
 {
+	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return;
+	spin_lock_bh(l4lb_conn_lock(conn));
+	/* A dead one has something else there. */
+	if (l4lb_conn_test(conn, L4LB_CONN_DEAD))
+		goto unlock;
 	if (pkt->flow.proto == IPPROTO_TCP)
 		note_tcp(conn, skb, pkt);
 	else if (pkt->flow.proto == IPPROTO_SCTP)
 		note_sctp(conn, skb, pkt);
+unlock:
+	spin_unlock_bh(l4lb_conn_lock(conn));
+}
+
+/* What is noted; false: nothing, or @conn is dead. */
+static bool noted(const struct l4lb_conn *conn, u32 *seq, u32 *ack)
+{
+	bool known;
+
+	spin_lock_bh(l4lb_conn_lock(conn));
+	known = l4lb_conn_test(conn, L4LB_CONN_NOTED) &&
+		!l4lb_conn_test(conn, L4LB_CONN_DEAD);
+	if (known) {
+		*seq = conn->seq;
+		*ack = conn->ack;
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
+	return known;
 }
 
 /* ---- packets ---- */
@@ -251,12 +272,12 @@ static void send_to_server(struct sk_buff *skb, const struct l4lb_flow *flow,
 		.l4	= ip_len(flow),
 		.hook	= NF_INET_LOCAL_OUT,
 	};
-	struct net *net = conn->ln->net;
+	struct net *net = l4lb_conn_net(conn)->net;
 	unsigned int verdict = NF_DROP;
 
 	if (!skb)
 		return;
-	if (route_set(skb, flow, net, conn->fwmark))
+	if (route_set(skb, flow, net, l4lb_conn_fwmark(conn)))
 		verdict = l4lb_forward(skb, &pkt, conn, 0);
 	if (verdict == NF_ACCEPT)
 		dst_output(net, NULL, skb);	/* the server is here */
@@ -274,25 +295,18 @@ static void send_to_server(struct sk_buff *skb, const struct l4lb_flow *flow,
  */
 void l4lb_reset_both(struct l4lb_conn *conn)
 {
-	const struct l4lb_flow in = {
-		.saddr	= conn->in.saddr,
-		.daddr	= conn->in.daddr,
-		.sport	= conn->in.sport,
-		.dport	= conn->in.dport,
-		.af	= conn->in.af,
-		.proto	= conn->in.proto,
-	};
+	const struct l4lb_flow in = l4lb_conn_flow(conn);
 	struct l4lb_flow out = l4lb_flow_inverse(&in);
-	u32 seq = READ_ONCE(conn->seq), ack = READ_ONCE(conn->ack);
+	struct net *net = l4lb_conn_net(conn)->net;
+	u32 seq, ack;
 
-	if (!l4lb_conn_test(conn, L4LB_CONN_NOTED))
+	if (!noted(conn, &seq, &ack))
 		return;
 	if (in.proto == IPPROTO_TCP) {
-		send_to_client(rst_new(&out, ack, seq), &out, conn->ln->net);
+		send_to_client(rst_new(&out, ack, seq), &out, net);
 		send_to_server(rst_new(&in, seq, ack), &in, conn);
 	} else {
-		send_to_client(abort_new(&out, seq, true), &out,
-			       conn->ln->net);
+		send_to_client(abort_new(&out, seq, true), &out, net);
 		send_to_server(abort_new(&in, seq, false), &in, conn);
 	}
 }
@@ -312,7 +326,7 @@ void l4lb_reset_idle(struct l4lb_conn *conn)
 
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
 	    (state != L4LB_TCP_ESTABLISHED && state != L4LB_SCTP_ESTABLISHED) ||
-	    READ_ONCE(conn->ln->exiting) || !l4lb_reset_wanted(conn))
+	    READ_ONCE(l4lb_conn_net(conn)->exiting) || !l4lb_reset_wanted(conn))
 		return;
 	local_bh_disable();
 	l4lb_reset_both(conn);

@@ -42,9 +42,8 @@ static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 	if (!svc->key.fwmark || *reason != L4LB_DROP_NO_DEST ||
 	    !READ_ONCE(ln->sysctl.cache_bypass) || !is_elsewhere(ln->net, flow))
 		return NULL;
-	*reason = L4LB_DROP_MEMORY;
 	return l4lb_conn_create(ln, flow, ln->bypass[flow->af == AF_INET6], 0,
-				svc->key.fwmark, NULL);
+				NULL, reason);
 }
 
 static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
@@ -68,13 +67,12 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 		return NULL;
 	dport = real->dest.port ?: flow->dport;
 	if (flags & IP_VS_SVC_F_ONEPACKET && flow->proto == IPPROTO_UDP) {
-		l4lb_conn_init_once(once, ln, flow, real, dport);
-		__set_bit(L4LB_CONN_ONE_PACKET, &once->flags);
+		l4lb_conn_init_once(once, flow, real, dport);
+		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
 		l4lb_account_conn(real);
 		return once;
 	}
-	*reason = L4LB_DROP_MEMORY;
-	return l4lb_conn_create(ln, flow, real, dport, svc->key.fwmark, NULL);
+	return l4lb_conn_create(ln, flow, real, dport, NULL, reason);
 }
 
 /**

@@ -1,44 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Virtual services and their pools.
+ * Virtual services.
  *
  * Everything the packet path reads of a service is either a single word or
- * the pool: an immutable generation of its real servers.  A change builds the
- * next generation, publishes it, and hands the one before to l4lb_wq, which
- * frees it a grace period later in process context, where schedulers may
- * sleep.
- *
- *	service --inst--> instance (ops, state)   one per bound scheduler
- *	   |                  ^
- *	   +--pool--> pool ---+   one per change; old ones die asynchronously
- *	                |
- *	                +--> real servers (one reference each)
- *
- * Nothing that runs on l4lb_wq touches the service or the namespace: both may
- * be gone before their pools are.
+ * the pool: an immutable generation of its real servers, see pool.c.
  */
 #include "service.h"
 #include "conn.h"
 #include "control.h"
 #include "defence.h"
 #include "dest.h"
+#include "fast.h"
 #include "guard.h"
 #include "hook.h"
+#include "pool.h"
 
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
-
-/* A scheduler at work in a service; each of its pools holds a reference. */
-struct l4lb_sched_inst {
-	const struct l4lb_sched_ops	*ops;
-	void				*state;
-	refcount_t			refs;
-	unsigned long			set;	/* bits of options */
-	u32				option[];	/* as in ops->options */
-};
 
 static const struct rhashtable_params svc_params = {
 	.key_len	= sizeof(struct l4lb_svc_key),
@@ -52,143 +32,34 @@ static const struct rhashtable_params svc_params = {
 static_assert(sizeof(struct l4lb_svc_key) ==
 	      sizeof(union nf_inet_addr) + sizeof(u32) + 4 * sizeof(u16));
 
-/* ---- instances and pools ---- */
-
-/* Returns an instance with one reference; NULL for scheduler "none". */
-static struct l4lb_sched_inst *inst_create(const struct l4lb_net *ln,
-					   const struct l4lb_sched_ops *ops)
-{
-	struct l4lb_sched_inst *inst;
-	void *state = NULL;
-	unsigned int i;
-
-	if (!ops)
-		return NULL;
-	inst = kmalloc(struct_size(inst, option, ops->n_options), GFP_KERNEL);
-	if (!inst)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < ops->n_options; i++)
-		inst->option[i] = l4lb_sysctl_sched_value(ln, ops, i);
-	if (ops->init) {
-		state = ops->init(inst->option);
-		if (IS_ERR(state)) {
-			kfree(inst);
-			return state;
-		}
-	}
-	inst->ops = ops;
-	inst->state = state;
-	inst->set = 0;
-	refcount_set(&inst->refs, 1);
-	return inst;
-}
-
-static void inst_put(struct l4lb_sched_inst *inst)
-{
-	if (!inst || !refcount_dec_and_test(&inst->refs))
-		return;
-	if (inst->ops->exit)
-		inst->ops->exit(inst->state);
-	kfree(inst);
-}
-
-static const struct l4lb_sched_ops *
-inst_ops(const struct l4lb_sched_inst *inst)
-{
-	return inst ? inst->ops : NULL;
-}
-
-/* Everything but the scheduler's table. */
-static void pool_release(struct l4lb_pool *pool)
-{
-	unsigned int i;
-
-	for (i = 0; i < pool->n; i++)
-		l4lb_real_put(l4lb_real(pool->dest[i]));
-	inst_put(pool->inst);
-	kvfree(pool);
-}
-
-static void pool_free(struct l4lb_pool *pool)
-{
-	if (pool->ops && pool->ops->free)
-		pool->ops->free(pool);
-	pool_release(pool);
-}
-
-static void pool_free_work(struct work_struct *work)
-{
-	pool_free(container_of(to_rcu_work(work), struct l4lb_pool, work));
-}
-
-static struct l4lb_pool *pool_current(const struct l4lb_service *svc)
-{
-	return rcu_dereference_protected(svc->pool,
-					 lockdep_is_held(&svc->ln->lock));
-}
-
-/* The next generation of @svc under @inst, not yet published. */
-static struct l4lb_pool *pool_create(struct l4lb_service *svc,
-				     struct l4lb_sched_inst *inst, u32 flags)
-{
-	const struct l4lb_pool *old = pool_current(svc);
-	struct l4lb_pool *pool;
-	struct l4lb_real *real;
-	unsigned int i = 0;
-	int err;
-
-	pool = kvzalloc(struct_size(pool, dest, svc->n_dests), GFP_KERNEL);
-	if (!pool)
-		return ERR_PTR(-ENOMEM);
-	pool->n = svc->n_dests;
-	pool->flags = flags;
-	pool->af = svc->key.af;
-	INIT_RCU_WORK(&pool->work, pool_free_work);
-	list_for_each_entry(real, &svc->dests, node) {
-		l4lb_real_hold(real);
-		pool->dest[i++] = &real->dest;
-	}
-	if (!inst)
-		return pool;
-
-	refcount_inc(&inst->refs);
-	pool->inst = inst;
-	pool->ops = inst->ops;
-	pool->state = inst->state;
-	pool->option = inst->option;
-	if (!pool->ops->build)
-		return pool;
-	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
-	if (err) {
-		pool_release(pool);
-		/* Anything but an errno would be taken for a pool. */
-		return ERR_PTR(IS_ERR_VALUE((long)err) ? err : -EINVAL);
-	}
-	return pool;
-}
-
-static void pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
-{
-	struct l4lb_pool *old = pool_current(svc);
-
-	rcu_assign_pointer(svc->pool, pool);
-	if (old)
-		queue_rcu_work(l4lb_wq, &old->work);
-}
-
 int l4lb_service_rebuild(struct l4lb_service *svc)
 {
 	struct l4lb_pool *pool;
 
 	lockdep_assert_held(&svc->ln->lock);
-	pool = pool_create(svc, svc->inst, svc->flags);
+	pool = l4lb_pool_create(svc, svc->inst, svc->flags);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
-	pool_publish(svc, pool);
+	l4lb_pool_publish(svc, pool);
 	return 0;
 }
 
 /* ---- packet path ---- */
+
+/* A batch puts its services into the table before it is sure that all of it
+ * can be had.  They are not there until they have their flags.
+ */
+static struct l4lb_service *lookup_live(struct l4lb_net *ln,
+					const struct l4lb_svc_key *key)
+{
+	struct l4lb_service *svc;
+
+	svc = rhashtable_lookup(&ln->svc_table, key, svc_params);
+	/* Pairs with service_apply(): the flags, then the pool. */
+	if (svc && smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED)
+		return svc;
+	return NULL;
+}
 
 /**
  * l4lb_service_lookup() - the service a packet is for
@@ -206,7 +77,7 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 
 	if (fwmark && READ_ONCE(ln->n_fwmark)) {
 		key.fwmark = fwmark;
-		svc = rhashtable_lookup(&ln->svc_table, &key, svc_params);
+		svc = lookup_live(ln, &key);
 		if (svc)
 			return svc;
 		key.fwmark = 0;
@@ -214,11 +85,11 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 	key.addr = flow->daddr;
 	key.protocol = flow->proto;
 	key.port = flow->dport;
-	svc = rhashtable_lookup(&ln->svc_table, &key, svc_params);
+	svc = lookup_live(ln, &key);
 	if (svc || !READ_ONCE(ln->n_any_port))
 		return svc;
 	key.port = 0;
-	return rhashtable_lookup(&ln->svc_table, &key, svc_params);
+	return lookup_live(ln, &key);
 }
 
 /* The real server for a new flow, valid in the caller's RCU section, or NULL
@@ -268,8 +139,8 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 }
 
 /* Flags of one scheduler may mean something else to another, or nothing. */
-static int check_flags(u32 flags, const struct l4lb_sched_ops *ops,
-		       struct netlink_ext_ack *extack)
+int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
+			     struct netlink_ext_ack *extack)
 {
 	u32 wrong = flags & L4LB_SCHED_FLAGS & ~(ops ? ops->flags : 0);
 
@@ -281,12 +152,14 @@ static int check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
+/* With this a new service is there for packets: its pool must be, too. */
 static void service_apply(struct l4lb_service *svc,
 			  const struct l4lb_svc_config *cfg)
 {
-	WRITE_ONCE(svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
+	/* Pairs with lookup_live(). */
+	smp_store_release(&svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
 }
 
 static void service_free(struct l4lb_service *svc)
@@ -301,14 +174,20 @@ static void service_free_work(struct work_struct *work)
 				  work));
 }
 
-/* A complete service with an empty pool, not yet to be found. */
-static struct l4lb_service *service_create(struct l4lb_net *ln,
-					   const struct l4lb_svc_key *key,
-					   const struct l4lb_svc_config *cfg,
-					   const struct l4lb_sched_ops *ops)
+/**
+ * l4lb_service_create() - a service without a pool, not yet to be found
+ * @ln: namespace
+ * @key: its identity
+ * @ops: its scheduler, NULL for "none"
+ *
+ * Return: the service, for l4lb_service_discard() or, with a pool,
+ * l4lb_service_enlist(); or an ERR_PTR().
+ */
+struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
+					 const struct l4lb_svc_key *key,
+					 const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_service *svc;
-	struct l4lb_pool *pool;
 	int err;
 
 	svc = kzalloc(sizeof(*svc), GFP_KERNEL);
@@ -318,27 +197,17 @@ static struct l4lb_service *service_create(struct l4lb_net *ln,
 	svc->ln = ln;
 	INIT_LIST_HEAD(&svc->dests);
 	INIT_RCU_WORK(&svc->work, service_free_work);
-	service_apply(svc, cfg);
 	err = l4lb_stats_init(&svc->stats,
 			      !READ_ONCE(ln->sysctl.run_estimation));
 	if (err)
 		goto err_free;
-
-	svc->inst = inst_create(ln, ops);
+	svc->inst = l4lb_inst_create(ln, ops);
 	if (IS_ERR(svc->inst)) {
 		err = PTR_ERR(svc->inst);
 		goto err_stats;
 	}
-	pool = pool_create(svc, svc->inst, svc->flags);
-	if (IS_ERR(pool)) {
-		err = PTR_ERR(pool);
-		goto err_inst;
-	}
-	pool_publish(svc, pool);
 	return svc;
 
-err_inst:
-	inst_put(svc->inst);
 err_stats:
 	l4lb_stats_destroy(&svc->stats);
 err_free:
@@ -347,7 +216,7 @@ err_free:
 }
 
 /* A scheduler may have other reasons than memory. */
-static void service_say_failed(int err, struct netlink_ext_ack *extack)
+void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack)
 {
 	if (err == -ENOMEM)
 		NL_SET_ERR_MSG(extack, "no memory for the service or its scheduler");
@@ -380,33 +249,94 @@ static void service_count_one_packet(struct l4lb_service *svc, int n)
 		WRITE_ONCE(ln->n_one_packet, ln->n_one_packet + n);
 }
 
-/* Hooks first: until the service is in the table they find nothing. */
-static int service_publish(struct l4lb_service *svc)
+/**
+ * l4lb_service_insert() - reserve a place for a new service
+ * @svc: from l4lb_service_create()
+ * @extack: gets a sentence on failure
+ *
+ * Hooks come first: until the service is enlisted they find nothing.
+ *
+ * Return: 0 or a negative errno.
+ */
+int l4lb_service_insert(struct l4lb_service *svc,
+			struct netlink_ext_ack *extack)
 {
-	unsigned int *count = service_count(svc);
 	struct l4lb_net *ln = svc->ln;
 	int err;
 
-	if (!*count) {
-		err = l4lb_hook_register(ln, svc->key.af);
-		if (err)
-			return err;
+	lockdep_assert_held(&ln->lock);
+	err = l4lb_hook_register(ln, svc->key.af);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
+		return err;
 	}
 	err = rhashtable_insert_fast(&ln->svc_table, &svc->node, svc_params);
 	if (err) {
-		if (!*count)
-			l4lb_hook_unregister(ln, svc->key.af);
+		NL_SET_ERR_MSG(extack, "no memory for the table of services");
+		l4lb_hook_unregister(ln, svc->key.af);
 		return err;
 	}
+	svc->inserted = true;
+	return 0;
+}
+
+/**
+ * l4lb_service_enlist() - a new service begins to work
+ * @svc: inserted; its pool is published
+ * @cfg: its settings
+ *
+ * Cannot fail.  The caller's reference on the scheduler passes to the service.
+ */
+void l4lb_service_enlist(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
 	if (svc->key.fwmark)
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark + 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
+	service_apply(svc, cfg);
 	list_add_tail_rcu(&svc->list, &ln->services);
-	(*count)++;
+	if (!(*service_count(svc))++)
+		l4lb_fast_changed(ln);
 	service_count_one_packet(svc, 1);
 	l4lb_defence_kick(ln);
-	return 0;
+	__module_get(THIS_MODULE);
+}
+
+/**
+ * l4lb_service_discard() - take back what was not enlisted
+ * @svc: from l4lb_service_create(), without real servers
+ */
+void l4lb_service_discard(struct l4lb_service *svc)
+{
+	struct l4lb_pool *pool = l4lb_pool_current(svc);
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
+	l4lb_guard_del(svc);
+	if (svc->inserted) {
+		rhashtable_remove_fast(&ln->svc_table, &svc->node, svc_params);
+		l4lb_hook_unregister(ln, svc->key.af);
+	}
+	if (pool)
+		l4lb_pool_free(pool);
+	l4lb_inst_put(svc->inst);
+	/* A lookup may just be reading its flags. */
+	queue_rcu_work(l4lb_wq, &svc->work);
+}
+
+int l4lb_service_net_prepare(struct l4lb_net *ln,
+			     struct netlink_ext_ack *extack)
+{
+	int err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln) ?:
+		  l4lb_fast_create(ln);
+
+	if (err)
+		NL_SET_ERR_MSG(extack, "no memory for the connection table");
+	return err;
 }
 
 /**
@@ -427,6 +357,7 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		     struct netlink_ext_ack *extack)
 {
 	struct l4lb_service *svc;
+	struct l4lb_pool *pool;
 	int err;
 
 	lockdep_assert_held(&ln->lock);
@@ -438,29 +369,64 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
 		return -EEXIST;
 	}
-	err = check_flags(cfg->flags, ops, extack);
+	err = l4lb_service_check_flags(cfg->flags, ops, extack);
 	if (err)
 		return err;
-	err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "no memory for the connection table");
+	err = l4lb_service_net_prepare(ln, extack);
+	if (err)
 		return err;
-	}
-	svc = service_create(ln, key, cfg, ops);
+	svc = l4lb_service_create(ln, key, ops);
 	if (IS_ERR(svc)) {
-		service_say_failed(PTR_ERR(svc), extack);
+		l4lb_service_say_failed(PTR_ERR(svc), extack);
 		return PTR_ERR(svc);
 	}
-	err = service_publish(svc);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
-		pool_free(pool_current(svc));
-		inst_put(svc->inst);
-		service_free(svc);
-		return err;
+	pool = l4lb_pool_create(svc, svc->inst,
+				cfg->flags | IP_VS_SVC_F_HASHED);
+	if (IS_ERR(pool)) {
+		err = PTR_ERR(pool);
+		l4lb_service_say_failed(err, extack);
+		goto err_discard;
 	}
-	__module_get(THIS_MODULE);
+	l4lb_pool_publish(svc, pool);
+	err = l4lb_service_insert(svc, extack);
+	if (err)
+		goto err_discard;
+	l4lb_service_enlist(svc, cfg);
 	return 0;
+
+err_discard:
+	l4lb_service_discard(svc);
+	return err;
+}
+
+/**
+ * l4lb_service_settle() - give a service what was made for it
+ * @svc: the service
+ * @cfg: all its settings, new and kept
+ * @inst: a new scheduler instance, or the one it has
+ * @pool: built under @inst
+ *
+ * Cannot fail.  The caller's reference on the scheduler is consumed.
+ */
+void l4lb_service_settle(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg,
+			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool)
+{
+	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
+
+	lockdep_assert_held(&svc->ln->lock);
+	service_count_one_packet(svc, -1);
+	service_apply(svc, cfg);
+	service_count_one_packet(svc, 1);
+	l4lb_pool_publish(svc, pool);
+	if (inst != svc->inst) {
+		l4lb_inst_put(svc->inst);
+		svc->inst = inst;
+	}
+	/* Last: from here on its module may go, see l4lb_sched_unregister().
+	 * The same scheduler as before had two references: one is left.
+	 */
+	l4lb_sched_put(old_ops);
 }
 
 /**
@@ -480,41 +446,30 @@ int l4lb_service_edit(struct l4lb_service *svc,
 		      const struct l4lb_sched_ops *ops,
 		      struct netlink_ext_ack *extack)
 {
-	const struct l4lb_sched_ops *old_ops = inst_ops(svc->inst);
+	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
 	struct l4lb_sched_inst *inst = svc->inst;
 	struct l4lb_pool *pool;
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = check_flags(cfg->flags, ops, extack);
+	err = l4lb_service_check_flags(cfg->flags, ops, extack);
 	if (err)
 		return err;
 	if (ops != old_ops)
-		inst = inst_create(svc->ln, ops);
+		inst = l4lb_inst_create(svc->ln, ops);
 	if (IS_ERR(inst)) {
-		service_say_failed(PTR_ERR(inst), extack);
+		l4lb_service_say_failed(PTR_ERR(inst), extack);
 		return PTR_ERR(inst);
 	}
-	pool = pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
+	pool = l4lb_pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
 	if (IS_ERR(pool)) {
-		service_say_failed(PTR_ERR(pool), extack);
+		l4lb_service_say_failed(PTR_ERR(pool), extack);
 		if (inst != svc->inst)
-			inst_put(inst);
+			l4lb_inst_put(inst);
 		return PTR_ERR(pool);
 	}
 
-	service_count_one_packet(svc, -1);
-	service_apply(svc, cfg);
-	service_count_one_packet(svc, 1);
-	pool_publish(svc, pool);
-	if (inst != svc->inst) {
-		inst_put(svc->inst);
-		svc->inst = inst;
-	}
-	/* Last: from here on its module may go, see l4lb_sched_unregister().
-	 * The same scheduler as before had two references: one is left.
-	 */
-	l4lb_sched_put(old_ops);
+	l4lb_service_settle(svc, cfg, inst, pool);
 	return 0;
 }
 
@@ -528,7 +483,7 @@ int l4lb_service_edit(struct l4lb_service *svc,
 const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc)
 {
 	lockdep_assert_held(&svc->ln->lock);
-	return inst_ops(svc->inst);
+	return l4lb_inst_ops(svc->inst);
 }
 
 /**
@@ -557,15 +512,9 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
 void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
 			      unsigned long set)
 {
-	struct l4lb_sched_inst *inst = svc->inst;
-	unsigned int i;
-
 	lockdep_assert_held(&svc->ln->lock);
-	for (i = 0; i < inst->ops->n_options; i++)
-		WRITE_ONCE(inst->option[i], value[i]);
-	inst->set |= set;
-	if (inst->ops->changed)
-		inst->ops->changed(inst->state);
+	svc->ln->generation++;
+	l4lb_inst_set(svc->inst, value, svc->inst->set | set);
 }
 
 void l4lb_service_default_changed(struct l4lb_net *ln,
@@ -578,7 +527,7 @@ void l4lb_service_default_changed(struct l4lb_net *ln,
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry(svc, &ln->services, list) {
 		inst = svc->inst;
-		if (inst_ops(inst) != ops)
+		if (l4lb_inst_ops(inst) != ops)
 			continue;
 		for (i = 0; i < ops->n_options; i++)
 			if (!(inst->set & BIT(i)))
@@ -591,10 +540,11 @@ void l4lb_service_default_changed(struct l4lb_net *ln,
 
 static void service_del(struct l4lb_service *svc)
 {
-	const struct l4lb_sched_ops *ops = inst_ops(svc->inst);
+	const struct l4lb_sched_ops *ops = l4lb_inst_ops(svc->inst);
 	unsigned int *count = service_count(svc);
 	struct l4lb_net *ln = svc->ln;
 
+	ln->generation++;
 	rhashtable_remove_fast(&ln->svc_table, &svc->node, svc_params);
 	list_del_rcu(&svc->list);
 	l4lb_guard_del(svc);
@@ -603,12 +553,16 @@ static void service_del(struct l4lb_service *svc)
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
 	service_count_one_packet(svc, -1);
+	if (svc->policy.fast_path)
+		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_real_del_all(svc);
-	if (!--(*count))
+	if (!--(*count)) {
 		l4lb_hook_unregister(ln, svc->key.af);
+		l4lb_fast_changed(ln);
+	}
 	/* The pool pointer stays for readers that still have the service. */
-	queue_rcu_work(l4lb_wq, &pool_current(svc)->work);
-	inst_put(svc->inst);
+	queue_rcu_work(l4lb_wq, &l4lb_pool_current(svc)->work);
+	l4lb_inst_put(svc->inst);
 	queue_rcu_work(l4lb_wq, &svc->work);
 	l4lb_sched_put(ops);
 	module_put(THIS_MODULE);
@@ -630,16 +584,33 @@ void l4lb_service_del(struct l4lb_service *svc)
 	services_gone(ln);
 }
 
-void l4lb_service_flush(struct l4lb_net *ln)
+/* Newest first: that is where the tables by address look first, too. */
+static void services_del(struct l4lb_net *ln, bool named)
 {
 	struct l4lb_service *svc, *next;
+	bool any = false;
 
 	lockdep_assert_held(&ln->lock);
-	if (list_empty(&ln->services))
-		return;
-	list_for_each_entry_safe(svc, next, &ln->services, list)
+	list_for_each_entry_safe_reverse(svc, next, &ln->services, list) {
+		if (svc->named && !named)
+			continue;
 		service_del(svc);
-	services_gone(ln);
+		any = true;
+		cond_resched();
+	}
+	if (any)
+		services_gone(ln);
+}
+
+void l4lb_service_flush(struct l4lb_net *ln)
+{
+	services_del(ln, true);
+}
+
+/* All but those that a batch names. */
+void l4lb_service_del_others(struct l4lb_net *ln)
+{
+	services_del(ln, false);
 }
 
 /* The counters of a service and of its real servers start again from 0. */

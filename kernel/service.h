@@ -46,6 +46,8 @@ struct l4lb_svc_config {
  * @n_dests: their number
  * @guard_node: in l4lb_net.guards
  * @guard_listed: it is there
+ * @inserted: it is in l4lb_net.svc_table
+ * @named: by the batch that is being applied (configuration mutex)
  * @list: in l4lb_net.services
  * @work: to free it
  */
@@ -65,6 +67,8 @@ struct l4lb_service {
 	unsigned int			n_dests;
 	struct rhlist_head		guard_node;
 	bool				guard_listed;
+	bool				inserted;
+	bool				named;
 	struct list_head		list;
 	struct rcu_work			work;
 };
@@ -89,6 +93,7 @@ int l4lb_service_edit(struct l4lb_service *svc,
 		      struct netlink_ext_ack *extack);
 void l4lb_service_del(struct l4lb_service *svc);
 void l4lb_service_flush(struct l4lb_net *ln);
+void l4lb_service_del_others(struct l4lb_net *ln);
 void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
 const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc);
@@ -102,10 +107,37 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 			    const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack);
 
+/* One of that policy; also when the service goes. */
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
+void l4lb_service_apply_policy(struct l4lb_service *svc,
+			       const struct l4lb_policy *policy);
+
+/* The steps of adding and editing, for those who do many at once: create,
+ * insert and a pool may fail, and then comes discard; enlist and settle may not.
+ */
+int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
+			     struct netlink_ext_ack *extack);
+struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
+					 const struct l4lb_svc_key *key,
+					 const struct l4lb_sched_ops *ops);
+int l4lb_service_insert(struct l4lb_service *svc,
+			struct netlink_ext_ack *extack);
+void l4lb_service_enlist(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg);
+void l4lb_service_discard(struct l4lb_service *svc);
+void l4lb_service_settle(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg,
+			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool);
+void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack);
+
 /* Rebuild and publish the pool after any change to dests, weights, flags or
  * scheduler.  On failure the old pool stays.
  */
 int l4lb_service_rebuild(struct l4lb_service *svc);
+
+/* What connections need, with the first service. */
+int l4lb_service_net_prepare(struct l4lb_net *ln,
+			     struct netlink_ext_ack *extack);
 
 /* By namespace. */
 int l4lb_service_net_init(struct l4lb_net *ln);

@@ -235,7 +235,7 @@ static unsigned int own_timeout(const struct l4lb_conn *conn, u8 state)
 
 static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
 {
-	const struct l4lb_net *ln = conn->ln;
+	const struct l4lb_net *ln = l4lb_conn_net(conn);
 	unsigned int own = own_timeout(conn, state);
 
 	if (own)
@@ -306,7 +306,7 @@ static u8 state_after(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 
 	if (state < L4LB_TCP_MAX)
 		return tcp_after(state, side, pkt->tcp,
-				 l4lb_defence_works(&conn->ln->sysctl.secure_tcp));
+				 l4lb_defence_works(&l4lb_conn_net(conn)->sysctl.secure_tcp));
 	if (state < L4LB_SCTP_FIRST)
 		return state;
 	return sctp_next[side][chunk_event(pkt->chunk)][state] ?: state;
@@ -328,11 +328,29 @@ static bool is_over(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
+/* Its template hears once that @conn was answered. */
+static bool must_assure(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
+	       !l4lb_conn_test(conn, L4LB_CONN_ASSURED);
+}
+
+/* l4lb_conn_lock() held, @conn is not dead. */
 static void assure(struct l4lb_conn *conn)
 {
-	if (conn->control &&
-	    !l4lb_conn_test(conn->control, L4LB_CONN_ASSURED))
-		set_bit(L4LB_CONN_ASSURED, &conn->control->flags);
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (!must_assure(conn))
+		return;
+	l4lb_conn_set(conn, L4LB_CONN_ASSURED);
+	l4lb_conn_set(conn->control, L4LB_CONN_ASSURED);
+}
+
+static void assure_unlocked(struct l4lb_conn *conn)
+{
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD))
+		assure(conn);
+	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
 /* Which state follows is decided again under the lock: another CPU may have
@@ -343,7 +361,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 {
 	u8 next;
 
-	spin_lock_bh(&conn->lock);
+	spin_lock_bh(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		next = state_after(conn, pkt, reply);
 		WRITE_ONCE(conn->state, next);
@@ -353,7 +371,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		    next == L4LB_SCTP_ESTABLISHED)
 			assure(conn);
 	}
-	spin_unlock_bh(&conn->lock);
+	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
 /**
@@ -372,16 +390,17 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	unsigned int timeout;
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
-		clear_bit(L4LB_CONN_NO_OUTPUT, &conn->flags);
+		l4lb_conn_clear(conn, L4LB_CONN_NO_OUTPUT);
 	if (state_after(conn, pkt, reply) != READ_ONCE(conn->state))
 		state_change(conn, pkt, reply);
-	else if (reply && conn->in.proto == IPPROTO_UDP)
-		assure(conn);
+	else if (reply && conn->proto == IPPROTO_UDP && must_assure(conn))
+		assure_unlocked(conn);
 
-	timeout = state_timeout(conn, READ_ONCE(conn->state));
+	timeout = min(state_timeout(conn, READ_ONCE(conn->state)),
+		      L4LB_CONN_TIMEOUT_MAX);
 	if (READ_ONCE(conn->timeout) != timeout) {
 		WRITE_ONCE(conn->timeout, timeout);
-		WRITE_ONCE(conn->last, jiffies);
+		WRITE_ONCE(conn->last, (u32)jiffies);
 	} else {
 		l4lb_conn_touch(conn);
 	}

@@ -6,9 +6,14 @@
  * interval of two seconds moves the average a quarter of the way, so an average
  * forgets half of a burst in about five seconds.
  *
- * Nothing runs every two seconds.  Whoever comes first after an interval, a
- * packet that is to be counted or a reader, ends it, and the idle ones behind
- * it: what was counted since the last end was counted in the first of them.
+ * Nothing runs every two seconds.  The first packet that is to be counted after
+ * an interval ends it, and the idle ones behind it: what was counted since the
+ * last end was counted in the first of them.  Readers compute what that packet
+ * would find.
+ *
+ * Intervals of all objects end at the same time.  So a packet looks at its real
+ * server's only: the first packet for a service after an interval is the first
+ * for a real server of the service, too.
  */
 #include "stats.h"
 #include "dest.h"
@@ -22,13 +27,19 @@
 
 /* ---- counters ---- */
 
+/* Of the interval in which @now is. */
+static unsigned long interval_end(unsigned long now)
+{
+	return now - now % INTERVAL + INTERVAL;
+}
+
 int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 {
 	int cpu;
 
 	memset(stats, 0, sizeof(*stats));
 	spin_lock_init(&stats->lock);
-	stats->due = jiffies + INTERVAL;
+	stats->due = interval_end(jiffies);
 	stats->frozen = frozen;
 	stats->cpu = alloc_percpu(struct l4lb_stats_cpu);
 	if (!stats->cpu)
@@ -94,20 +105,21 @@ static u64 rate_after(u64 rate, u64 count, unsigned long idle)
 	return rate;
 }
 
-/* End the intervals that are over.  @sum: what is counted now. */
-static void stats_catch_up(struct l4lb_stats *stats,
-			   const struct l4lb_counters *sum)
+/* The averages when the intervals that are over have ended.  @sum: what is
+ * counted now.  False: none is over, or they stand still.
+ */
+static bool rate_now(const struct l4lb_stats *stats,
+		     const struct l4lb_counters *sum,
+		     struct l4lb_counters *rate)
 {
-	struct l4lb_counters *rate = &stats->rate, *last = &stats->last;
-	unsigned long now = jiffies, idle;
+	const struct l4lb_counters *last = &stats->last;
+	unsigned long idle;
 
 	lockdep_assert_held(&stats->lock);
-	if (time_before(now, stats->due))
-		return;
-	idle = (now - stats->due) / INTERVAL;
-	WRITE_ONCE(stats->due, stats->due + (idle + 1) * INTERVAL);
-	if (stats->frozen)
-		return;
+	*rate = stats->rate;
+	if (stats->frozen || time_before(jiffies, stats->due))
+		return false;
+	idle = (jiffies - stats->due) / INTERVAL;
 	rate->conns = rate_after(rate->conns, sum->conns - last->conns, idle);
 	rate->inpkts = rate_after(rate->inpkts, sum->inpkts - last->inpkts,
 				  idle);
@@ -117,19 +129,38 @@ static void stats_catch_up(struct l4lb_stats *stats,
 				   idle);
 	rate->outbytes = rate_after(rate->outbytes,
 				    sum->outbytes - last->outbytes, idle);
-	*last = *sum;
+	return true;
+}
+
+static void stats_catch_up(struct l4lb_stats *stats,
+			   const struct l4lb_counters *sum)
+{
+	struct l4lb_counters rate;
+
+	if (rate_now(stats, sum, &rate)) {
+		stats->rate = rate;
+		stats->last = *sum;
+	}
+	WRITE_ONCE(stats->due, interval_end(jiffies));
 }
 
 void l4lb_stats_end_interval(struct l4lb_stats *stats)
 {
 	struct l4lb_counters sum;
 
-	/* Somebody else does it. */
-	if (!spin_trylock(&stats->lock))
-		return;
-	stats_sum(stats, &sum);
-	stats_catch_up(stats, &sum);
+	spin_lock(&stats->lock);
+	if (time_after_eq(jiffies, stats->due)) {
+		stats_sum(stats, &sum);
+		stats_catch_up(stats, &sum);
+	}
 	spin_unlock(&stats->lock);
+}
+
+void l4lb_account_interval(struct l4lb_real *real, struct l4lb_service *svc)
+{
+	l4lb_stats_end_interval(&real->ln->stats);
+	l4lb_stats_end_interval(&svc->stats);
+	l4lb_stats_end_interval(&real->stats);
 }
 
 static u64 rate_round(u64 rate)
@@ -143,7 +174,7 @@ void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view)
 
 	spin_lock_bh(&stats->lock);
 	stats_sum(stats, count);
-	stats_catch_up(stats, count);
+	rate_now(stats, count, rate);
 	if (stats->frozen)
 		*count = stats->last;
 	count->conns -= stats->zero.conns;
@@ -151,11 +182,11 @@ void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view)
 	count->outpkts -= stats->zero.outpkts;
 	count->inbytes -= stats->zero.inbytes;
 	count->outbytes -= stats->zero.outbytes;
-	rate->conns = rate_round(stats->rate.conns);
-	rate->inpkts = rate_round(stats->rate.inpkts);
-	rate->outpkts = rate_round(stats->rate.outpkts);
-	rate->inbytes = rate_round(stats->rate.inbytes);
-	rate->outbytes = rate_round(stats->rate.outbytes);
+	rate->conns = rate_round(rate->conns);
+	rate->inpkts = rate_round(rate->inpkts);
+	rate->outpkts = rate_round(rate->outpkts);
+	rate->inbytes = rate_round(rate->inbytes);
+	rate->outbytes = rate_round(rate->outbytes);
 	spin_unlock_bh(&stats->lock);
 }
 
@@ -216,9 +247,47 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_PACKET]	= "drop_packet",
 	[L4LB_DROP_ENTRY]	= "drop_entry",
 	[L4LB_DROP_GUARD]	= "guard",
+	[L4LB_DROP_FULL]	= "full",
+	[L4LB_DROP_EVICTED]	= "evicted",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);
+
+/* ---- the fast path ---- */
+
+static const char *const fast_names[] = {
+	[L4LB_FAST_SENT]	= "fast",
+	[L4LB_SLOW_PROTOCOL]	= "slow_protocol",
+	[L4LB_SLOW_HEADER]	= "slow_header",
+	[L4LB_SLOW_UNKNOWN]	= "slow_unknown",
+	[L4LB_SLOW_SERVER]	= "slow_server",
+	[L4LB_SLOW_POLICY]	= "slow_policy",
+	[L4LB_SLOW_OPENS]	= "slow_opens",
+	[L4LB_SLOW_ADMIT]	= "slow_admit",
+	[L4LB_SLOW_ROUTE]	= "slow_route",
+};
+
+static_assert(ARRAY_SIZE(fast_names) == L4LB_FAST_MAX);
+
+static u64 sum_up(const u64 __percpu *counters, unsigned int i)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(counters, cpu)[i]);
+	return sum;
+}
+
+const char *l4lb_fast_name(enum l4lb_fast_count count)
+{
+	return fast_names[count];
+}
+
+u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count)
+{
+	return sum_up(ln->fast_counts, count);
+}
 
 const char *l4lb_drop_name(enum l4lb_drop reason)
 {
@@ -227,10 +296,5 @@ const char *l4lb_drop_name(enum l4lb_drop reason)
 
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason)
 {
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(ln->drops, cpu)[reason]);
-	return sum;
+	return sum_up(ln->drops, reason);
 }

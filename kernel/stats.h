@@ -31,7 +31,7 @@ struct l4lb_counters {
 /**
  * struct l4lb_stats - counters of one object and their rates
  * @cpu: live counters
- * @due: jiffies when the present interval of the rates ends
+ * @due: jiffies when the interval ends that the rates do not know yet
  * @lock: protects @due and everything below
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
@@ -67,17 +67,14 @@ void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen);
 /* Packet context, BH off: an interval has ended. */
 void l4lb_stats_end_interval(struct l4lb_stats *stats);
 
-/* Before a packet counts: what counted so far belongs to another interval. */
-static inline struct l4lb_stats_cpu *l4lb_stats_this_cpu(struct l4lb_stats *stats)
+static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 {
-	if (unlikely(time_after_eq(jiffies, READ_ONCE(stats->due))))
-		l4lb_stats_end_interval(stats);
-	return this_cpu_ptr(stats->cpu);
+	return unlikely(time_after_eq(jiffies, READ_ONCE(stats->due)));
 }
 
 static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->conns);
@@ -86,7 +83,7 @@ static inline void l4lb_stats_conn(struct l4lb_stats *stats)
 
 static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->inpkts);
@@ -96,7 +93,7 @@ static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
 
 static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
 {
-	struct l4lb_stats_cpu *s = l4lb_stats_this_cpu(stats);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
 	u64_stats_inc(&s->outpkts);
@@ -121,8 +118,29 @@ enum l4lb_drop {
 	L4LB_DROP_PACKET,	/* new flow, while drop_packet is at work */
 	L4LB_DROP_ENTRY,	/* connections, not packets: drop_entry */
 	L4LB_DROP_GUARD,	/* for an address of services, but for none */
+	L4LB_DROP_FULL,		/* new flow, at conn_max connections */
+	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_MAX
 };
+
+/* What the fast path did with a packet, or why it left it to the stack; as
+ * above.
+ */
+enum l4lb_fast_count {
+	L4LB_FAST_SENT,		/* forwarded by it */
+	L4LB_SLOW_PROTOCOL,	/* neither TCP nor UDP */
+	L4LB_SLOW_HEADER,	/* fragment, options, TTL, tag, odd GSO, ... */
+	L4LB_SLOW_UNKNOWN,	/* of no connection */
+	L4LB_SLOW_SERVER,	/* its real server was removed or drains */
+	L4LB_SLOW_POLICY,	/* switched off, or tracked by the firewall */
+	L4LB_SLOW_OPENS,	/* asks for a new connection */
+	L4LB_SLOW_ADMIT,	/* not admitted: its turn to be judged */
+	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
+	L4LB_FAST_MAX
+};
+
+const char *l4lb_fast_name(enum l4lb_fast_count count);
+u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count);
 
 const char *l4lb_drop_name(enum l4lb_drop reason);
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason);

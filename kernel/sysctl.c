@@ -5,8 +5,16 @@
  * programs and sysctl.conf stop at one that is missing.  A write that is
  * refused changes nothing.
  *
- * One name is our own:
+ * Three names are our own:
  *
+ *	conn_max		connections and persistence templates there may
+ *				be at once, 0: no limit.  By default what an
+ *				eighth of the memory holds; a namespace of an
+ *				unprivileged user cannot change it
+ *	fast_path		may packets of established flows pass by the
+ *				stack (fast.c)?  0: no; 1: yes; 2: first packets
+ *				of a flow, too, which the firewall then does not
+ *				see.  A service may have it otherwise
  *	nonlocal_vip		1: a service also gets what is forwarded by this
  *				host to its address, which need not be local.
  *				Off by default: a director that stands by may be
@@ -24,6 +32,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/sched/isolation.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -32,7 +41,11 @@
 
 #include "control.h"
 #include "defence.h"
+#include "fast.h"
 #include "net.h"
+
+#define CONN_MEMORY_SHARE	8	/* of the memory, by default */
+#define CONN_BYTES		128	/* a connection's, table included */
 
 static int nice_min = -20, nice_max = 19;
 
@@ -54,6 +67,23 @@ static int do_mode(l4lb_ctl_table *table, int write, void *buffer,
 
 	if (!err && write)
 		l4lb_defence_changed(ln);
+	return err;
+}
+
+static int do_fast_path(l4lb_ctl_table *table, int write, void *buffer,
+			size_t *lenp, loff_t *ppos)
+{
+	struct l4lb_net *ln = table->extra1;
+	struct ctl_table value = {
+		.data	= table->data,
+		.maxlen	= sizeof(int),
+		.extra1	= SYSCTL_ZERO,
+		.extra2	= SYSCTL_TWO,
+	};
+	int err = proc_dointvec_minmax(&value, write, buffer, lenp, ppos);
+
+	if (!err && write)
+		l4lb_fast_changed(ln);
 	return err;
 }
 
@@ -170,6 +200,7 @@ static const struct ctl_table settings[] = {
 	INT(amemthresh),
 	INT(backup_only),
 	INT(cache_bypass),
+	RANGE(conn_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
 	INT(conn_reuse_mode),
 	INT(conntrack),
 	OWN(drop_entry, do_mode),
@@ -178,6 +209,7 @@ static const struct ctl_table settings[] = {
 	RANGE(est_nice, &nice_min, &nice_max),
 	INT(expire_nodest_conn),
 	INT(expire_quiescent_template),
+	OWN(fast_path, do_fast_path),
 	INT(ignore_tunneled),
 	INT(nat_icmp_send),
 	INT(nonlocal_vip),
@@ -209,7 +241,7 @@ static const struct ctl_table settings[] = {
 static bool is_privileged(const struct ctl_table *entry)
 {
 	static const char *const names[] = {
-		"est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
+		"conn_max", "est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
 		"sync_sock_size",
 	};
 
@@ -221,7 +253,10 @@ void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl)
 	*sysctl = (struct l4lb_sysctl){
 		.am_droprate = 10,
 		.amemthresh = 1024,
+		.conn_max = min_t(u64, (u64)totalram_pages() * PAGE_SIZE /
+				  CONN_MEMORY_SHARE / CONN_BYTES, INT_MAX),
 		.conn_reuse_mode = 1,
+		.fast_path = 1,
 		.pmtu_disc = 1,
 		.run_estimation = 1,
 		.snat_reroute = 1,

@@ -128,7 +128,7 @@ static void push_gue(struct sk_buff *skb, const struct inner *in,
 		     const struct l4lb_route *rt)
 {
 	/* Flows take different ways, and CPUs, by their source port. */
-	__be16 sport = udp_flow_src_port(conn->ln->net, skb, 0, 0, false);
+	__be16 sport = udp_flow_src_port(l4lb_conn_net(conn)->net, skb, 0, 0, false);
 	struct guehdr *gue;
 	struct udphdr *udp;
 
@@ -149,10 +149,10 @@ static void push_gue(struct sk_buff *skb, const struct inner *in,
 		.len	= htons(skb->len),
 	};
 	if (conn->real->dest.af == AF_INET)
-		udp_set_csum(!e->csum, skb, rt->saddr.ip, conn->daddr.ip,
+		udp_set_csum(!e->csum, skb, rt->saddr.ip, conn->real->dest.addr.ip,
 			     skb->len);
 	else
-		udp6_set_csum(!e->csum, skb, &rt->saddr.in6, &conn->daddr.in6,
+		udp6_set_csum(!e->csum, skb, &rt->saddr.in6, &conn->real->dest.addr.in6,
 			      skb->len);
 }
 
@@ -192,10 +192,10 @@ static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
 		.protocol	= proto,
 		.frag_off	= in->df,
 		.saddr		= rt->saddr.ip,
-		.daddr		= conn->daddr.ip,
+		.daddr		= conn->real->dest.addr.ip,
 	};
 	skb->protocol = htons(ETH_P_IP);
-	ip_select_ident_segs(conn->ln->net, skb, NULL,
+	ip_select_ident_segs(l4lb_conn_net(conn)->net, skb, NULL,
 			     skb_shinfo(skb)->gso_segs ?: 1);
 }
 
@@ -211,12 +211,18 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	iph->nexthdr = proto;
 	iph->hop_limit = in->ttl;
 	iph->saddr = rt->saddr.in6;
-	iph->daddr = conn->daddr.in6;
+	iph->daddr = conn->real->dest.addr.in6;
 	skb->protocol = htons(ETH_P_IPV6);
 	/* Routers don't fragment IPv6, so the inner packet's leave to be
 	 * fragmented is used here.
 	 */
 	skb->ignore_df = 1;
+}
+
+static unsigned int outer_len(const struct l4lb_conn *conn)
+{
+	return conn->real->dest.af == AF_INET ? sizeof(struct iphdr) :
+						sizeof(struct ipv6hdr);
 }
 
 /* What fits inside.  An IPv6 sender has no use for less than 1,280. */
@@ -225,9 +231,7 @@ static unsigned int inner_mtu(const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt,
 			      const struct encap *e)
 {
-	unsigned int outer = conn->real->dest.af == AF_INET ?
-			     sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	unsigned int mtu = dst_mtu(rt->dst) - outer - e->len;
+	unsigned int mtu = dst_mtu(rt->dst) - outer_len(conn) - e->len;
 
 	return pkt->flow.af == AF_INET6 ? max_t(unsigned int, mtu,
 						IPV6_MIN_MTU) : mtu;
@@ -239,13 +243,13 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 {
 	bool v4 = conn->real->dest.af == AF_INET;
 	unsigned int need = LL_RESERVED_SPACE(rt->dst->dev) + e->len +
-			    (v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+			    outer_len(conn);
 	u8 proto;
 	bool nested = skb->encapsulation;
 	struct inner in;
 
 	inner_read(skb, pkt, &in);
-	if (!READ_ONCE(conn->ln->sysctl.pmtu_disc))
+	if (!READ_ONCE(l4lb_conn_net(conn)->sysctl.pmtu_disc))
 		in.df = 0;
 	if (skb_cow_head(skb, need) ||
 	    iptunnel_handle_offloads(skb, encap_offload(e, v4)))
@@ -263,24 +267,52 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return 0;
 }
 
+unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
+			      const struct l4lb_conn *conn)
+{
+	struct encap e;
+
+	encap_read(skb, conn->real, &e);
+	return outer_len(conn) + e.len;
+}
+
+/* As ip_local_out() would have it. */
+int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, const struct l4lb_route *rt)
+{
+	struct encap e;
+
+	encap_read(skb, conn->real, &e);
+	if (encapsulate(skb, pkt, conn, rt, &e))
+		return -ENOMEM;
+	if (conn->real->dest.af == AF_INET) {
+		ip_hdr(skb)->tot_len = htons(skb->len);
+		ip_send_check(ip_hdr(skb));
+	} else {
+		ipv6_hdr(skb)->payload_len = htons(skb->len -
+						   sizeof(struct ipv6hdr));
+	}
+	return 0;
+}
+
 static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		 const struct l4lb_conn *conn, const struct l4lb_route *rt,
 		 const struct encap *e)
 {
 	/* Without path MTU discovery the outside is fragmented. */
-	if (pkt->flow.af == AF_INET && !READ_ONCE(conn->ln->sysctl.pmtu_disc))
+	if (pkt->flow.af == AF_INET && !READ_ONCE(l4lb_conn_net(conn)->sysctl.pmtu_disc))
 		return true;
-	return l4lb_forward_fits(skb, pkt, conn->ln, inner_mtu(conn, pkt, rt, e));
+	return l4lb_forward_fits(skb, pkt, l4lb_conn_net(conn), inner_mtu(conn, pkt, rt, e));
 }
 
 static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			 const struct l4lb_conn *conn,
 			 const struct l4lb_route *rt, const struct encap *e)
 {
-	struct net *net = conn->ln->net;
+	struct net *net = l4lb_conn_net(conn)->net;
 
 	if (encapsulate(skb, pkt, conn, rt, e)) {
-		l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
@@ -321,7 +353,7 @@ static unsigned int xmit_sctp(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_STOLEN;
 
 no_memory:
-	l4lb_drop(conn->ln, L4LB_DROP_MEMORY);
+	l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MEMORY);
 	return NF_DROP;
 }
 

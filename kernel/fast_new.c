@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scheduling at ingress, for services that ask for it (fast-path new): the
+ * first packet of a flow does not go through the stack, either.  Neither the
+ * firewall nor reverse path filtering sees it, so what the stack would have
+ * checked is checked here: both checksums, and that the VIP is an address of
+ * this host.  A director that stands by routes packets to whoever has it.
+ *
+ * What needs more than that is left to the stack: firewall marks, which are
+ * yet to be set, one-packet scheduling, floods, connection tracking.
+ */
+#include "fast.h"
+
+#include <linux/netfilter.h>
+#include <net/addrconf.h>
+#include <net/ip6_route.h>
+#include <net/route.h>
+
+#include "flow.h"
+#include "forward.h"
+#include "state.h"
+
+static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
+{
+	if (likely(READ_ONCE(ln->sysctl.fast_path) != 2 &&
+		   !READ_ONCE(ln->n_fast_path)))
+		return false;
+	if (pkt->flow.proto == IPPROTO_TCP &&
+	    (pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_ACK |
+			 L4LB_TCP_FLAG_FIN | L4LB_TCP_FLAG_RST)) !=
+	    L4LB_TCP_FLAG_SYN)
+		return false;
+	return l4lb_flow_may_start(&pkt->flow) && !READ_ONCE(ln->n_fwmark) &&
+	       !READ_ONCE(ln->sysctl.drop_packet) &&
+	       !READ_ONCE(ln->sysctl.conntrack);
+}
+
+/* By its address, or a route of type "local" to it. */
+static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
+{
+	struct flowi6 fl6 = { .daddr = *addr };
+	struct dst_entry *dst;
+	bool here;
+
+	if (ipv6_chk_addr(net, addr, NULL, 0))
+		return true;
+	dst = ip6_route_lookup(net, &fl6, NULL, 0);
+	here = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	dst_release(dst);
+	return here;
+}
+
+static bool is_here(struct net *net, const struct l4lb_flow *flow)
+{
+	if (flow->af == AF_INET)
+		return inet_addr_type(net, flow->daddr.ip) == RTN_LOCAL;
+	return is_here_ipv6(net, &flow->daddr.in6);
+}
+
+static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     unsigned int len)
+{
+	const struct udphdr *udp = (const void *)skb->data + pkt->l4;
+
+	/* Padding would be summed up with it. */
+	if (skb->len != len)
+		return false;
+	if (pkt->flow.af == AF_INET) {
+		if (ip_fast_csum(skb->data, sizeof(struct iphdr) / 4))
+			return false;
+		if (pkt->flow.proto == IPPROTO_UDP && !udp->check)
+			return true;
+	}
+	return !nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
+			    pkt->flow.af);
+}
+
+/**
+ * l4lb_fast_begin() - a connection for a packet that has none
+ * @skb: the packet, unchanged
+ * @pkt: the packet, parsed
+ * @d: the device it came in by
+ * @len: its length without padding
+ *
+ * Context: softirq, RCU.  Return: the connection, admitted; NULL: this is for
+ * the stack.
+ */
+struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_device *d,
+				  unsigned int len)
+{
+	struct l4lb_net *ln = d->ln;
+	struct l4lb_service *svc;
+	struct l4lb_conn *conn;
+	enum l4lb_drop reason;
+
+	if (!may_begin(ln, pkt))
+		return NULL;
+	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
+	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
+	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
+	    !is_here(ln->net, &pkt->flow) || !is_whole(skb, pkt, len))
+		return NULL;
+	/* Whatever refuses it tells the sender in the slow path. */
+	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
+	if (!conn)
+		return NULL;
+	l4lb_state_packet(conn, pkt, false);
+	l4lb_fast_admit(conn, false, d->id);
+	return conn;
+}
