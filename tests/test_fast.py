@@ -198,7 +198,6 @@ def test_same_tunnels(tun, family, outer, kind):
                   server={"tunnel": TUNNEL[kind]} if kind in TUNNEL else None)
 
 
-@pytest.mark.smoke
 def test_udp_sum_that_folds_to_zero(nat, family):
     """A rewritten UDP checksum of 0 is sent as 0xffff, both ways."""
     raw = ready(nat, UDP, family)
@@ -213,7 +212,6 @@ def test_udp_sum_that_folds_to_zero(nat, family):
                     fast=1).l4[6:8] == b"\xff\xff"
 
 
-@pytest.mark.smoke
 def test_padding(lab, family):
     """What a device has put behind a short packet is not sent on, nor counted."""
     raw = ready(lab, UDP, family)
@@ -403,7 +401,6 @@ LEFT = {
 }
 
 
-@pytest.mark.smoke
 @BOTH
 @pytest.mark.parametrize("what", LEFT, ids=lambda f: f.__name__)
 def test_left_to_the_stack(nat, family, proto, what):
@@ -424,7 +421,6 @@ def test_left_to_the_stack(nat, family, proto, what):
         request_is(client, fast=1)      # nothing has become of the flow
 
 
-@pytest.mark.smoke
 def test_states(lab, family):
     """A TCP connection gets from state to state as by the stack; but what may ask for
     another one is the stack's."""
@@ -469,7 +465,6 @@ def test_states(lab, family):
     assert client.state == "SYN_RECV" and raw.service.stats["conns"] == before + 1
 
 
-@pytest.mark.smoke
 def test_too_big(lab, family):
     """What fits is taken; of one more byte the sender is told."""
     raw = ready(lab, UDP, family, (4,))
@@ -516,7 +511,6 @@ def test_what_a_tunnel_takes(tun, family, outer, kind):
                 assert client.icmp().rest & 0xffff == room
 
 
-@pytest.mark.smoke
 def test_reply_too_big(nat, family):
     raw = ready(nat, UDP, family)
     client = raw.client()
@@ -591,7 +585,6 @@ def test_first_packets(nat, family, proto):
         assert client.answered().src == raw.address(1)
 
 
-@pytest.mark.smoke
 def test_only_requests(nat, family):
     """A reply is not taken because requests are: its own way is judged."""
     raw = ready(nat, UDP, family)
@@ -602,7 +595,6 @@ def test_only_requests(nat, family):
     reply_is(client, fast=1)
 
 
-@pytest.mark.smoke
 @BOTH
 def test_first_packets_too(nat, family, proto, policy):
     """Of a service that wants it: the firewall does not see them; what is broken is
@@ -639,7 +631,6 @@ def rule(lab, hook, text, priority=0):
         lab.director.ns.run("nft delete table inet t")
 
 
-@pytest.mark.smoke
 def test_a_new_rule_applies_after_a_term(nat):
     """At the latest; until then the flow goes on. All of them end, as those without
     a rule have to be judged again."""
@@ -707,7 +698,6 @@ def test_a_term(lab, family):
     request_is(idle, fast=1)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("hook", ("output", "postrouting"))
 def test_dropped_requests(lab, family, hook):
     """What a rule drops on its way out is never admitted."""
@@ -726,7 +716,6 @@ def test_dropped_requests(lab, family, hook):
     request_is(client, fast=1)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("hook", ("prerouting", "forward", "postrouting"))
 def test_dropped_replies(nat, family, hook):
     raw = ready(nat, UDP, family)
@@ -817,7 +806,6 @@ def side(lab):
 GATEWAY = {4: "198.18.0.2", 6: "2001:db8:18::2"}
 
 
-@pytest.mark.smoke
 def test_another_device(nat, family):
     """Packets of the flow that come in elsewhere are judged there."""
     raw = ready(nat, UDP, family)
@@ -840,7 +828,6 @@ def test_another_device(nat, family):
         raw.fence()
 
 
-@pytest.mark.smoke
 def test_tracked_connections(nat, family):
     """Those of conntrack=1 are the firewall's business."""
     run("modprobe nf_conntrack")
@@ -853,7 +840,6 @@ def test_tracked_connections(nat, family):
             reply_is(client, slow_policy=1)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("direction", ("out", "in", "fwd"))
 def test_ipsec(nat, family, direction):
     """With any policy in the namespace every packet has to be asked about."""
@@ -895,7 +881,6 @@ def test_server_removed(nat, family, proto):
     raw.fence()
 
 
-@pytest.mark.smoke
 def test_server_drains(nat, family, policy):
     """Weight 0 keeps who is there; unless they are to move, which they do at once."""
     raw = ready(nat, UDP, family, (1, 2))
@@ -931,7 +916,6 @@ def test_service_policy(lab, family, proto, policy):
         reply_is(client, fast=1)
 
 
-@pytest.mark.smoke
 def test_namespace_setting(nat, family, policy):
     """Off at once; then the devices are let go of. A service may have it on."""
     raw = ready(nat, UDP, family)
@@ -969,7 +953,6 @@ def request_is_slow(client):
     assert fast.read(client.raw.lab.director.ns)["fast"] == before
 
 
-@pytest.mark.smoke
 def test_timeouts(nat, family, policy):
     """Fast packets keep a flow alive, of either direction; without any it ends."""
     raw = ready(nat, UDP, family)
@@ -991,7 +974,6 @@ def test_timeouts(nat, family, policy):
     request_is(asked, slow_unknown=1)
 
 
-@pytest.mark.smoke
 def test_thresholds(nat, family):
     """The number of connections is what limits, whichever path their packets take."""
     raw = Raw(nat, UDP, family, (1, 2), server={"upper": 2, "lower": 1})
@@ -1037,7 +1019,6 @@ def test_route_changed(lab, family):
     assert client.arrive()[0] == number
 
 
-@pytest.mark.smoke
 def test_route_to_another_device(lab, family):
     raw = ready(lab, UDP, family)
     client = admitted(raw)
@@ -1130,7 +1111,6 @@ def repair_routes(lab):
                            "mtu 1400")
 
 
-@pytest.mark.smoke
 def test_replies_follow_rules(nat, family):
     """The stack routes replies by their VIP: so they go there at once, also when the
     rule is made, changed or withdrawn while they are taken."""
@@ -1181,7 +1161,6 @@ def follows(client, tap):
     client.raw.drain()
 
 
-@pytest.mark.smoke
 def test_way_back_changed(nat, family):
     """The gateway of a client is another one; then it is gone."""
     raw = ready(nat, UDP, family)
@@ -1219,7 +1198,6 @@ def test_local_server(lab, family):
             assert fast.read(lab.director.ns)["fast"] == before
 
 
-@pytest.mark.smoke
 def test_loopback(nat, family):
     """The director's own clients: their packets come in by no device."""
     raw = ready(nat, UDP, family)
