@@ -210,7 +210,7 @@ struct l4lb_conn_table;
 struct l4lb_net { struct l4lb_conn_table *conns; };
 struct l4lb_real {
 	struct { union nf_inet_addr addr; } dest;
-	struct { u32 fwmark; } svc_key;
+	struct { struct { u32 fwmark; } svc; } name;
 	struct l4lb_net *ln;
 };
 
