@@ -60,9 +60,9 @@ class Kernel:
         call("building the modules", ["make", "bench-modules", *self.make])
         call("building ipvsctl", ["make", "ipvsctl"])
 
-    def measure(self, script, spec, clock, cpus, timeout, memory="3G"):
+    def measure(self, script, spec, clock, cpus, timeout, memory="3G", more=()):
         """Runs bench/measure/SCRIPT in a guest; what it prints, is printed.
-        SPEC goes there as JSON text; returns what it leaves."""
+        SPEC goes there as JSON text; returns what it leaves. MORE: options of tests/lab/run."""
         (TOP / "build/bench").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="run-", dir=TOP / "build/bench") as directory:
             files = [os.path.join(directory, name) for name in ("spec", "result")]
@@ -74,7 +74,7 @@ class Kernel:
                        f"exec /usr/bin/python3 -B bench/measure/{script} {' '.join(files)}")
             status = subprocess.run(
                 [LAB / "run", *vehicle, "--measure", clock, "--memory", memory,
-                 "--timeout", str(timeout), "--", "sh", "-c", command],
+                 "--timeout", str(timeout), *more, "--", "sh", "-c", command],
                 stdin=subprocess.DEVNULL, check=False).returncode
             if status:
                 raise BenchError(f"measuring failed (exit status {status})")

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A QEMU plugin: which instructions a guest runs between two marks.
+ *
+ *	-plugin profile.so,out=FILE
+ *
+ * A mark is the instruction MARK below, which nothing but the bench runs.  The
+ * first begins, the second ends and writes FILE: a line for each block of
+ * code, its address and how many instructions of it were run.  Blocks are what
+ * QEMU translates at once: they end with the first jump or call.
+ *
+ * QEMU's plugin interface (version 1, since 4.2) is declared here because
+ * Debian's packages of QEMU have no header.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_info;
+
+enum { QEMU_PLUGIN_INLINE_ADD_U64 };
+enum { QEMU_PLUGIN_CB_NO_REGS };
+
+typedef void (*translated_fn)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+typedef void (*executed_fn)(unsigned int cpu, void *arg);
+
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, translated_fn fn);
+void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *counter,
+					      uint64_t add);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, executed_fn fn,
+					    int flags, void *arg);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int qemu_plugin_version = 1;
+
+/* mov $0x424c344c, %eax */
+static const unsigned char MARK[] = { 0xb8, 0x4c, 0x34, 0x4c, 0x42 };
+
+struct block {
+	uint64_t	address;
+	uint64_t	run;		/* instructions, so far */
+	uint64_t	before;		/* the first mark */
+	struct block	*next;
+};
+
+static struct block *blocks;
+static const char *out;
+static int marks;
+
+static void write_counts(void)
+{
+	FILE *f = fopen(out, "w");
+
+	if (!f) {
+		perror(out);
+		exit(1);
+	}
+	for (struct block *b = blocks; b; b = b->next)
+		if (b->run != b->before)
+			fprintf(f, "%" PRIx64 " %" PRIu64 "\n", b->address, b->run - b->before);
+	fclose(f);
+}
+
+static void marked(unsigned int cpu, void *arg)
+{
+	if (++marks == 2)
+		write_counts();
+	for (struct block *b = blocks; marks == 1 && b; b = b->next)
+		b->before = b->run;
+}
+
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	struct block *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		abort();
+	b->address = qemu_plugin_tb_vaddr(tb);
+	b->next = blocks;
+	blocks = b;
+	qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &b->run, n);
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		if (qemu_plugin_insn_size(insn) == sizeof(MARK) &&
+		    !memcmp(qemu_plugin_insn_data(insn), MARK, sizeof(MARK)))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked,
+							       QEMU_PLUGIN_CB_NO_REGS, NULL);
+	}
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
+			       char **argv)
+{
+	if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+		fprintf(stderr, "profile: give it out=FILE\n");
+		return 1;
+	}
+	out = argv[0] + 4;
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	return 0;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One kind of packet between two marks that the QEMU plugin sees, inside a guest.
+
+    python3 profile.py SPEC FILE
+
+SPEC is JSON: what, in words of instructions.py ("l4lb fast 1: udp4 nat reply").
+Leaves {packets, symbols: [[address, name]]} in FILE.
+"""
+
+import ctypes
+import json
+import mmap
+import sys
+from pathlib import Path
+
+import instructions
+from bed import Bed, MeasureError
+from systems import IP_VS, L4LB
+
+MARK = b"\xb8\x4c\x34\x4c\x42\xc3"     # see profile.c; and back
+
+
+def marker():
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(MARK)
+    function = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+    function.page = page
+    return function
+
+
+class Profiled(instructions.Counts):
+    """Of all that is sent, one kind is marked; the others are not sent."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.mark, self.packets = what, marker(), 0
+
+    def add(self, name, send, batches=instructions.BATCHES):
+        if name != self.what:
+            return
+        send()
+        rounds = [send for _ in range(batches)]
+        self.mark()
+        self.packets = sum(one().packets for one in rounds)
+        self.mark()
+
+
+def symbols():
+    for line in Path("/proc/kallsyms").read_text("ascii").splitlines():
+        address, kind, name = line.split()[:3]
+        if kind in "tTwW":
+            yield address, name
+
+
+def measure(what):
+    counts, found = Profiled(what), []
+    for kinds in ("ESTABLISHED", "NEW_FLOWS"):
+        setattr(instructions, kinds, [kind for kind in getattr(instructions, kinds)
+                                      if f": {kind[0]}" in what])
+    if ": " not in what:
+        bed = Bed()
+        with bed.stand():
+            instructions.reference(bed, counts)
+            found = list(symbols())
+    for director in (IP_VS, L4LB):
+        if not what.startswith(director.name):
+            continue
+        with director.loaded():
+            bed = Bed()
+            with bed.stand():
+                director.standard(bed)
+                for name, value in director.fast_paths(bed):
+                    if what.startswith(f"{name}: "):
+                        director.set_fast_path(bed, value)
+                        instructions.established(bed, counts, name)
+                        instructions.fresh(bed, counts, name)
+                found = list(symbols())
+    if not counts.packets:
+        raise MeasureError(f"there is no '{what}'")
+    return {"packets": counts.packets, "symbols": found}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(measure(json.loads(
+        Path(sys.argv[1]).read_text("utf-8"))["what"])), encoding="utf-8")
