@@ -166,14 +166,15 @@ release:
  * without memory.
  */
 static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
-				     struct l4lb_conn *conn)
+				     struct l4lb_conn *conn,
+				     const struct l4lb_flow *flow)
 {
-	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn);
+	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
 	int tries = 3;
 
 	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
 		l4lb_conn_kill(old);
-		old = l4lb_conn_table_insert(table, conn);
+		old = l4lb_conn_table_insert(table, conn, flow);
 	}
 	if (!old)
 		return conn;
@@ -216,7 +217,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
 	l4lb_real_bind(real, false);
-	res = conn_insert(table, conn);
+	res = conn_insert(table, conn, flow);
 	if (res == conn)
 		l4lb_account_conn(real);
 	return res;
@@ -250,7 +251,7 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	l4lb_real_bind(real, true);
-	return conn_insert(table, conn);
+	return conn_insert(table, conn, key);
 }
 
 /* Any context with RCU. */

@@ -561,11 +561,11 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 
 static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 				   struct l4lb_conn *conn,
-				   enum l4lb_conn_kind kind)
+				   enum l4lb_conn_kind kind,
+				   const struct l4lb_flow *key)
 {
-	struct l4lb_flow key = key_of(conn, kind);
 	struct l4lb_conn_array *array, *to;
-	u64 hash = hash_any(table, &key, kind);
+	u64 hash = hash_any(table, key, kind);
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *home;
 	struct l4lb_conn *old = NULL;
@@ -579,12 +579,12 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	    kind == L4LB_CONN_OUT)
 		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
-		old = present(array, &key, hash, kind, lock);
+		old = present(array, key, hash, kind, lock);
 	home = home_of(to, hash);
 	if (!old && !bucket_reserve(to, home, lock))
 		old = ERR_PTR(-ENOMEM);
 	if (!old)
-		bucket_put(home, slot_of(conn, kind), tag_of(hash), &key, lock);
+		bucket_put(home, slot_of(conn, kind), tag_of(hash), key, lock);
 	spin_unlock_bh(lock);
 	return old;
 }
@@ -617,24 +617,28 @@ static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
  * l4lb_conn_table_insert() - make a connection one that is found
  * @table: table; l4lb_conn_admit() has said yes
  * @conn: connection or template
+ * @flow: what it is found by, client to VIP
  *
  * Context: RCU, BH off.
  * Return: NULL if it is in the table now, the connection that has its key
  * already, or an ERR_PTR().
  */
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
-					 struct l4lb_conn *conn)
+					 struct l4lb_conn *conn,
+					 const struct l4lb_flow *flow)
 {
 	bool has_out = l4lb_conn_has_out(conn);
+	struct l4lb_flow back;
 	struct l4lb_conn *old;
 	unsigned int slots;
 
 	if (has_out) {
-		old = insert_as(table, conn, L4LB_CONN_OUT);
+		back = key_of(conn, L4LB_CONN_OUT);
+		old = insert_as(table, conn, L4LB_CONN_OUT, &back);
 		if (old)
 			return old;
 	}
-	old = insert_as(table, conn, in_kind(conn));
+	old = insert_as(table, conn, in_kind(conn), flow);
 	if (old) {
 		if (has_out)
 			remove_as(table, conn, L4LB_CONN_OUT);

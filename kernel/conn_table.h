@@ -91,7 +91,8 @@ struct l4lb_conn_table {
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template);
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
-					 struct l4lb_conn *conn);
+					 struct l4lb_conn *conn,
+					 const struct l4lb_flow *flow);
 void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 			    struct l4lb_conn *conn);
 

@@ -35,6 +35,26 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	       !READ_ONCE(ln->sysctl.conntrack);
 }
 
+/*
+ * IPv4: @svc->here has the answer, and the generation of the host's addresses
+ * and routes that it was of.  The lowest bit is the answer; the next: there is
+ * one.
+ */
+static bool is_here_ipv4(struct net *net, struct l4lb_service *svc)
+{
+	u32 generation = (u32)rt_genid_ipv4(net) << 2 | 2;
+	u32 here = READ_ONCE(svc->here);
+
+	if (unlikely((here | 1) != (generation | 1))) {
+		/* Whatever changes after this has a generation of its own. */
+		smp_rmb();
+		here = generation |
+		       (inet_addr_type(net, svc->key.addr.ip) == RTN_LOCAL);
+		WRITE_ONCE(svc->here, here);
+	}
+	return here & 1;
+}
+
 /* By its address, or a route of type "local" to it. */
 static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
 {
@@ -50,11 +70,12 @@ static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
 	return here;
 }
 
-static bool is_here(struct net *net, const struct l4lb_flow *flow)
+/* Of a service by address. */
+static bool is_here(struct net *net, struct l4lb_service *svc)
 {
-	if (flow->af == AF_INET)
-		return inet_addr_type(net, flow->daddr.ip) == RTN_LOCAL;
-	return is_here_ipv6(net, &flow->daddr.in6);
+	return svc->key.af == AF_INET ?
+	       is_here_ipv4(net, svc) :
+	       is_here_ipv6(net, &svc->key.addr.in6);
 }
 
 static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -100,7 +121,7 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
 	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
-	    !is_here(ln->net, &pkt->flow) || !is_whole(skb, pkt, len))
+	    !is_here(ln->net, svc) || !is_whole(skb, pkt, len))
 		return NULL;
 	/* Whatever refuses it tells the sender in the slow path. */
 	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);

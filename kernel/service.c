@@ -15,22 +15,55 @@
 #include "hook.h"
 #include "pool.h"
 
+#include <linux/jhash.h>
 #include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
+#include <net/ipv6.h>
+
+/* Only the administrator puts anything into this table, so nobody can fill a
+ * chain of it: a few words of a quick hash will do.
+ */
+static __always_inline u32 key_hash(const void *data, u32 len, u32 seed)
+{
+	const struct l4lb_svc_key *key = data;
+	const union nf_inet_addr *addr = &key->addr;
+
+	return jhash_3words(addr->all[0] ^ addr->all[1] ^ addr->all[2] ^
+			    addr->all[3], key->fwmark,
+			    (u32)key->protocol << 16 | (__force u16)key->port,
+			    seed);
+}
+
+static __always_inline u32 service_hash(const void *data, u32 len, u32 seed)
+{
+	const struct l4lb_service *svc = data;
+
+	return key_hash(&svc->key, len, seed);
+}
+
+static __always_inline int service_differs(struct rhashtable_compare_arg *arg,
+					   const void *obj)
+{
+	const struct l4lb_service *svc = obj;
+	const struct l4lb_svc_key *a = arg->key, *b = &svc->key;
+
+	return a->port != b->port || a->protocol != b->protocol ||
+	       a->af != b->af || a->fwmark != b->fwmark ||
+	       !ipv6_addr_equal(&a->addr.in6, &b->addr.in6);
+}
 
 static const struct rhashtable_params svc_params = {
 	.key_len	= sizeof(struct l4lb_svc_key),
 	.key_offset	= offsetof(struct l4lb_service, key),
 	.head_offset	= offsetof(struct l4lb_service, node),
+	.hashfn		= key_hash,
+	.obj_hashfn	= service_hash,
+	.obj_cmpfn	= service_differs,
 	.nelem_hint	= 1,
 	.automatic_shrinking = true,
 };
-
-/* The key is hashed and compared as bytes: it must not have holes. */
-static_assert(sizeof(struct l4lb_svc_key) ==
-	      sizeof(union nf_inet_addr) + sizeof(u32) + 4 * sizeof(u16));
 
 int l4lb_service_rebuild(struct l4lb_service *svc)
 {

@@ -19,7 +19,7 @@ struct l4lb_svc_key {
 	u16			af;		/* AF_INET or AF_INET6 */
 	u16			protocol;
 	__be16			port;
-	u16			zero;		/* the key is hashed whole */
+	u16			zero;
 };
 
 /* What user space may set on a service. */
@@ -39,6 +39,7 @@ struct l4lb_svc_config {
  * @timeout: persistence, seconds
  * @netmask: granularity of persistence, as in struct l4lb_svc_config
  * @policy: what family L4LB sets
+ * @here: is its address one of this host, see fast_new.c
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @inst: scheduler instance (configuration mutex)
@@ -59,6 +60,7 @@ struct l4lb_service {
 	u32				timeout;
 	u32				netmask;
 	struct l4lb_policy		policy;
+	u32				here;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 

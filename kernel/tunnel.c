@@ -183,7 +183,6 @@ static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
 	struct iphdr *iph = skb_push(skb, sizeof(*iph));
 
 	skb_reset_network_header(skb);
-	memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 	*iph = (struct iphdr) {
 		.version	= 4,
 		.ihl		= sizeof(*iph) / 4,
@@ -206,7 +205,6 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	struct ipv6hdr *iph = skb_push(skb, sizeof(*iph));
 
 	skb_reset_network_header(skb);
-	memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
 	ip6_flow_hdr(iph, INET_ECN_encapsulate(in->tos, in->tos), 0);
 	iph->nexthdr = proto;
 	iph->hop_limit = in->ttl;
@@ -272,11 +270,14 @@ unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
 {
 	struct encap e;
 
+	if (likely(l4lb_real_tun(conn->real).type ==
+		   IP_VS_CONN_F_TUNNEL_TYPE_IPIP))
+		return outer_len(conn);
 	encap_read(skb, conn->real, &e);
 	return outer_len(conn) + e.len;
 }
 
-/* As ip_local_out() would have it. */
+/* As ip_local_out() would have it, but for skb->cb. */
 int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn, const struct l4lb_route *rt)
 {
@@ -286,8 +287,10 @@ int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (encapsulate(skb, pkt, conn, rt, &e))
 		return -ENOMEM;
 	if (conn->real->dest.af == AF_INET) {
-		ip_hdr(skb)->tot_len = htons(skb->len);
-		ip_send_check(ip_hdr(skb));
+		struct iphdr *iph = ip_hdr(skb);
+
+		iph->tot_len = htons(skb->len);
+		iph->check = ip_fast_csum(iph, sizeof(*iph) / 4);
 	} else {
 		ipv6_hdr(skb)->payload_len = htons(skb->len -
 						   sizeof(struct ipv6hdr));
@@ -316,10 +319,14 @@ static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
-	if (conn->real->dest.af == AF_INET)
+	/* The inner header's options are none of the outer one. */
+	if (conn->real->dest.af == AF_INET) {
+		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 		ip_local_out(net, NULL, skb);
-	else
+	} else {
+		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
 		ip6_local_out(net, NULL, skb);
+	}
 	return NF_STOLEN;
 }
 

@@ -132,10 +132,11 @@ static struct l4lb_conn *newest(unsigned int i)
 static bool add(unsigned int i)
 {
 	struct l4lb_conn *conn = conn_new(i), *old;
+	struct l4lb_flow flow = l4lb_conn_flow(conn);
 
 	rcu_read_lock();
 	atomic_inc(&table.n);
-	old = l4lb_conn_table_insert(&table, conn);
+	old = l4lb_conn_table_insert(&table, conn, &flow);
 	rcu_read_unlock();
 	if (!old) {
 		conns[i] = conn;
