@@ -117,6 +117,8 @@ test:
 test-all:
 	@tests/lab/deps
 	@tests/lab/suite --slow --again host 6.12 6.1 uml
+	@for path in 0 2; do \
+		L4LB_KEEP_RESULTS=1 tests/lab/suite --again 6.12 -- --fast-path $$path || exit; done
 
 # Theirs alone: bench-schedulers takes a SEED only when it is given.
 fuzz-config fuzz-packets: SEED ?= 1

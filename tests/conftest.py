@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["lab.share"]
 
 from lab import genl, packet  # noqa: E402
-from lab.netns import SLOW, run, wait_until  # noqa: E402
+from lab.netns import SLOW, Namespace, run, wait_until  # noqa: E402
 from lab.topology import SHAPES, Topology  # noqa: E402
 
 SPLAT = re.compile(
@@ -39,6 +39,9 @@ KERNELS_OWN = "sysfs_slab_add"
 def pytest_addoption(parser):
     parser.addoption("--backend", default="l4lb", choices=("l4lb", "ip_vs"),
                      help="the module under test (default: l4lb)")
+    parser.addoption("--fast-path", choices=("0", "1", "2"),
+                     help="net.ipv4.vs.fast_path where tests do not set it: everything but the "
+                          "tests of the fast path itself")
     config = parser.getgroup("random configuration (test_config_fuzz.py)")
     config.addoption("--config-seed", type=int, help="the first (default: the test's own)")
     config.addoption("--config-seeds", type=int, default=1, help="how many (default: 1)")
@@ -55,6 +58,15 @@ def pytest_configure(config):
     for line in ("smoke: a quick representative subset, also for slow kernels",
                  "slow: takes minutes; left out unless asked for"):
         config.addinivalue_line("markers", line)
+    Backend.fast_path = config.getoption("--fast-path")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--fast-path"):
+        own = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
+        for item in items:
+            if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
+                item.add_marker(own)
 
 
 class KernelLog:
@@ -134,6 +146,8 @@ def log(kernel_log):
 class Backend:
     """The module under test."""
 
+    fast_path = None    # what --fast-path says
+
     def __init__(self, name):
         self.name = name
         self.is_l4lb = name == "l4lb"
@@ -159,7 +173,18 @@ class Backend:
         if not ko.exists():
             pytest.exit(f"{ko}: not there, build it with 'make modules'", 4)
         self.load_dependencies(ko)
-        return run(["insmod", str(ko)], check=check)
+        done = run(["insmod", str(ko)], check=check)
+        for path in Path("/run/netns").glob("*"):
+            with contextlib.closing(Namespace(path.name, create=False)) as ns:
+                self.set_fast_path(ns)
+        return done
+
+    @classmethod
+    def set_fast_path(cls, ns):
+        """In NS, if the module is there."""
+        if cls.fast_path:
+            with contextlib.suppress(FileNotFoundError):
+                ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
 
     @staticmethod
     def load_dependencies(ko):
@@ -297,6 +322,7 @@ class Lab:
 
     def __init__(self, shape):
         self.topo = Topology(shape).create()
+        Backend.set_fast_path(self.topo.director.ns)
         self.shape = shape
         self.method = genl.METHOD[shape]
         self._ipvs = None
