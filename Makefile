@@ -43,6 +43,7 @@ help:
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 3 minutes)'
 	@echo '  bench-instructions  instructions for a packet, compared with the record'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
+	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
 	@echo '  ipvsctl     the command-line tool into build/ipvsctl'
 	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
@@ -157,6 +158,13 @@ bench:
 bench-instructions:
 	@tests/lab/deps
 	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
+
+.PHONY: soak
+soak: soak_options = $(foreach name,kernel minutes seed,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+soak:
+	@tests/lab/deps
+	@bench/soak $(soak_options)
 
 .PHONY: style
 style:

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Traffic at full speed while the configuration changes all the time. Inside a guest:
+
+    python3 soak.py SPEC RESULT
+
+SPEC is {minutes, seed}. No change takes anything from the flows that are sent, so
+no packet of theirs may be missing. When all is over, and every connection has
+ended, the module must have given back what it took.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from pathlib import Path
+
+from bed import ALL, SYN, Bed, MeasureError, Traffic, least
+from scale import IPVSCTL, connections, memory
+from systems import FAST_PATH, FLAG, L4LB, service_lines
+
+KINDS = [(family, proto, method) for family in (4, 6) for proto in ("udp", "tcp")
+         for method in ALL]
+FLOWS, PACKETS, TIMEOUT = 5000, 40_000, 10
+# The first round brings memory that stays; after it this much more is a leak.
+LEAK = 6 << 20
+# VIPs of services that come and go.
+OTHERS = 500
+
+
+class Churn(threading.Thread):
+    """Changes, one after the other, in random order."""
+
+    def __init__(self, bed, seed):
+        super().__init__()
+        self.bed, self.dice = bed, random.Random(seed)
+        self.over, self.count, self.fault = threading.Event(), 0, None
+        self.steps = [self.weight, self.scheduler, self.server, self.services, self.batch,
+                      self.fast_path, self.lists, self.neighbour, self.mtu, self.device,
+                      self.firewall, self.policy, self.zero]
+
+    def run(self):
+        os.sched_setaffinity(0, {os.cpu_count() - 1})
+        while not self.over.is_set() and not self.fault:
+            step = self.dice.choice(self.steps)
+            try:
+                step()
+                self.count += 1
+            except (RuntimeError, OSError) as e:
+                self.fault = f"{step.__name__}: {' '.join(str(e).split())}"
+
+    def ipvsadm(self, *lines):
+        self.bed.ns.run(["ipvsadm", "-R"], text_input="\n".join(lines) + "\n", timeout=300)
+
+    def service(self):
+        """One that packets are sent to: its flag and name, and its first server."""
+        family, proto, method = self.dice.choice(KINDS)
+        words = [line.split() for line in service_lines(family, proto, 1 + ALL.index(method),
+                                                        method, servers=4)]
+        return method, words[0][1:3], [w[4] for w in words[1:]]
+
+    def weight(self):
+        method, name, servers = self.service()
+        self.ipvsadm(f"-e {' '.join(name)} -r {servers[0]} {FLAG[method]} "
+                     f"-w {self.dice.randint(1, 9)}")
+
+    def scheduler(self):
+        _, name, _ = self.service()
+        self.ipvsadm(f"-E {' '.join(name)} -s {self.dice.choice('rr wrr lc wlc sh mh'.split())}")
+
+    def server(self):
+        """A server that drained is taken away, and is there again."""
+        method, name, servers = self.service()
+        at = f"{' '.join(name)} -r {self.dice.choice(servers[2:])}"
+        done = self.bed.ns.run(["ipvsadm", "-a", *at.split(), FLAG[method]], check=False)
+        if done.returncode:
+            self.ipvsadm(f"-e {at} {FLAG[method]} -w {self.dice.randint(0, 3)}")
+
+    def services(self):
+        lines = list(service_lines(4, "tcp", OTHERS + self.dice.randrange(50), "nat", servers=3))
+        if self.bed.ns.run(["ipvsadm", *lines[0].split()], check=False).returncode:
+            self.ipvsadm(f"-D {' '.join(lines[0].split()[1:3])}")
+        else:
+            self.ipvsadm(*lines[1:])
+
+    def batch(self):
+        lines = [line for n in range(100)
+                 for line in service_lines(4, "udp", OTHERS + 100 + n, "dr", servers=4)]
+        self.bed.ns.run([IPVSCTL, "restore"], text_input="\n".join(lines) + "\n", timeout=300)
+        self.ipvsadm(*(f"-D {' '.join(line.split()[1:3])}" for line in lines
+                       if line.startswith("-A")))
+
+    def fast_path(self):
+        self.bed.ns.sysctl(FAST_PATH, self.dice.randrange(3))
+
+    def lists(self):
+        self.bed.ns.read("/proc/net/ip_vs_conn")
+        self.bed.ns.run([IPVSCTL, "save"], timeout=300)
+
+    def neighbour(self):
+        self.bed.ns.ip("neigh replace 10.1.0.200 lladdr 02:00:00:02:00:c8 dev srv0",
+                       "route replace 192.0.2.0/24 via 10.1.0.200 dev srv0",
+                       "route del 192.0.2.0/24")
+
+    def mtu(self):
+        self.bed.ns.ip(f"link set srv0 mtu {self.dice.choice((8000, 9000))}")
+
+    def device(self):
+        self.bed.ns.ip("link add soak0 type veth peer name soak1", "link set soak0 up",
+                       "link set soak1 up", "link set soak0 name soak2", "link del soak1")
+
+    def firewall(self):
+        self.bed.ns.run(["nft", "-f", "-"], text_input=(
+            "table inet soak { chain out { type filter hook postrouting priority 0; } }\n"
+            "delete table inet soak\n"))
+
+    def policy(self):
+        _, name, _ = self.service()
+        proto = {"-u": "udp", "-t": "tcp"}[name[0]]
+        self.bed.ns.run([IPVSCTL, "service", "change", proto, name[1], "fast-path",
+                         self.dice.choice("default on off new".split())])
+
+    def zero(self):
+        self.ipvsadm("-Z")
+
+
+def configure(bed):
+    L4LB.configure(bed, [line for family, proto, method in KINDS
+                         for line in service_lines(family, proto, 1 + ALL.index(method), method,
+                                                   servers=4)])
+    bed.ns.run(f"ipvsadm --set {TIMEOUT} {TIMEOUT} {TIMEOUT}")
+
+
+def one_round(bed):
+    """All kinds of packets: of new flows, then of these in random order. How many."""
+    packets = 0
+    for family, proto, method in KINDS:
+        traffic = Traffic(bed, family, proto, method, flows=FLOWS, scheduled=True)
+        size = least(family, proto, 64)
+        packets += traffic.each(size, flags=SYN).packets
+        packets += traffic.random(size, PACKETS).packets
+    return packets
+
+
+def ended(bed):
+    """Memory in use by the allocators once all connections have expired."""
+    limit = time.monotonic() + 120
+    while connections(bed):
+        if time.monotonic() > limit:
+            raise MeasureError(f"{connections(bed)} connections are left after 2 min")
+        time.sleep(0.5)
+    time.sleep(2)
+    return memory()[1]
+
+
+def soak(spec):
+    os.sched_setaffinity(0, {0})
+    samples, packets = [], 0
+    with L4LB.loaded():
+        bed = Bed(servers=4)
+        with bed.stand():
+            configure(bed)
+            one_round(bed)
+            before = ended(bed)
+            churn = Churn(bed, spec["seed"])
+            churn.start()
+            started = said = time.monotonic()
+            try:
+                while time.monotonic() - started < 60 * spec["minutes"] and not churn.fault:
+                    packets += one_round(bed)
+                    if time.monotonic() - said >= 60 or not samples:
+                        said = time.monotonic()
+                        samples.append([(said - started) / 60, memory()[1] - before])
+                        print(f"{samples[-1][0]:5.1f} min: {packets} packets, {churn.count} changes,"
+                              f" {samples[-1][1] / 1e6:+.1f} MB", flush=True)
+            finally:
+                churn.over.set()
+                churn.join()
+            if churn.fault:
+                raise MeasureError(churn.fault)
+            bed.ns.run("ipvsadm -C")
+            configure(bed)
+            left = ended(bed) - before
+            print(f"afterwards: {left / 1e6:+.1f} MB", flush=True)
+            if left > LEAK:
+                raise MeasureError(f"{left} bytes more are in use than before")
+    return {"packets": packets, "changes": churn.count, "left": left, "memory": samples}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_text(json.dumps(soak(json.loads(
+        Path(sys.argv[1]).read_text("utf-8")))), encoding="utf-8")
