@@ -306,7 +306,8 @@ int __init l4lb_conn_init(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(l4lb_conn_locks); i++)
+	/* Not ARRAY_SIZE(): with one processor a lock is nothing at all. */
+	for (i = 0; i < 1 << L4LB_CONN_LOCK_BITS; i++)
 		spin_lock_init(&l4lb_conn_locks[i]);
 	l4lb_conn_table_param();
 	if (l4lb_conn_bucket_init())
