@@ -64,7 +64,7 @@ class Player(duel.Player):
                 source = lab.client_address(4)
                 if tap.node is lab.client or lab.shape == "nat":
                     fast.wait_for_hook(lab.director.ns, tap, source, lab.raw_vip(4))
-            station.collect()
+            station.fence(0)
         return station
 
 
