@@ -298,7 +298,7 @@ def test_left_to_the_stack(nat, family, proto, what):
     if not begins:
         assert taken[0] == []
     if what in (padding, options, fragments):
-        assert len(taken[0]) == 1
+        assert len(taken[0]) == 1 + (what is fragments)
 
 
 def strangers(lab, family):
@@ -326,7 +326,9 @@ def test_martian_sources(nat, family, proto):
             client = raw.client(source)
             client.send(payload=b"x")
             assert taken == outcome(client), source
-    assert [got for source, got in found if source not in ("fe80::7", "::") and got[0]] == []
+    # The stack looks at these no closer.
+    passing = "fe80::7", "::", FRONT[4] + "255"
+    assert [source for source, got in found if source not in passing and got[0]] == []
 
 
 @BOTH
