@@ -3,8 +3,9 @@
  * Scheduling at ingress, for services that ask for it (fast-path new): the
  * first packet of a flow does not go through the stack, either.  Neither the
  * firewall nor reverse path filtering sees it, so what the stack would have
- * checked is checked here: both checksums, and that the VIP is an address of
- * this host.  A director that stands by routes packets to whoever has it.
+ * checked is checked here: both checksums, that the source may be another
+ * host's, and that the VIP is an address of this one.  A director that stands
+ * by routes packets to whoever has it.
  *
  * What needs more than that is left to the stack: firewall marks, which are
  * yet to be set, one-packet scheduling, floods, connection tracking.
@@ -35,12 +36,11 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	       !READ_ONCE(ln->sysctl.conntrack);
 }
 
-/*
- * IPv4: @svc->here has the answer, and the generation of the host's addresses
+/* IPv4: @svc->here has the answer, and the generation of the host's addresses
  * and routes that it was of.  The lowest bit is the answer; the next: there is
  * one.
  */
-static bool is_here_ipv4(struct net *net, struct l4lb_service *svc)
+static bool is_own(struct net *net, struct l4lb_service *svc)
 {
 	u32 generation = (u32)rt_genid_ipv4(net) << 2 | 2;
 	u32 here = READ_ONCE(svc->here);
@@ -49,20 +49,48 @@ static bool is_here_ipv4(struct net *net, struct l4lb_service *svc)
 		/* Whatever changes after this has a generation of its own. */
 		smp_rmb();
 		here = generation |
-		       (inet_addr_type(net, svc->key.addr.ip) == RTN_LOCAL);
+		       (!ipv4_is_loopback(svc->key.addr.ip) &&
+			inet_addr_type(net, svc->key.addr.ip) == RTN_LOCAL);
 		WRITE_ONCE(svc->here, here);
 	}
 	return here & 1;
 }
 
-/* By its address, or a route of type "local" to it. */
-static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
+/* From this host itself, a group, everybody or nobody?  The stack decides, which
+ * drops it (accept_local: does not), as it does what is for a loopback address.
+ */
+static bool is_here_ipv4(struct net *net, struct l4lb_service *svc,
+			 const struct l4lb_flow *flow)
 {
-	struct flowi6 fl6 = { .daddr = *addr };
+	return !ipv4_is_loopback(flow->saddr.ip) &&
+	       inet_addr_type(net, flow->saddr.ip) == RTN_UNICAST &&
+	       is_own(net, svc);
+}
+
+/* Groups and IPv4-mapped addresses are not unicast; a link-local address may be
+ * one of another link.
+ */
+static bool is_plain_ipv6(const struct in6_addr *addr)
+{
+	return (ipv6_addr_type(addr) &
+		(IPV6_ADDR_UNICAST | IPV6_ADDR_LOOPBACK |
+		 IPV6_ADDR_LINKLOCAL)) == IPV6_ADDR_UNICAST;
+}
+
+/* By its address, or a route of type "local" to it. */
+static bool is_here_ipv6(struct net *net, const struct l4lb_flow *flow,
+			 const struct net_device *dev)
+{
+	struct flowi6 fl6 = { .daddr = flow->daddr.in6 };
+	const struct inet6_dev *idev = __in6_dev_get(dev);
 	struct dst_entry *dst;
 	bool here;
 
-	if (ipv6_chk_addr(net, addr, NULL, 0))
+	if (!idev || READ_ONCE(idev->cnf.disable_ipv6) ||
+	    !is_plain_ipv6(&flow->saddr.in6) ||
+	    !is_plain_ipv6(&flow->daddr.in6))
+		return false;
+	if (ipv6_chk_addr(net, &flow->daddr.in6, NULL, 0))
 		return true;
 	dst = ip6_route_lookup(net, &fl6, NULL, 0);
 	here = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
@@ -70,12 +98,19 @@ static bool is_here_ipv6(struct net *net, const struct in6_addr *addr)
 	return here;
 }
 
-/* Of a service by address. */
-static bool is_here(struct net *net, struct l4lb_service *svc)
+/* @svc: by address. */
+static bool is_here(struct net *net, struct l4lb_service *svc,
+		    const struct l4lb_flow *flow, const struct net_device *dev)
 {
-	return svc->key.af == AF_INET ?
-	       is_here_ipv4(net, svc) :
-	       is_here_ipv6(net, &svc->key.addr.in6);
+	return flow->af == AF_INET ? is_here_ipv4(net, svc, flow) :
+				     is_here_ipv6(net, flow, dev);
+}
+
+/* From a real server's own port: nat_icmp_send refuses it. */
+static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
+	       l4lb_real_by_source(ln, flow, false);
 }
 
 static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -121,7 +156,9 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
 	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
-	    !is_here(ln->net, svc) || !is_whole(skb, pkt, len))
+	    is_stray(ln, &pkt->flow) ||
+	    !is_here(ln->net, svc, &pkt->flow, skb->dev) ||
+	    !is_whole(skb, pkt, len))
 		return NULL;
 	/* Whatever refuses it tells the sender in the slow path. */
 	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);

@@ -66,7 +66,8 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 	if (!real)
 		return NULL;
 	dport = real->dest.port ?: flow->dport;
-	if (flags & IP_VS_SVC_F_ONEPACKET && flow->proto == IPPROTO_UDP) {
+	if (once && flags & IP_VS_SVC_F_ONEPACKET &&
+	    flow->proto == IPPROTO_UDP) {
 		l4lb_conn_init_once(once, flow, real, dport);
 		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
 		l4lb_account_conn(real);
@@ -79,7 +80,8 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
  * l4lb_schedule() - find a new flow its real server
  * @svc: the service it is for
  * @flow: the flow, client to VIP
- * @once: memory for a connection that does not outlive its packet
+ * @once: memory for a connection that does not outlive its packet; NULL: it is
+ *	remembered, also if the service has become a one-packet service just now
  * @reason: why there is none
  *
  * Context: RCU, BH off.  Return: the flow's connection, or NULL.

@@ -12,63 +12,24 @@ import time
 import pytest
 
 from lab import fast, genl, packet
+from lab.flows import (GATEWAY, NEW, OFF, ON, TERM, TUNNEL, admitted, counted, growth, host, image,
+                       nft, numbers_of, one, ready, reply_is, request_is, rule, set_policy, side)
 from lab.netns import run, wait_until
-from lab.packet import ACK, FIN, GUE_PORT, PSH, RST, SCTP, SYN, TCP, UDP, URG
+from lab.packet import ACK, FIN, PSH, RST, SCTP, SYN, TCP, UDP, URG
 from lab.raw import Raw
 from lab.topology import SERVERS, Http, Tap, pattern
 from test_settings import setting
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
-TERM = 8        # seconds: L4LB_FAST_TERM
 ECE, CWR = 0x40, 0x80
-OFF, ON, NEW = 1, 2, 3
 MOVE = 2        # on-drain
 BOTH = pytest.mark.parametrize("proto", (TCP, UDP), ids=("tcp", "udp"))
-
-
-def admitted(raw, reply=None):
-    """A client whose packets, and replies with NAT, are taken from now on."""
-    client = raw.client()
-    if raw.proto == TCP:
-        client.establish()
-    else:
-        client.open()
-    if raw.lab.shape == "nat" if reply is None else reply:
-        client.reply(ACK, b"reply").answered()
-    return client
-
-
-def ready(lab, proto=UDP, family=4, numbers=(1,), **kwargs):
-    return fast.ready(Raw(lab, proto, family, numbers, **kwargs))
-
-
-def counted(raw, **want):
-    return fast.counted(raw.lab.director.ns, **want)
-
-
-def request_is(client, payload=b"x", arrives=1, **want):
-    """One packet of an open flow; what it counts as. Returns what arrived."""
-    with counted(client.raw, **want):
-        client.send(ACK, payload)
-        if arrives:
-            return client.arrive()[1]
-        client.nothing_arrives()
-    return None
-
-
-def reply_is(client, payload=b"y", **want):
-    with counted(client.raw, **want):
-        client.reply(ACK, payload)
-        return client.answered()
 
 
 @pytest.fixture
 def policy():
     """policy(raw, ...): sets that of the service."""
-    def set_policy(raw, **values):
-        with genl.L4lb(raw.lab.director.ns) as own:
-            own.set_policy(raw.service, **values)
     return set_policy
 
 
@@ -76,8 +37,6 @@ def policy():
 
 SHAPE_OF = {"nat": "nat", "dr": "dr", "ipip": "tun", "gue": "tun", "gue-csum": "tun",
             "gre": "tun", "gre-csum": "tun"}
-TUNNEL = {"gue": (1, GUE_PORT, 0), "gue-csum": (1, GUE_PORT, 1), "gre": (2, 0, 0),
-          "gre-csum": (2, 0, 1)}
 
 
 def variety(proto, family):
@@ -97,39 +56,6 @@ def variety(proto, family):
         yield from ({"flags": ACK | more} for more in (PSH, URG, ECE, CWR))
         yield {"options": b"\1\1\x08\x0a" + b"time" * 2}
         yield {"payload": b"data that is none", "doff": 15}
-
-
-def image(p):
-    """All of a packet but what no two packets have in common."""
-    raw = bytearray(p.raw)
-    if p.family == 4 and p.is_tunnel:
-        raw[4:6] = raw[10:12] = b"\0\0"
-    return p.mac, bytes(raw), p.behind
-
-
-def one(take):
-    got = []
-
-    def arrived():
-        got.extend(take())
-        return got
-    wait_until(arrived, 5, what="a packet")
-    assert len(got) == 1, got
-    return got[0]
-
-
-def numbers_of(client):
-    """What a user sees: service, server, connection."""
-    raw = client.raw
-
-    def plain(stats):
-        return {k: stats[k] for k in ("conns", "inpkts", "outpkts", "inbytes", "outbytes")}
-    return plain(raw.service.stats), plain(raw.dest(1)["stats"]), \
-        {k: raw.dest(1)[k] for k in ("active", "inactive")}, client.row()
-
-
-def growth(before, after):
-    return [{k: after[i][k] - before[i][k] for k in after[i]} for i in (0, 1)]
 
 
 def all_sorts(client, proto, family, fast_each, with_replies):
@@ -616,21 +542,6 @@ def test_first_packets_too(nat, family, proto, policy):
         raw.client().open()
 
 
-def nft(lab, text):
-    return lab.director.ns.run(["nft", "-f", "-"], text_input=text)
-
-
-@contextlib.contextmanager
-def rule(lab, hook, text, priority=0):
-    """A rule of the director's firewall."""
-    nft(lab, f"table inet t {{ chain c {{ type filter hook {hook} priority {priority}; "
-             f"{text}; }}; }}")
-    try:
-        yield
-    finally:
-        lab.director.ns.run("nft delete table inet t")
-
-
 def test_a_new_rule_applies_after_a_term(nat):
     """At the latest; until then the flow goes on. All of them end, as those without
     a rule have to be judged again."""
@@ -780,30 +691,6 @@ class Queue:
 
     def __exit__(self, *_):
         self.sock.close()
-
-
-@contextlib.contextmanager
-def side(lab):
-    """A second cable between client and director: the client's Tap on it."""
-    lab.client.ns.ip(f"link add side0 type veth peer name side0 netns {lab.director.ns.name}",
-                     "link set side0 up")
-    lab.director.ns.ip("link set side0 up", "addr add 198.18.0.1/24 dev side0",
-                       "addr add 2001:db8:18::1/64 dev side0 nodad")
-    lab.client.macs.pop("side0", None)
-    lab.director.macs.pop("side0", None)
-    mac = ":".join(f"{b:02x}" for b in lab.client.mac("side0"))
-    lab.director.ns.ip(f"neigh add 198.18.0.2 lladdr {mac} dev side0 nud permanent",
-                       f"neigh add 2001:db8:18::2 lladdr {mac} dev side0 nud permanent")
-    tap = Tap(lab.client, "side0")
-    tap.peer = lab.director.mac("side0")
-    try:
-        yield tap
-    finally:
-        tap.close()
-        lab.client.ns.ip("link del side0")
-
-
-GATEWAY = {4: "198.18.0.2", 6: "2001:db8:18::2"}
 
 
 def test_another_device(nat, family):
@@ -989,10 +876,6 @@ def test_thresholds(nat, family):
 
 
 # ---- routes and neighbours ----
-
-def host(address, family):
-    return f"{address}/{32 if family == 4 else 128}"
-
 
 @pytest.mark.smoke
 def test_route_changed(lab, family):

@@ -42,7 +42,7 @@ def test_same_as_ip_vs(player, numbers, request):
     token = request.config.getoption("--fuzz-replay")
     if token:
         plays = [duel.replayed(player, one) for one in token.split()]
-        found = [duel.show(player, *d) for d in match.differing(plays)]
+        found = [match.show(*d) for d in match.differing(plays)]
     else:
         found = match.run(duel.cases(*numbers))
     print(f"{player.sent} packets; listed differences: {match.seen}; "

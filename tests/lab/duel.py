@@ -147,7 +147,7 @@ class Player:
             for play in plays:
                 shape = play.case.shape
                 if shape not in stations:
-                    stations[shape] = Station(self.topologies[shape])
+                    stations[shape] = self.station(self.topologies[shape])
                 out.append(self._one(stations[shape], play))
         finally:
             # Incomplete datagrams would meet those of the next round.
@@ -156,6 +156,9 @@ class Player:
                 station.close()
             backend.unload()
         return out
+
+    def station(self, lab):
+        return Station(lab)
 
     def _one(self, station, play):
         case, lab = play.case, station.lab
@@ -175,28 +178,33 @@ class Player:
             out[-1] += station.fence(play.trial)
         rows = {(r["proto"], r["cport"], r["vip"], r["vport"], r["server"], r["dport"], r["state"])
                 for r in lab.conns(client=ends.client) if r["cport"] < ONCE}
+        rows |= self.numbers(service)
         service.delete()
         return out, rows
+
+    def numbers(self, service):
+        """What else must be the same."""
+        return set()
 
 
 # ---- finding, shrinking, showing ----
 
 
 class Duel:
-    """Finds what differs between the two modules."""
+    """Finds what differs between two MODULES, as JUDGE sees it."""
 
-    def __init__(self, player):
-        self.player = player
+    def __init__(self, player, modules=("ip_vs", "l4lb"), judge=compare):
+        self.player, self.modules, self.judge = player, modules, judge
         self.seen = {}          # listed differences, how often
         self.passing = 0        # differences that did not show again
 
     def differing(self, plays):
         """[(play, Difference)] of PLAYS."""
-        theirs, ours = (self.player.play(module, plays) for module in ("ip_vs", "l4lb"))
+        theirs, ours = (self.player.play(module, plays) for module in self.modules)
         found = []
         for play, a, b in zip(plays, theirs, ours):
             try:
-                compare(play.case, self.player.rendered(play), a, b, self.seen)
+                self.judge(play.case, self.player.rendered(play), a, b, self.seen)
             except Difference as difference:
                 found.append((play, difference))
         return found
@@ -231,10 +239,13 @@ class Duel:
                 break
             size = max(1, min(size, len(steps)) // 3)
             tries = [steps[:i] + steps[i + size:] for i in range(0, len(steps), size)]
-        return show(self.player, *best)
+        return self.show(*best)
+
+    def show(self, play, difference):
+        return show(self.player, play, difference, self.modules)
 
 
-def show(player, play, difference):
+def show(player, play, difference, modules=("ip_vs", "l4lb")):
     """The replay and every packet of it, decoded."""
     ends, steps = player.rendered(play)
     case = play.case
@@ -244,7 +255,7 @@ def show(player, play, difference):
         mark = "=>" if i == difference.index else "  "
         lines.append(f"{mark} {name}")
         lines += [f"       {decoded(data)}" for _, data in parts]
-    for module, outcome in (("ip_vs", difference.theirs), ("l4lb", difference.ours)):
+    for module, outcome in zip(modules, (difference.theirs, difference.ours)):
         lines.append(f"   {module}: " + ("nothing" if not outcome else ""))
         for item in outcome:
             lines.append(f"       {item}" if len(item) != 2 else

@@ -61,7 +61,7 @@ def counted(ns, **want):
     if noise:
         # At least so many.
         got[0][NOISE] = min(got[0].get(NOISE, 0), want[NOISE])
-    assert got[0] == want
+    assert got[0] == want, f"counted {got[0]}, not {want}"
 
 
 def wait_for_hook(ns, tap, source, to):

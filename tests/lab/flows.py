@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Flows of phantom clients on the fast path: what its tests do with them."""
+
+import contextlib
+import re
+
+from . import fast, genl
+from .netns import wait_until
+from .packet import ACK, GUE_PORT, TCP, UDP
+from .raw import Raw
+from .topology import Tap
+
+TERM = 8        # seconds: L4LB_FAST_TERM
+OFF, ON, NEW = 1, 2, 3      # policy fast_path
+TUNNEL = {"gue": (1, GUE_PORT, 0), "gue-csum": (1, GUE_PORT, 1), "gre": (2, 0, 0),
+          "gre-csum": (2, 0, 1)}
+GATEWAY = {4: "198.18.0.2", 6: "2001:db8:18::2"}
+
+
+def admitted(raw, reply=None):
+    """A client whose packets, and replies with NAT, are taken from now on."""
+    client = raw.client()
+    if raw.proto == TCP:
+        client.establish()
+    else:
+        client.open()
+    if raw.lab.shape == "nat" if reply is None else reply:
+        client.reply(ACK, b"reply").answered()
+    return client
+
+
+def ready(lab, proto=UDP, family=4, numbers=(1,), **kwargs):
+    return fast.ready(Raw(lab, proto, family, numbers, **kwargs))
+
+
+def counted(raw, **want):
+    return fast.counted(raw.lab.director.ns, **want)
+
+
+def request_is(client, payload=b"x", arrives=1, **want):
+    """One packet of an open flow; what it counts as. Returns what arrived."""
+    with counted(client.raw, **want):
+        client.send(ACK, payload)
+        if arrives:
+            return client.arrive()[1]
+        client.nothing_arrives()
+    return None
+
+
+def reply_is(client, payload=b"y", **want):
+    with counted(client.raw, **want):
+        client.reply(ACK, payload)
+        return client.answered()
+
+
+def set_policy(raw, **values):
+    with genl.L4lb(raw.lab.director.ns) as own:
+        own.set_policy(raw.service, **values)
+
+
+# ---- looking
+
+def image(p):
+    """All of a packet but what no two packets have in common."""
+    raw = bytearray(p.raw)
+    if p.family == 4 and p.is_tunnel:
+        raw[4:6] = raw[10:12] = b"\0\0"
+    return p.mac, bytes(raw), p.behind
+
+
+def one(take):
+    got = []
+
+    def arrived():
+        got.extend(take())
+        return got
+    wait_until(arrived, 5, what="a packet")
+    assert len(got) == 1, got
+    return got[0]
+
+
+def numbers_of(client):
+    """What a user sees: service, server, connection."""
+    raw = client.raw
+
+    def plain(stats):
+        return {k: stats[k] for k in ("conns", "inpkts", "outpkts", "inbytes", "outbytes")}
+    return plain(raw.service.stats), plain(raw.dest(1)["stats"]), \
+        {k: raw.dest(1)[k] for k in ("active", "inactive")}, client.row()
+
+
+def growth(before, after):
+    return [{k: after[i][k] - before[i][k] for k in after[i]} for i in (0, 1)]
+
+
+# ---- the director's surroundings
+
+def nft(lab, text):
+    return lab.director.ns.run(["nft", "-f", "-"], text_input=text)
+
+
+@contextlib.contextmanager
+def rule(lab, hook, text, priority=0):
+    """A rule of the director's firewall."""
+    nft(lab, f"table inet t {{ chain c {{ type filter hook {hook} priority {priority}; "
+             f"{text}; }}; }}")
+    try:
+        yield
+    finally:
+        lab.director.ns.run("nft delete table inet t")
+
+
+@contextlib.contextmanager
+def watched(lab, *hooks):
+    """A function: how many TCP and UDP packets each of HOOKS has seen since."""
+    nft(lab, "table inet w { " + "".join(
+        f"chain {hook} {{ type filter hook {hook} priority -390; "
+        "meta l4proto { tcp, udp } counter; }; " for hook in hooks) + "}")
+    try:
+        yield lambda: [int(n) for n in re.findall(
+            r"packets (\d+)", lab.director.ns.run("nft list table inet w").stdout)]
+    finally:
+        lab.director.ns.run("nft delete table inet w")
+
+
+def host(address, family):
+    return f"{address}/{32 if family == 4 else 128}"
+
+
+@contextlib.contextmanager
+def side(lab):
+    """A second cable between client and director: the client's Tap on it."""
+    lab.client.ns.ip(f"link add side0 type veth peer name side0 netns {lab.director.ns.name}",
+                     "link set side0 up")
+    lab.director.ns.ip("link set side0 up", "addr add 198.18.0.1/24 dev side0",
+                       "addr add 2001:db8:18::1/64 dev side0 nodad")
+    lab.client.macs.pop("side0", None)
+    lab.director.macs.pop("side0", None)
+    mac = ":".join(f"{b:02x}" for b in lab.client.mac("side0"))
+    lab.director.ns.ip(f"neigh add 198.18.0.2 lladdr {mac} dev side0 nud permanent",
+                       f"neigh add 2001:db8:18::2 lladdr {mac} dev side0 nud permanent")
+    tap = Tap(lab.client, "side0")
+    tap.peer = lab.director.mac("side0")
+    try:
+        yield tap
+    finally:
+        tap.close()
+        lab.client.ns.ip("link del side0")
