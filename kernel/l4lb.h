@@ -228,19 +228,16 @@ enum l4lb_policy_attr {
 
 /* A connection, or a template: what binds a persistent client to a real server.
  * Addresses have 4 or 16 bytes, as their family needs; in a request IPv4's may
- * have 16.
+ * have 16.  A template of a service by mark has no PROTOCOL, VIP and VPORT: it
+ * is for all of them.
  */
 enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_UNSPEC,
 	L4LB_CONN_ATTR_AF,	/* u16: AF_INET, AF_INET6 */
-	L4LB_CONN_ATTR_PROTOCOL, /* u16: TCP, UDP or SCTP; this, VIP and VPORT
-				 * not of a template of a service by mark
-				 */
+	L4LB_CONN_ATTR_PROTOCOL, /* u16: TCP, UDP or SCTP */
 	L4LB_CONN_ATTR_CLIENT,	/* address; a template's is masked */
 	L4LB_CONN_ATTR_CLIENT_PORT, /* be16; a template's is 0 */
-	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, only in a request: how many bits of
-				 * CLIENT count
-				 */
+	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, in a request: bits of CLIENT that count */
 	L4LB_CONN_ATTR_VIP,	/* address */
 	L4LB_CONN_ATTR_VPORT,	/* be16; 0: a template for all ports */
 	L4LB_CONN_ATTR_FWMARK,	/* u32: of its service, if that is by mark */
@@ -249,18 +246,11 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_SERVER_PORT, /* be16 */
 	L4LB_CONN_ATTR_STATE,	/* string: as in /proc/net/ip_vs_conn */
 	L4LB_CONN_ATTR_FLAGS,	/* u32: enum l4lb_conn_flags */
-	L4LB_CONN_ATTR_FWD_METHOD, /* u32: as IPVS_DEST_ATTR_FWD_METHOD.  From
-				 * here: only in replies
-				 */
-	L4LB_CONN_ATTR_EXPIRES,	/* u64: milliseconds it has left if there are
-				 * no packets
-				 */
-	L4LB_CONN_ATTR_HOLDERS,	/* u32, of a template: connections made by it
-				 * that are not over
-				 */
-	L4LB_CONN_ATTR_TEMPLATE, /* nest: CLIENT and VPORT of the one it was
-				 * made by, if so
-				 */
+	/* Only in replies: */
+	L4LB_CONN_ATTR_FWD_METHOD, /* u32: as IPVS_DEST_ATTR_FWD_METHOD */
+	L4LB_CONN_ATTR_EXPIRES,	/* u64: milliseconds left without packets */
+	L4LB_CONN_ATTR_HOLDERS,	/* u32: connections that hold a template */
+	L4LB_CONN_ATTR_TEMPLATE, /* nest: CLIENT and VPORT of that it was made by */
 	L4LB_CONN_ATTR_PAD,
 
 	__L4LB_CONN_ATTR_MAX,
@@ -270,10 +260,8 @@ enum l4lb_conn_attr {
 enum l4lb_conn_flags {
 	L4LB_CONN_F_TEMPLATE	= 1 << 0,
 	L4LB_CONN_F_ACTIVE	= 1 << 1, /* as its real server counts it */
-	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* the client's packets are on the
-					   * fast path now
-					   */
-	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* the real server's are */
+	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* its packets are on the fast path now */
+	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise */
 };
 
 #endif /* _L4LB_UAPI_H */

@@ -174,6 +174,7 @@ static const char *service_name(const struct conn *c)
 static void known_json(json_t *o, const struct conn *c)
 {
 	const char *forward = forward_name(c->forward);
+	const char *fast = c->fast_server ? "server" : "no";
 
 	json_object_set_new(o, "forward", forward ? json_string(forward)
 						  : json_integer(c->forward));
@@ -183,9 +184,9 @@ static void known_json(json_t *o, const struct conn *c)
 	}
 	if (c->mark)
 		json_object_set_new(o, "fwmark", json_integer(c->mark));
-	json_object_set_new(o, "fast_path", json_string(
-		c->fast_client && c->fast_server ? "both" :
-		c->fast_client ? "client" : c->fast_server ? "server" : "no"));
+	if (c->fast_client)
+		fast = c->fast_server ? "both" : "client";
+	json_object_set_new(o, "fast_path", json_string(fast));
 }
 
 static json_t *conn_json(const struct conn *c)
