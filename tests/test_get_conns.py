@@ -24,7 +24,8 @@ from lab.packet import ACK, SCTP, TCP, UDP
 from lab.raw import Raw
 
 NAMES = {TCP: "TCP", UDP: "UDP", SCTP: "SCTP", None: "IP"}
-MANY = 50000 if SLOW == 1 else 5000
+MANY, FEW = 50000 if SLOW == 1 else 5000, 500
+VIPS = "198.51.100.1", "198.51.100.2"
 pytestmark = pytest.mark.usefixtures("only_l4lb", "small_table")
 
 
@@ -323,6 +324,24 @@ def test_filters(nat, own):
         assert own.conns(**{**base, **other}) == [], other
 
 
+def test_client_prefixes(nat, own, family):
+    """Of every length: clients that differ in one bit each."""
+    raw = Raw(nat, UDP, family)
+    base, size_ = ("10.77.5.6", 32) if family == 4 else ("2001:db8:c:7::6", 128)
+    base = ipaddress.ip_address(base)
+    differ = (0, 1, 4, 7, 8, 11, 16, 23) if family == 4 else (0, 3, 31, 32, 61, 63, 64, 70, 79)
+    clients = [base] + [base + (1 << bit) * (-1 if int(base) >> bit & 1 else 1)
+                        for bit in differ]
+    for address in clients:
+        raw.client(str(address)).send()
+    raw.fence()
+    for bits in range(size_ + 1):
+        net = ipaddress.ip_network((base, bits), strict=False)
+        found = own.conns(client=str(base), client_len=bits, vip=raw.vip, vport=raw.port)
+        assert sorted(row["client"] for row in found) == \
+            sorted(str(a) for a in clients if a in net), bits
+
+
 def test_padded_addresses(nat, own):
     """IPv4's may have 16 bytes, as in the rest of both families."""
     client = Raw(nat, UDP).client()
@@ -462,20 +481,22 @@ def test_filtered_listing_while_it_changes(nat, own, family):
 @contextlib.contextmanager
 def many(count):
     """A namespace with so many UDP connections of a client of its own, to as many
-    ports, and their template."""
+    ports of one VIP, FEW to another, and their templates."""
     with contextlib.ExitStack() as stack:
         ns = Namespace("conns")
         stack.callback(ns.destroy)
         ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
-              "address add 192.0.2.1/24 dev d0", "address add 198.51.100.1/32 dev d0")
+              "address add 192.0.2.1/24 dev d0",
+              *(f"address add {vip}/32 dev d0" for vip in VIPS))
         ipvs = stack.enter_context(Ipvs(ns))
         ns.sysctl("net/ipv4/vs/conn_max", 0)
-        ipvs.service("198.51.100.1", 0, proto=UDP, flags=PERSISTENT, timeout=600).server(
-            "192.0.2.9", 0, method=ROUTE)
         s = stack.enter_context(ns.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        for port in range(1, count + 1):
-            with contextlib.suppress(OSError):
-                s.sendto(b"x", ("198.51.100.1", port))
+        for vip, n in zip(VIPS, (count, FEW)):
+            ipvs.service(vip, 0, proto=UDP, flags=PERSISTENT, timeout=600).server(
+                "192.0.2.9", 0, method=ROUTE)
+            for port in range(1, n + 1):
+                with contextlib.suppress(OSError):
+                    s.sendto(b"x", (vip, port))
         yield ns
 
 
@@ -490,15 +511,16 @@ def test_many(backend):
             print(f"{len(found)} in {took:.2f} s, "
                   f"{sum(len(p) + 20 for _, p in found) / len(found):.0f} bytes each")
         rows = [dict(attributes(dict(attributes(p))[L_CONN])) for _, p in found]
-        ports = sorted(int.from_bytes(row[number("vport")], "big") for row in rows)
-        assert ports == list(range(MANY + 1)), "0 is the template's"
+        ports = sorted((row[number("vip")][3], int.from_bytes(row[number("vport")], "big"))
+                       for row in rows)
+        assert ports == [(1, n) for n in range(MANY + 1)] + [(2, n) for n in range(FEW + 1)], \
+            "0 is the template's"
         assert own.conns(state="ESTABLISHED") == []
-        (template,) = own.conns(flags=F_TEMPLATE)
-        assert template["holders"] == MANY
-        assert len(own.conns(vip="198.51.100.1", vport=MANY // 2)) == 1
-        assert len(own.dump(GET_CONNS, conn_filter(protocol=UDP, state="UDP"))) == MANY
-        if SLOW == 1:
-            assert len(ns.read("/proc/net/ip_vs_conn").splitlines()) == MANY + 2
+        assert sorted(row["holders"] for row in own.conns(flags=F_TEMPLATE)) == [FEW, MANY]
+        assert len(own.conns(vip=VIPS[0], vport=MANY // 2)) == 1
+        # Most of the table is passed by without a row.
+        assert sorted(row["vport"] for row in own.conns(vip=VIPS[1])) == list(range(FEW + 1))
+        assert len(own.dump(GET_CONNS, conn_filter(protocol=UDP, state="UDP"))) == MANY + FEW
     wait_until(lambda: backend.refcount() == before, 30, what="references to the module")
 
 
@@ -569,6 +591,6 @@ def test_namespace_goes_meanwhile(backend):
         seen = next(dump)
     for rows in dump:
         seen += rows
-    assert len(seen) == 601
+    assert len(seen) == 600 + FEW + 2
     own.close()
     wait_until(lambda: backend.refcount() == before, 30, what="references to the module")
