@@ -23,6 +23,7 @@ from lab.netns import SLOW, Namespace, wait_until
 from lab.packet import ACK, SCTP, TCP, UDP
 from lab.raw import Raw
 
+TAKES = 80               # mostly in `many`
 NAMES = {TCP: "TCP", UDP: "UDP", SCTP: "SCTP", None: "IP"}
 MANY, FEW = 50000 if SLOW == 1 else 5000, 500
 VIPS = "198.51.100.1", "198.51.100.2"
