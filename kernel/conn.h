@@ -191,12 +191,12 @@ static inline s32 l4lb_conn_idle(const struct l4lb_conn *conn)
 	return (u32)jiffies - READ_ONCE(conn->last);
 }
 
-/* Seconds it has left without packets, for listings. */
-static inline unsigned int l4lb_conn_expires(const struct l4lb_conn *conn)
+/* Jiffies it has left without packets, for listings. */
+static inline u32 l4lb_conn_left(const struct l4lb_conn *conn)
 {
 	s64 left = (s64)READ_ONCE(conn->timeout) - l4lb_conn_idle(conn);
 
-	return left > 0 ? (u32)left / HZ : 0;
+	return left > 0 ? left : 0;
 }
 
 static inline bool l4lb_conn_expired(const struct l4lb_conn *conn)
@@ -264,8 +264,11 @@ void l4lb_conn_flush(struct l4lb_net *ln);
 void l4lb_conn_expire_nodest(struct l4lb_net *ln);
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as ip_vs counts */
 
-/* Walk for listings (procfs): start/stop bracket a read section that holds
- * RCU; next returns NULL at the end, skips expired ones and reply tuples.
+/* Walk for listings (procfs, netlink), process context: start/stop bracket a
+ * read section that holds RCU; next returns NULL at the end, skips expired ones
+ * and reply tuples.  Now and then next lets go of RCU for a moment, and may
+ * sleep: what it returned before is gone then.  back: what it returned last, in
+ * this section, comes again.
  * A walk survives between start/stop pairs, and the table's growing.  It is
  * linear over a whole dump and shows each connection that is there all the
  * time once.
@@ -275,6 +278,7 @@ struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln);
 void l4lb_conn_walk_close(struct l4lb_conn_walk *walk);
 void l4lb_conn_walk_start(struct l4lb_conn_walk *walk);
 struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk);
+void l4lb_conn_walk_back(struct l4lb_conn_walk *walk);
 void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk);
 
 int l4lb_conn_init(void);

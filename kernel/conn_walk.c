@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listings.  An open walk keeps its place between two read() calls, as a hash:
- * connections come in the order of theirs, which the table's size does not
- * change.  So each that is there all the time comes once, and to go on takes no
- * longer than to begin.
+ * Listings.  An open walk keeps its place between two read() or recv() calls,
+ * as a hash: connections come in the order of theirs, which the table's size
+ * does not change.  So each that is there all the time comes once, and to go on
+ * takes no longer than to begin.
  */
 #include <linux/slab.h>
 
@@ -11,6 +11,8 @@
 
 /* Connections of a bucket, usually all. */
 #define ROWS	32
+/* Buckets between two breaks. */
+#define BUCKETS	1024
 
 struct row {
 	u64			hash;
@@ -26,6 +28,7 @@ struct row {
  * @last: this hash
  * @n: rows, by their hash
  * @next: next of them to show
+ * @visited: buckets since the last break
  */
 struct l4lb_conn_walk {
 	const struct l4lb_conn_table	*table;
@@ -33,11 +36,13 @@ struct l4lb_conn_walk {
 	bool				done, filled;
 	u64				last;
 	unsigned int			n, next;
+	unsigned int			visited;
 	struct row			rows[ROWS];
 };
 
 /* Process context.  Returns NULL without memory.  The table outlives it: a
- * walk belongs to an open file, which holds the namespace.
+ * walk belongs to an open file, which the namespace's end closes, or to a dump,
+ * of which the socket holds the namespace.
  */
 struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln)
 {
@@ -65,6 +70,7 @@ void l4lb_conn_walk_start(struct l4lb_conn_walk *walk)
 	walk->n = 0;
 	walk->next = 0;
 	walk->filled = false;
+	walk->visited = 0;
 }
 
 void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk)
@@ -114,6 +120,16 @@ static void fill(struct l4lb_conn_walk *walk)
 	l4lb_conn_table_visit(walk->table, walk->at, walk->last, collect, walk);
 }
 
+/* There may be many buckets with nothing to show, or nothing that the caller
+ * wants.
+ */
+static void take_a_break(struct l4lb_conn_walk *walk)
+{
+	l4lb_conn_walk_stop(walk);
+	cond_resched();
+	l4lb_conn_walk_start(walk);
+}
+
 static void go_on_after(struct l4lb_conn_walk *walk, u64 hash)
 {
 	walk->at = hash + 1;
@@ -135,6 +151,14 @@ struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk)
 			go_on_after(walk, walk->last);
 		if (walk->done)
 			return NULL;
+		if (++walk->visited > BUCKETS)
+			take_a_break(walk);
 		fill(walk);
 	}
+}
+
+void l4lb_conn_walk_back(struct l4lb_conn_walk *walk)
+{
+	walk->at = walk->rows[--walk->next].hash;
+	walk->done = false;
 }

@@ -181,6 +181,24 @@ static inline bool l4lb_fast_admitted(const struct l4lb_net *ln,
 		    l4lb_fast_device_shift(reply)) == device;
 }
 
+/* For listings: is that direction of @conn on the fast path?  A packet's own
+ * properties may yet send it through the stack.  RCU.
+ */
+static inline bool l4lb_fast_taken(const struct l4lb_net *ln,
+				   const struct l4lb_conn *conn, bool reply)
+{
+	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+
+	/* A template has no term. */
+	if (!svc || l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	    l4lb_conn_test(conn, L4LB_CONN_TRACKED) ||
+	    l4lb_fast_mode(ln, svc) == L4LB_FAST_PATH_OFF ||
+	    l4lb_fast_term_over(ln, conn))
+		return false;
+	smp_rmb();	/* pairs with l4lb_fast_admit() */
+	return (u8)(atomic_read(&conn->flags) >> l4lb_fast_device_shift(reply));
+}
+
 /* The route for replies of that number; NULL if it no longer holds. */
 struct dst_entry *l4lb_fast_back_get(const struct l4lb_fast *fast, u8 id);
 void l4lb_fast_back_flush(struct l4lb_fast *fast,

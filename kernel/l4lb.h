@@ -61,6 +61,14 @@
  *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
  *		NLM_F_DUMP_INTR says that there was a change meanwhile.
  *
+ *	L4LB_CMD_GET_CONNS
+ *		dump: CONN { some of its attributes, AF to FLAGS } to see only
+ *		connections and templates that have all of these.  EINVAL for
+ *		what none can have.
+ *		Reply: CONN, one a message.  What is there all the time is
+ *		listed once, whatever comes and goes meanwhile.  Give recv() a
+ *		buffer of 32 KiB, and so much comes with each call.
+ *
  * Attributes are checked strictly: one that is unknown, or too long, or a nest
  * without NLA_F_NESTED, is refused.  Refusals carry a sentence (extended ACK).
  */
@@ -86,6 +94,7 @@ enum l4lb_cmd {
 	L4LB_CMD_SET_POLICY,
 	L4LB_CMD_SET_SERVICES,
 	L4LB_CMD_GET_SERVICES,
+	L4LB_CMD_GET_CONNS,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -103,6 +112,7 @@ enum l4lb_attr {
 	L4LB_ATTR_ENTRY,	/* nest: the above without SCHEDULER; repeated */
 	L4LB_ATTR_MODE,		/* u32: enum l4lb_set_mode */
 	L4LB_ATTR_LIVE,		/* flag */
+	L4LB_ATTR_CONN,		/* nest: enum l4lb_conn_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -214,6 +224,44 @@ enum l4lb_policy_attr {
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
+};
+
+/* A connection, or a template: what binds a persistent client to a real server.
+ * Addresses have 4 or 16 bytes, as their family needs; in a request IPv4's may
+ * have 16.  A template of a service by mark has no PROTOCOL, VIP and VPORT: it
+ * is for all of them.
+ */
+enum l4lb_conn_attr {
+	L4LB_CONN_ATTR_UNSPEC,
+	L4LB_CONN_ATTR_AF,	/* u16: AF_INET, AF_INET6 */
+	L4LB_CONN_ATTR_PROTOCOL, /* u16: TCP, UDP or SCTP */
+	L4LB_CONN_ATTR_CLIENT,	/* address; a template's is masked */
+	L4LB_CONN_ATTR_CLIENT_PORT, /* be16; a template's is 0 */
+	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, in a request: bits of CLIENT that count */
+	L4LB_CONN_ATTR_VIP,	/* address */
+	L4LB_CONN_ATTR_VPORT,	/* be16; 0: a template for all ports */
+	L4LB_CONN_ATTR_FWMARK,	/* u32: of its service, if that is by mark */
+	L4LB_CONN_ATTR_SERVER_AF, /* u16: if it is not AF */
+	L4LB_CONN_ATTR_SERVER,	/* address */
+	L4LB_CONN_ATTR_SERVER_PORT, /* be16 */
+	L4LB_CONN_ATTR_STATE,	/* string: as in /proc/net/ip_vs_conn */
+	L4LB_CONN_ATTR_FLAGS,	/* u32: enum l4lb_conn_flags */
+	/* Only in replies: */
+	L4LB_CONN_ATTR_FWD_METHOD, /* u32: as IPVS_DEST_ATTR_FWD_METHOD */
+	L4LB_CONN_ATTR_EXPIRES,	/* u64: milliseconds left without packets */
+	L4LB_CONN_ATTR_HOLDERS,	/* u32: connections that hold a template */
+	L4LB_CONN_ATTR_TEMPLATE, /* nest: CLIENT and VPORT of that it was made by */
+	L4LB_CONN_ATTR_PAD,
+
+	__L4LB_CONN_ATTR_MAX,
+	L4LB_CONN_ATTR_MAX = __L4LB_CONN_ATTR_MAX - 1
+};
+
+enum l4lb_conn_flags {
+	L4LB_CONN_F_TEMPLATE	= 1 << 0,
+	L4LB_CONN_F_ACTIVE	= 1 << 1, /* as its real server counts it */
+	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* its packets are on the fast path now */
+	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise */
 };
 
 #endif /* _L4LB_UAPI_H */

@@ -7,6 +7,7 @@
 
 #include <net/genetlink.h>
 
+#include "l4lb.h"
 #include "service.h"
 
 struct l4lb_dest_config;
@@ -105,9 +106,12 @@ static inline void l4lb_nl_cursor_end(struct l4lb_nl_cursor *cursor)
 	cursor->index = UINT_MAX;
 }
 
-/* Family L4LB (netlink_l4lb.c, netlink_batch.c, netlink_list.c). */
+/* Family L4LB (netlink_l4lb.c, netlink_batch.c, netlink_list.c,
+ * netlink_conns.c).
+ */
 extern struct genl_family l4lb_own_family;
 extern const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1];
+extern const struct nla_policy l4lb_nl_conn_policy[L4LB_CONN_ATTR_FLAGS + 1];
 
 /* l4lb_nl_parse_key(), and what the family is strict about. */
 int l4lb_nl_parse_own_key(struct l4lb_svc_key *key, struct nlattr **tb,
@@ -121,5 +125,8 @@ int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
 			 struct netlink_ext_ack *extack);
 int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info);
 int l4lb_nl_dump_services(struct sk_buff *skb, struct netlink_callback *cb);
+int l4lb_nl_start_conns(struct netlink_callback *cb);
+int l4lb_nl_dump_conns(struct sk_buff *skb, struct netlink_callback *cb);
+int l4lb_nl_done_conns(struct netlink_callback *cb);
 
 #endif /* _L4LB_NETLINK_H */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Generic netlink family "L4LB": schedulers and their options, services'
- * policies, and all services at once (netlink_batch.c, netlink_list.c).  The
- * messages are described in l4lb.h.  One function per command.
+ * policies, all services at once (netlink_batch.c, netlink_list.c), and
+ * connections (netlink_conns.c).  The messages are described in l4lb.h.  One
+ * function per command.
  *
  * Like family IPVS its commands take the configuration mutex of the caller's
  * namespace and do not load modules under it.  Unlike there everything is
@@ -58,6 +59,10 @@ static const struct nla_policy set_request[] = {
 static const struct nla_policy list_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_LIVE]	= { .type = NLA_FLAG },
+};
+
+static const struct nla_policy conns_request[] = {
+	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
 };
 
 static const struct nla_policy policy_request[] = {
@@ -587,6 +592,14 @@ static const struct genl_ops own_ops[] = {
 		.dumpit	= l4lb_nl_dump_services,
 		.policy	= list_request,
 		.maxattr = ARRAY_SIZE(list_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_CONNS,
+		.flags	= GENL_ADMIN_PERM,
+		.start	= l4lb_nl_start_conns,
+		.dumpit	= l4lb_nl_dump_conns,
+		.done	= l4lb_nl_done_conns,
+		.policy	= conns_request,
+		.maxattr = ARRAY_SIZE(conns_request) - 1,
 	},
 };
 

@@ -236,7 +236,7 @@ static void put_conn(char *row, const struct l4lb_conn *conn)
 	n += put_endpoint(row + n, size - n, conn->real->dest.af, &server,
 			  conn->dport);
 	scnprintf(row + n, size - n, "%-11s %7u\n", l4lb_state_name(conn),
-		  l4lb_conn_expires(conn));
+		  l4lb_conn_left(conn) / HZ);
 }
 
 /* The next row, or NULL at the end of the table. */

@@ -413,3 +413,13 @@ const char *l4lb_state_name(const struct l4lb_conn *conn)
 								 "NONE";
 	return states[READ_ONCE(conn->state)].name;
 }
+
+bool l4lb_state_known(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++)
+		if (!strcmp(name, states[i].name))
+			return true;
+	return !strcmp(name, "ASSURED");
+}

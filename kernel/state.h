@@ -56,6 +56,8 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 
 /* As in the State column: "ESTABLISHED", "UDP", "ASSURED", ... */
 const char *l4lb_state_name(const struct l4lb_conn *conn);
+/* Is there a state of that name? */
+bool l4lb_state_known(const char *name);
 
 void l4lb_timeouts_init(struct l4lb_timeouts *timeouts);
 

@@ -338,6 +338,12 @@ def test_drain_of_an_idle_server_is_done_at_once(director):
                     "weight_before": 3, "active": 0, "inactive": 0, "persistent": 0}
 
 
+def as_nobody(director, *words):
+    """ipvsctl's output for a user who may read the file in /proc only."""
+    return director.ns.run(["setpriv", "--reuid", "65534", "--clear-groups", IPVSCTL,
+                            *" ".join(words).split()]).stdout
+
+
 @pytest.mark.smoke
 @both_modules
 def test_connections_are_listed_filtered_and_counted(udp):
@@ -365,9 +371,7 @@ def test_connections_are_listed_filtered_and_counted(udp):
                                                       "10.0.0.12:5353": 3}
     assert udp.json("conn count by client/24 server 10.0.0.11")["by"] == {"192.0.2.0/24": 3}
     # Any user may read the list, as with ip_vs.
-    as_nobody = udp.ns.run(["setpriv", "--reuid", "65534", "--clear-groups", IPVSCTL, "conn",
-                            "count"])
-    assert as_nobody.stdout == "6\n"
+    assert as_nobody(udp, "conn count") == "6\n"
 
 
 def test_persistence_templates_are_told_apart(fresh):
@@ -378,6 +382,95 @@ def test_persistence_templates_are_told_apart(fresh):
     assert len(fresh.json("conn show template")["connections"]) == 1
     shown = fresh.json("show")["services"][0]["servers"][0]
     assert (shown["inactive"], shown["persistent"]) == (2, 1)
+
+
+def test_the_kernel_filters_as_ipvsctl_does(fresh):
+    """By netlink and from the file: the same lines for every filter."""
+    fresh.ns.ip("addr add 2001:db8::1/64 dev d0 nodad", "addr add 2001:db8::10/128 dev lo nodad")
+    fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.11 server 10.0.0.12:53")
+    fresh.ctl("svc add udp 192.0.2.10:54 scheduler rr persistent 50 server 10.0.0.11:5353")
+    fresh.ctl("svc add udp [2001:db8::10]:5353 scheduler rr server [2001:db8::11]:53")
+    knock(fresh, 4)
+    knock(fresh, 2, port=54)
+    with fresh.ns.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+        s.sendto(b"x", ("2001:db8::10", 5353))
+
+    def lines(text):
+        """Without the seconds that are left."""
+        return [line.split()[:-1] for line in text.replace("  template", "").splitlines()]
+
+    for words, n in (
+            ("", 8), ("-4", 7), ("-6", 1), ("service udp:192.0.2.10:5353", 4),
+            ("service udp:192.0.2.10:54", 3), ("service udp:192.0.2.10:55", 0),
+            ("service udp:192.0.2.10:0", 7), ("service tcp:192.0.2.10:5353", 0),
+            ("service udp:[2001:db8::10]:5353", 1), ("-4 service udp:[2001:db8::10]:5353", 0),
+            ("server 10.0.0.11", 5), ("server 10.0.0.11:5353", 5), ("server 10.0.0.12:53", 2),
+            ("server [2001:db8::11]", 1), ("server [2001:db8::11]:54", 0),
+            ("client 192.0.2.10", 7), ("client 192.0.2.0/24", 7), ("client 192.0.2.255/24", 7),
+            ("client 0.0.0.0/0", 7), ("client ::/0", 1), ("client 10.0.0.0/8", 0),
+            ("-6 client 192.0.2.0/24", 0), ("client 2001:db8::/32", 1),
+            ("state udp", 7), ("state none", 1), ("state C-SENT", 0), ("proto udp", 8),
+            ("proto sctp", 0), ("proto tcp service udp:192.0.2.10:54", 0), ("template", 1),
+            ("template service udp:192.0.2.10:54 server 10.0.0.11 state NONE", 1),
+            ("client 192.0.2.0/24 server 10.0.0.11 service udp:192.0.2.10:5353 proto udp", 2)):
+        for verb in ("show -H", "count"):
+            mine, file = fresh.ctl("conn", verb, words), as_nobody(fresh, "conn", verb, words)
+            if verb == "count":
+                assert mine == file == f"{n}\n", words
+            else:
+                assert lines(mine) == lines(file) and len(lines(mine)) == n, words
+    assert len(fresh.ctl("conn show -H limit 3").splitlines()) == 3
+    assert fresh.json("conn count by state")["by"] == \
+        json.loads(as_nobody(fresh, "-j conn count by state"))["by"] == {"UDP": 7, "NONE": 1}
+
+
+def test_what_only_netlink_says(fresh):
+    """More keys with -j, and which mark a connection came by."""
+    fresh.ctl("svc add fwmark 7 scheduler rr persistent 50 server 10.0.0.11 nat")
+    fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.12 dr")
+    knock(fresh, 1)
+    with fresh.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.setsockopt(socket.SOL_SOCKET, 36, 7)      # SO_MARK
+        for port in (5354, 5355):
+            s.sendto(b"x", (VIP, port))
+    known = {}
+    for c in fresh.json("conn show")["connections"]:
+        known[c.get("vport"), c["template"]] = {k: c.get(k) for k in (
+            "forward", "fwmark", "fast_path", "holders", "vip", "protocol")}
+    marked = {"forward": "nat", "fwmark": 7, "fast_path": "no", "holders": None, "vip": VIP,
+              "protocol": "udp"}
+    assert known == {
+        (5353, False): {**marked, "forward": "dr", "fwmark": None},
+        (5354, False): marked, (5355, False): marked,
+        (None, True): {"forward": "nat", "fwmark": 7, "fast_path": None, "holders": 2,
+                       "vip": None, "protocol": None}}
+    for words, n in (("fwmark 7", 3), ("fwmark 8", 0), ("fwm:7", 3), ("fwm6:7", 0),
+                     ("fwmark 7 template", 1), ("fwmark 7 proto udp", 2)):
+        assert fresh.ctl("conn count service", words) == f"{n}\n", words
+    plain = json.loads(as_nobody(fresh, "-j conn show"))["connections"]
+    assert len(plain) == 4
+    assert not any({"forward", "fast_path", "holders"} & set(c) for c in plain)
+    with pytest.raises(RuntimeError, match="exit 2"):
+        as_nobody(fresh, "conn show service fwmark 7")
+    assert "fwmark 7" in fresh.ctl("conn show template")
+
+
+@both_modules
+def test_a_mark_in_the_file(fresh, module):
+    """In-tree ip_vs cannot be asked for a mark, and says so."""
+    if module.is_l4lb:
+        assert fresh.ctl("conn count service fwmark 7") == "0\n"
+    else:
+        assert "does not say which mark" in fresh.ctl("conn count service fwmark 7", code=2)
+
+
+def test_limit_of_a_long_list(fresh):
+    """The rest is not read, and the next listing has all of it."""
+    fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.11 server 10.0.0.12")
+    knock(fresh, 700)
+    for _ in range(2):
+        assert len(fresh.ctl("conn show -H limit 5").splitlines()) == 5
+        assert fresh.ctl("conn count") == "700\n"
 
 
 def test_ipv6_connections(fresh):

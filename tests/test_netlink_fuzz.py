@@ -98,11 +98,19 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
         if chance.random() < 0.2:
             out.append(attr(genl.L_SCHEDULER, [attr(genl.SC_NAME, genl.text(
                 chance.choice(("rr", "lblcr", "nosuch"))))]))
+        if chance.random() < 0.3:
+            # Filters of GET_CONNS, with and without what else is in the message.
+            out = out * chance.randrange(2) + [attr(genl.L_CONN, [
+                attr(chance.randrange(1, len(genl.CONN) + 2), chance.choice(
+                    (b"\2\0", b"\n\0", b"\x11\0", b"\x80", bytes(4), bytes(16), u32(1),
+                     genl.text("UDP"), b""))) for _ in range(chance.randrange(5))])]
         return b"".join(out)
     with genl.L4lb(nat.director.ns) as own:
         for _ in range(3000):
-            flags = genl.F_DUMP if chance.random() < 0.1 else genl.F_ACK
-            send(own, own.message(chance.randrange(7), damage(chance, body()), flags))
+            command = chance.randrange(10)
+            flags = genl.F_DUMP if chance.random() < 0.1 or command == genl.GET_CONNS and \
+                chance.random() < 0.9 else genl.F_ACK
+            send(own, own.message(command, damage(chance, body()), flags))
         for o in own.options(service)["options"].values():
             assert o["min"] <= o["value"] <= o["max"]
         assert all(value <= (1209600 if n < 4 else 3)

@@ -44,7 +44,7 @@ def filled(session, before):
 
 
 def listing(session):
-    """Reading /proc/net/ip_vs_conn."""
+    """Reading /proc/net/ip_vs_conn, and ipvsctl's listing, which with l4lb is netlink's."""
     count = session.spec["listing"]
     Traffic(session.bed, method="dr", flows=count).each(64)
 
@@ -55,6 +55,14 @@ def listing(session):
             raise MeasureError(f"{lines} of {count} connections are listed")
         return time.monotonic() - started
     session.figure(f"{count} connections", measure, "s")
+
+    def ipvsctl():
+        started = time.monotonic()
+        said = session.bed.ns.run([IPVSCTL, "conn", "count"], timeout=600).stdout
+        if int(said) < count:
+            raise MeasureError(f"ipvsctl counts {said.strip()} of {count} connections")
+        return time.monotonic() - started
+    session.figure(f"ipvsctl conn count, {count} connections", ipvsctl, "s")
 
 
 def expiry(session):

@@ -326,8 +326,8 @@ class Ipvs(Genl):
 
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
-    GET_SERVICES = map(L4LB.request, L4LB.commands)
-L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE = \
+    GET_SERVICES, GET_CONNS = map(L4LB.request, L4LB.commands)
+L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN = \
     L4LB.numbers("main")
 MERGE, ADD, REPLACE = range(3)
 SO_SNDBUFFORCE = 32
@@ -335,6 +335,9 @@ SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
 O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
+CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
+F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER = (
+    1 << n for n in range(len(L4LB.enums["conn-flags"])))
 
 
 def option(name, value):
@@ -376,6 +379,33 @@ def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, af=N
         inner.append(attr(L_DESTS, [s if isinstance(s, bytes) else batch_server(s)
                                     for s in servers]))
     return attr(L_ENTRY, inner)
+
+
+def conn_filter(**want):
+    """CONN of a request, by the spec's names; the families follow from the addresses
+    unless they are given."""
+    for af, names in (("server_af", ("server",)), ("af", ("client", "vip"))):
+        known = [want[name] for name in names if name in want]
+        if known and af not in want:
+            want = {af: family_of(known[0]), **want}
+    return attr(L_CONN, [attr(CONN[k].number, packet.packed(v) if CONN[k].type == "binary"
+                              else CONN[k].pack(v)) for k, v in want.items()])
+
+
+def decode_conn(payload, af=None):
+    """A connection by the spec's names; flags are a number."""
+    a = dict(attributes(payload))
+    a.pop(CONN["pad"].number, None)
+    out = {k: v.read(a.pop(v.number)) for k, v in CONN.items()
+           if v.format and v.number in a or k == "state" and v.number in a}
+    af = out.get("af", af)
+    for k, family in (("client", af), ("vip", af), ("server", out.get("server_af", af))):
+        if CONN[k].number in a:
+            out[k] = socket.inet_ntop(family, a.pop(CONN[k].number))
+    if CONN["template"].number in a:
+        out["template"] = decode_conn(a.pop(CONN["template"].number), af)
+    assert not a, a
+    return out
 
 
 class L4lb(Genl):
@@ -436,6 +466,11 @@ class L4lb(Genl):
             (attr(L_LIVE, b"") if live else b"")
         return [attr(L_ENTRY | NESTED, dict(attributes(p))[L_ENTRY])
                 for _, p in self.dump(GET_SERVICES, filters)]
+
+    def conns(self, **want):
+        """Connections and templates, in the kernel's order."""
+        return [decode_conn(dict(attributes(p))[L_CONN])
+                for _, p in self.dump(GET_CONNS, conn_filter(**want) if want else b"")]
 
     def set_policy(self, service, **values):
         self.request(SET_POLICY, attr(L_SERVICE, service.ident) + attr(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl conn`: connections, as the kernel lists them in /proc. They are
- * printed as they are read: a director may have a million of them.
+/* `ipvsctl conn`: connections, by netlink where the kernel has that, else as it
+ * lists them in /proc. They are printed as they are read: a director may have a
+ * million of them.
  */
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +11,21 @@
 #include <strings.h>
 
 #include "args.h"
+#include "backend.h"
 #include "cmd.h"
 #include "err.h"
 #include "ident.h"
+#include "kern_conn.h"
+#include "model.h"
 #include "options.h"
 #include "out.h"
 #include "proc.h"
-
-struct conn_filter {
-	bool by_service, by_server, by_client, by_proto, template;
-	struct svc_id service;
-	struct srv_id server;
-	struct ip client;
-	uint16_t client_af, proto;
-	uint32_t client_len;
-	const char *state;
-	uint32_t limit;		/* 0: none */
-};
+#include "refuse.h"
+#include "wire.h"
 
 struct walk {
 	const struct conn_filter *filter;
+	bool (*fn)(const struct conn *c, void *arg);
 	uint32_t seen;
 	json_t *counts;		/* conn count: name -> number */
 	int by;
@@ -38,9 +35,9 @@ struct walk {
 static const char *const states[] = {
 	"ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT", "TIME_WAIT",
 	"CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "SYNACK", "UDP", "NONE",
-	"ASSURED", "INIT1", "INIT", "COOKIE_SENT", "COOKIE_REPLIED",
-	"COOKIE_WAIT", "COOKIE", "COOKIE_ECHOED", "SHUTDOWN_SENT",
-	"SHUTDOWN_RECEIVED", "SHUTDOWN_ACK_SENT", "REJECTED", "CLOSED", NULL
+	"ASSURED", "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE",
+	"C-ECHOED", "S-SENT", "S-RECEIVED", "S-ACK-SENT", "REJECTED", "CLOSED",
+	NULL
 };
 
 static int parse_state(struct args *a, struct conn_filter *f)
@@ -59,15 +56,8 @@ static int parse_state(struct args *a, struct conn_filter *f)
 
 static int parse_service(struct args *a, struct conn_filter *f)
 {
-	int rc = parse_svc_id(a, &f->service);
-
 	f->by_service = true;
-	if (rc || !f->service.fwmark)
-		return rc;
-	rc = fail(RC_USAGE, svc_text(&f->service),
-		  "the kernel's list does not say which mark a connection came by");
-	hint("try: conn show server SRV");
-	return rc;
+	return parse_svc_id(a, &f->service);
 }
 
 static int filter_word(struct args *a, struct conn_filter *f)
@@ -111,7 +101,7 @@ static int filter_word(struct args *a, struct conn_filter *f)
 
 static bool passes(const struct conn_filter *f, const struct conn *c)
 {
-	if (opt.family && c->af != opt.family)
+	if (f->af && c->af != f->af)
 		return false;
 	if (f->template && !c->template)
 		return false;
@@ -133,6 +123,43 @@ static bool passes(const struct conn_filter *f, const struct conn *c)
 		(!f->service.port || c->vport == f->service.port));
 }
 
+static bool filter_proc(const struct conn *c, void *arg)
+{
+	struct walk *w = arg;
+
+	return !passes(w->filter, c) || w->fn(c, w);
+}
+
+/* Calls w->fn for each connection that passes. */
+static int walk_proc(struct walk *w)
+{
+	const struct svc_id *service = &w->filter->service;
+	int rc;
+
+	if (!w->filter->by_service || !service->fwmark)
+		return proc_conns(filter_proc, w);
+	rc = fail(RC_USAGE, svc_text(service),
+		  "the kernel's list does not say which mark a connection came by");
+	hint("try: conn show server SRV");
+	return rc;
+}
+
+static int walk(struct walk *w)
+{
+	int err, rc;
+
+	if (!backend_is_l4lb())
+		return walk_proc(w);
+	rc = wire_open();
+	if (rc)
+		return rc;
+	err = kern_conns(w->filter, w->fn, w);
+	/* The file is for all, and older than the command. */
+	if (err == -EOPNOTSUPP || err == -EPERM)
+		return walk_proc(w);
+	return err ? refuse(err, NULL, "listing the connections") : RC_OK;
+}
+
 static const char *service_name(const struct conn *c)
 {
 	struct svc_id id = {
@@ -141,6 +168,25 @@ static const char *service_name(const struct conn *c)
 	};
 
 	return svc_text(&id);
+}
+
+/* What the file in /proc does not say. */
+static void known_json(json_t *o, const struct conn *c)
+{
+	const char *forward = forward_name(c->forward);
+	const char *fast = c->fast_server ? "server" : "no";
+
+	json_object_set_new(o, "forward", forward ? json_string(forward)
+						  : json_integer(c->forward));
+	if (c->template) {
+		json_object_set_new(o, "holders", json_integer(c->holders));
+		return;
+	}
+	if (c->mark)
+		json_object_set_new(o, "fwmark", json_integer(c->mark));
+	if (c->fast_client)
+		fast = c->fast_server ? "both" : "client";
+	json_object_set_new(o, "fast_path", json_string(fast));
 }
 
 static json_t *conn_json(const struct conn *c)
@@ -165,6 +211,8 @@ static json_t *conn_json(const struct conn *c)
 	json_object_set_new(o, "state", json_string(c->state));
 	json_object_set_new(o, "expires", json_integer(c->expires));
 	json_object_set_new(o, "template", json_boolean(c->template));
+	if (c->known)
+		known_json(o, c);
 	if (c->pe[0])
 		json_object_set_new(o, "pe", json_pack("{s:s, s:s}", "name",
 						       c->pe, "data",
@@ -193,8 +241,6 @@ static bool show_one(const struct conn *c, void *arg)
 {
 	struct walk *w = arg;
 
-	if (!passes(w->filter, c))
-		return true;
 	if (!w->seen)
 		show_head();
 	if (opt.json) {
@@ -217,8 +263,8 @@ static bool show_one(const struct conn *c, void *arg)
 
 static int conn_show(struct args *a)
 {
-	struct conn_filter f = { 0 };
-	struct walk w = { .filter = &f };
+	struct conn_filter f = { .af = (uint16_t)opt.family };
+	struct walk w = { .filter = &f, .fn = show_one };
 	int rc = RC_OK;
 
 	while (!rc && arg_peek(a))
@@ -228,7 +274,7 @@ static int conn_show(struct args *a)
 			  "conn show has fixed columns; choose some with awk, or of -j with jq");
 	if (rc)
 		return rc;
-	rc = proc_conns(show_one, &w);
+	rc = walk(&w);
 	if (rc)
 		return rc;
 	if (!w.seen)
@@ -282,8 +328,6 @@ static bool count_one(const struct conn *c, void *arg)
 	struct walk *w = arg;
 	json_t *old;
 
-	if (!passes(w->filter, c))
-		return true;
 	w->seen++;
 	switch (w->by) {
 	case BY_SERVICE:
@@ -352,15 +396,16 @@ static int print_count(struct walk *w)
 
 static int conn_count(struct args *a)
 {
-	struct conn_filter f = { 0 };
-	struct walk w = { .filter = &f, .by = -1, .prefix = 128 };
+	struct conn_filter f = { .af = (uint16_t)opt.family };
+	struct walk w = { .filter = &f, .fn = count_one, .by = -1,
+			  .prefix = 128 };
 	int rc = RC_OK;
 
 	w.counts = json_object();
 	while (!rc && arg_peek(a))
 		rc = arg_accept(a, "by") ? parse_by(a, &w) : filter_word(a, &f);
 	if (!rc)
-		rc = proc_conns(count_one, &w);
+		rc = walk(&w);
 	if (!rc)
 		rc = print_count(&w);
 	json_decref(w.counts);

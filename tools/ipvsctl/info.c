@@ -37,7 +37,8 @@ static void find_limits(struct facts *f)
 	if (!wire_has_own())
 		*limit++ = "schedulers have no options, and take flags they do not have";
 	*limit++ = "connections cannot be dropped one by one (no drain --kill)";
-	*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
+	if (!wire_has_own())
+		*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
 	*limit++ = "no notification of changes";
 	f->nlimits = (int)(limit - f->limits);
 }

@@ -20,6 +20,11 @@ struct conn {
 	uint32_t expires;		/* seconds */
 	char pe[20], pe_data[160];
 	bool template;			/* binds a persistent client */
+	bool known;			/* the rest: netlink says it, see kern_conn.h */
+	bool fast_client, fast_server;	/* whose packets are on the fast path */
+	uint32_t mark;			/* of its service; also of connections */
+	uint32_t forward;		/* IP_VS_CONN_F_MASQ and so on */
+	uint32_t holders;		/* of a template */
 };
 
 /* Calls @fn for each connection until it returns false. Fails, and says why,

@@ -32,6 +32,7 @@ static int family;
 static int own_family;		/* 0: not asked for yet; negative: not there */
 static char extack[256];
 static uint32_t extack_offset;	/* of what it is about in the request, or 0 */
+static bool enough;		/* of the answer that is being read */
 
 struct answer {
 	wire_reply_fn fn;
@@ -133,7 +134,7 @@ static void take_message(struct nlmsghdr *nlh, struct answer *ans)
 		if (ans->err && ans->err != -EBADMSG)
 			take_extack(nlh, e);
 		ans->done = true;
-	} else if (nlh->nlmsg_type >= NLMSG_MIN_TYPE && ans->fn) {
+	} else if (nlh->nlmsg_type >= NLMSG_MIN_TYPE && ans->fn && !enough) {
 		ans->fn(nlh, ans->arg);
 	}
 }
@@ -163,10 +164,19 @@ static int receive(struct answer *ans)
 		     nlh = nlmsg_next(nlh, &n))
 			take_message(nlh, ans);
 		free(buf);
+		if (enough && !ans->done) {
+			wire_close();
+			return 0;
+		}
 	}
 	if (!ans->err && ans->interrupted)
 		return -EINTR;
 	return ans->err;
+}
+
+void wire_enough(void)
+{
+	enough = true;
 }
 
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
@@ -176,6 +186,7 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	int err;
 
 	extack[0] = '\0';
+	enough = false;
 	/* One ACK ends every answer, whether or not data came before it. */
 	if ((nlh->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		nlh->nlmsg_flags |= NLM_F_ACK;

@@ -37,6 +37,11 @@ struct nl_msg *wire_own_request(int cmd, int flags);
  */
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg);
 
+/* In a reply function: the rest of the answer is not wanted. The socket closes,
+ * and wire_open() would open another.
+ */
+void wire_enough(void);
+
 /* The same for a command of the family L4LB whose attributes are at @data,
  * after room for both headers, and too large for the above. *offset is where
  * in @data the refusal points to, or 0.
