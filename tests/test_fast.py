@@ -15,7 +15,7 @@ from lab import fast, genl, packet
 from lab.flows import (GATEWAY, NEW, OFF, ON, TERM, TUNNEL, admitted, counted, growth, host, image,
                        nft, numbers_of, one, ready, reply_is, request_is, rule, set_policy, side)
 from lab.netns import run, wait_until
-from lab.packet import ACK, FIN, PSH, RST, SCTP, SYN, TCP, UDP, URG
+from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
 from lab.raw import Raw
 from lab.topology import SERVERS, Http, Tap, pattern
 from test_settings import setting

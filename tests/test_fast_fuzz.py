@@ -2,9 +2,10 @@
 """Random packets, valid and damaged, with the fast path and without: what leaves
 the director, and which connections there are, must be the same.
 
-The packets are those of test_packet_fuzz.py, but for most of SCTP, which the
-fast path leaves alone; its options --fuzz-seed, --fuzz-count and --fuzz-replay
-are for this file, too. What differs is shown with what to give to --fuzz-replay.
+The packets are like those of test_packet_fuzz.py, but more of them are sound and of
+an open flow, fewer of SCTP, which the fast path leaves alone. Its options --fuzz-seed,
+--fuzz-count and --fuzz-replay are for this file, too; what differs is shown with what
+to give to --fuzz-replay.
 """
 
 import pytest
@@ -15,7 +16,7 @@ from lab.compare import compare_all
 from lab.netns import SLOW, pinned
 from lab.packet import SCTP
 from lab.topology import SHAPES
-from lab.traffic import STEPS
+from lab.traffic import STEPS, PlainCase
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -82,7 +83,7 @@ def cases(seed, count):
     """Until there are COUNT packets."""
     number = found = 0
     while found * STEPS < count:
-        case = duel.Case(seed, number)
+        case = PlainCase(seed, number)
         if case.proto != SCTP or number % 8 == 0:
             found += 1
             yield case
@@ -97,7 +98,7 @@ def test_same_as_the_stack(player, mode, request):
     match = duel.Duel(player, ("stack", mode), compare_all)
     token = option("--fuzz-replay")
     if token:
-        plays = [duel.replayed(player, one) for one in token.split()]
+        plays = [duel.replayed(player, one, PlainCase) for one in token.split()]
         found = [match.show(*d) for d in match.differing(plays)]
     else:
         found = match.run(list(cases(option("--fuzz-seed") or SEED,
@@ -106,4 +107,5 @@ def test_same_as_the_stack(player, mode, request):
     assert not found, "\n\n".join(found)
     assert match.passing < 5
     assert Mode.taken["stack"] == 0
-    assert token or Mode.taken[mode] > player.sent / 20
+    # Of those that were sent twice.
+    assert token or Mode.taken[mode] > player.sent / 12

@@ -277,11 +277,11 @@ def cases(seed, count):
     return [Case(seed, i) for i in range(-(-count // STEPS))]
 
 
-def replayed(player, token):
+def replayed(player, token, kind=Case):
     """The play that a text SEED:CASE[:STEP,...] names."""
     seed, number, *steps = token.split(":")
     only = [int(s) for s in steps[0].split(",") if s] if steps else None
-    return player.fresh(Case(int(seed), int(number)), only, careful=True)
+    return player.fresh(kind(int(seed), int(number)), only, careful=True)
 
 
 def limits_off():

@@ -72,6 +72,9 @@ class Ends:
 class Case:
     """A service, and STEPS packets of and around one flow."""
 
+    def speaker(self, chance, ends):
+        return Speaker(chance, self, ends)
+
     def __init__(self, seed, number):
         self.seed, self.number = seed, number
         self.method, self.family, self.proto = LANES[number % len(LANES)]
@@ -105,7 +108,7 @@ class Case:
     def step(self, ends, index):
         """(what it is, [(side, packet)])"""
         chance = random.Random(f"{self.seed}/{self.number}/{index}")
-        return Speaker(chance, self, ends).step(ONCE + index)
+        return self.speaker(chance, ends).step(ONCE + index)
 
 
 class Plain(random.Random):
@@ -369,6 +372,33 @@ class Speaker:
             self.said.append(f"source port {once}")
             data[at:at + 2] = struct.pack("!H", once)
         return data
+
+
+class PlainSpeaker(Speaker):
+    """Mostly what is worth a fast path: segments and datagrams of the flow, first
+    packets of others; now and then with something wrong."""
+
+    def step(self, once):
+        chance = self.chance
+        if self.proto == SCTP or chance.random() < 0.35:
+            return super().step(once)
+        side = "server" if chance.random() < 0.35 else "client"
+        flow, flags = self.flow(side, False), chance.choice((ACK, ACK, ACK, ACK | PSH, ACK | URG))
+        self.said = ["plain"]
+        if side == "client" and chance.random() < 0.3:
+            self.said = ["plain, new"]
+            flow, flags = (flow[0], once, *flow[2:]), chance.choice((SYN, SYN, SYN | 0xc0))
+        data = self.l4(flow, flags, pattern(chance.choice(SIZES)))[:MTU]
+        if chance.random() < 0.25:
+            data = self.damage(side, data, once)
+        return f"{side}: {', '.join(self.said)}", [(side, data[:MTU])]
+
+
+class PlainCase(Case):
+    """Of a PlainSpeaker's."""
+
+    def speaker(self, chance, ends):
+        return PlainSpeaker(chance, self, ends)
 
 
 # But no Timestamp: that is another one in the second run.
