@@ -467,10 +467,12 @@ def test_a_mark_in_the_file(fresh, module):
 def test_limit_of_a_long_list(fresh):
     """The rest is not read, and the next listing has all of it."""
     fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.11 server 10.0.0.12")
-    knock(fresh, 700)
+    knock(fresh, 700)       # some by a port that another had
+    every = as_nobody(fresh, "conn count")
+    assert int(every) > 600
     for _ in range(2):
         assert len(fresh.ctl("conn show -H limit 5").splitlines()) == 5
-        assert fresh.ctl("conn count") == "700\n"
+        assert fresh.ctl("conn count") == every
 
 
 def test_ipv6_connections(fresh):
