@@ -108,4 +108,4 @@ def test_same_as_the_stack(player, mode, request):
     assert match.passing < 5
     assert Mode.taken["stack"] == 0
     # Of those that were sent twice.
-    assert token or Mode.taken[mode] > player.sent / 12
+    assert token or Mode.taken[mode] > player.sent / 40

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from lab import packet
+from lab import fast, packet
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, FIN, IPIP, RST, SYN, TCP, UDP
@@ -22,10 +22,12 @@ def setting(lab, name, value):
     path = f"net/ipv4/vs/{name}"
     before = lab.director.ns.sysctl(path)
     lab.director.ns.sysctl(path, value)
+    fast.settle()
     try:
         yield
     finally:
         lab.director.ns.sysctl(path, before)
+        fast.settle()
 
 
 def test_defaults(nat):

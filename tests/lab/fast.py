@@ -88,6 +88,12 @@ def wait_for_no_hook(ns, tap, source, to):
     wait_until(unseen, 5, what="no hook at the device", step=0.03)
 
 
+def settle():
+    """After a change of settings: what is admitted in the same tick is not taken,
+    and a tick may be 10 ms."""
+    time.sleep(0.025)
+
+
 def ready(raw):
     """The devices of a Raw service's director are looked at."""
     lab, family = raw.lab, raw.family

@@ -56,6 +56,7 @@ def reply_is(client, payload=b"y", **want):
 def set_policy(raw, **values):
     with genl.L4lb(raw.lab.director.ns) as own:
         own.set_policy(raw.service, **values)
+    fast.settle()
 
 
 # ---- looking
