@@ -127,8 +127,9 @@ static int device_event(struct notifier_block *nb, unsigned long event,
 	if (!fast)
 		return NOTIFY_DONE;
 	/* Up to these the device is running, and in this namespace. */
-	judge(fast, dev, event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
-			 event != NETDEV_UNREGISTER);
+	judge(fast, dev,
+	      event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
+	      event != NETDEV_UNREGISTER);
 	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
 		l4lb_fast_back_flush(fast, dev);
 	/* A master says that a device is no longer its own before it lets go of
@@ -157,6 +158,7 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	xa_init(&fast->devices);
 	spin_lock_init(&fast->lock);
 	INIT_DELAYED_WORK(&fast->work, work_fn);
+	/* Packets and devices see it whole. */
 	smp_store_release(&ln->fast, fast);
 	return 0;
 }

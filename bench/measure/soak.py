@@ -107,8 +107,8 @@ class Churn(threading.Thread):
         self.bed.ns.ip(f"link set srv0 mtu {self.dice.choice((8000, 9000))}")
 
     def device(self):
-        self.bed.ns.ip("link add soak0 type veth peer name soak1", "link set soak0 up",
-                       "link set soak1 up", "link set soak0 name soak2", "link del soak1")
+        self.bed.ns.ip("link add soak0 type veth peer name soak1", "link set soak0 name soak2",
+                       "link set soak2 up", "link set soak1 up", "link del soak1")
 
     def firewall(self):
         self.bed.ns.run(["nft", "-f", "-"], text_input=(
