@@ -54,7 +54,7 @@ def test_family(own):
     # 1: needs CAP_NET_ADMIN, 2: do, 4: dump
     assert ops == {genl.GET_SCHEDULER: 7, genl.GET_OPTIONS: 3, genl.SET_OPTIONS: 3,
                    genl.GET_POLICY: 7, genl.SET_POLICY: 3, genl.SET_SERVICES: 3,
-                   genl.GET_SERVICES: 5}
+                   genl.GET_SERVICES: 5, genl.GET_CONNS: 5}
 
 
 @pytest.mark.smoke
@@ -67,8 +67,9 @@ def test_unprivileged(nat, ipvs):
 
 
 @pytest.mark.parametrize("command, flags", [
-    (0, genl.F_ACK), (8, genl.F_ACK), (255, genl.F_ACK),
-    (genl.GET_SERVICES, genl.F_ACK), (genl.SET_SERVICES, genl.F_DUMP),
+    (0, genl.F_ACK), (9, genl.F_ACK), (255, genl.F_ACK),
+    (genl.GET_SERVICES, genl.F_ACK), (genl.GET_CONNS, genl.F_ACK),
+    (genl.SET_SERVICES, genl.F_DUMP),
     (genl.GET_OPTIONS, genl.F_DUMP), (genl.SET_OPTIONS, genl.F_DUMP),
     (genl.SET_POLICY, genl.F_DUMP)])
 def test_commands_that_do_not_exist(own, command, flags):
