@@ -210,6 +210,14 @@ SCRIPTS = {
         -A -t 192.0.2.10:80
         -A -u 192.0.2.10:80
         -A -t [2001:db8:1::10]:80
+        -A -t 192.0.2.10:77
+        -A -t 192.0.2.10:99
+        -A -t 192.0.2.10:55
+        -A -t 192.0.2.10:88
+        -A -t 192.0.2.10:66
+        -A -t 192.0.2.10:44
+        -A -t 192.0.2.10:33
+        -A -t 192.0.2.10:22
         -A -f 1
         --list --numeric --nosort""",
     "counters": """
@@ -259,8 +267,10 @@ DIFFERENT = {
         "there is no SIP helper: as on a kernel without ip_vs_pe_sip",
         "^255 .*Scheduler or persistence engine not found"),
     "--list --numeric --nosort": (
-        "unsorted, services come in the order of adding, not in that of a hash",
-        "(?s)^0 .*TCP.*:90 .*TCP.*:80 .*UDP.*:80 .*2001:db8.*FWM  1"),
+        "unsorted, services come in the order of adding, not in that of a hash, which is "
+        "another one for each namespace",
+        "(?s)^0 .*TCP.*:90 .*TCP.*:80 .*UDP.*:80 .*2001:db8.*:77 .*:99 .*:55 .*:88 .*:66 .*:44 "
+        ".*:33 .*:22 .*FWM  1"),
     **{line: ("there is no state synchronisation", right) for line, right in (
         ("--start-daemon master --mcast-interface lo --syncid 7 --sync-maxlen 1400 "
          "--mcast-group 224.0.0.90 --mcast-port 8850 --mcast-ttl 3", "^255 .*not supported"),
