@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 TAKES = 40
 NO_MODULE = True        # the player loads it for each way
 SEED = 1
-COUNT = 1280 if SLOW == 1 else 640
+COUNT = 800 if SLOW == 1 else 480
 MODES = {"stack": 0, "fast": 1, "new": 2}
 
 
