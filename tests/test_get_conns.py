@@ -6,6 +6,7 @@ everything changes. What ipvsctl makes of it is in test_ipvsctl.py."""
 import contextlib
 import errno
 import ipaddress
+import os
 import socket
 import time
 
@@ -387,6 +388,10 @@ BAD = {
 }
 
 
+# Linux 6.1 has no way to say why it does not begin a dump.
+SAYS_WHY = not os.uname().release.startswith("6.1.")
+
+
 @pytest.mark.smoke
 def test_bad_filters(nat, own, backend):
     """Each has its sentence, which points to the attribute; a dump of all is as
@@ -396,11 +401,13 @@ def test_bad_filters(nat, own, backend):
     for what, (attrs, sentence) in BAD.items():
         said = genl.is_refused(lambda a=attrs: own.dump(GET_CONNS, attr(
             L_CONN, a if isinstance(a, list) else [a])), errno.EINVAL)
-        assert said and sentence in said and "\n" not in said, (what, said)
+        if SAYS_WHY:
+            assert said and sentence in said and "\n" not in said, (what, said)
     own.sock.setsockopt(genl.SOL_NETLINK, genl.NETLINK_CAP_ACK, 1)
     with pytest.raises(genl.NetlinkError) as e:
         own.dump(GET_CONNS, attr(L_CONN, [AF, attr(number("state"), text("x"))]))
-    assert e.value.offset == 16 + 4 + 4 + 8
+    if SAYS_WHY:
+        assert e.value.offset == 16 + 4 + 4 + 8
     for top in (attr(L_SERVICE, [attr(1, u16(2))]), attr(L_CONN, AF), attr(77, b"")):
         assert genl.is_refused(lambda t=top: own.dump(GET_CONNS, t), errno.EINVAL)
     # Of one connection it is not.
@@ -449,7 +456,7 @@ def test_listing_while_it_changes(nat, own):
         for n, rows in enumerate(pieces(own, 8192)):
             seen += rows
             if n % 6 == 1:
-                flood(other, 400)
+                flood(other, 2200)      # enough for the table to grow
             elif n % 6 == 4:
                 other.remove(1)
                 other.add(1)
