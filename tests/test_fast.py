@@ -582,7 +582,6 @@ def test_a_new_rule_applies_after_a_term(nat):
         nat.director.ns.run("nft delete table inet t")
 
 
-@pytest.mark.smoke
 def test_a_term(lab, family):
     """Taken without a pause, it goes by the stack once in eight seconds, in each
     direction. So does one that has paused."""

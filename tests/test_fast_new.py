@@ -130,7 +130,6 @@ def both_ways(lab, proto, family, limit=None, **kwargs):
     assert [t["conns"] for t in taken[1]] == [t["inpkts"] for t in taken[1]] == [len(kinds)] * 2
 
 
-@pytest.mark.smoke
 @BOTH
 def test_same_first_packets(lab, family, proto):
     """Byte for byte, and all counters; no rule of the firewall sees them."""
