@@ -31,7 +31,7 @@ PYTHON  ?= $(CACHE)/venv/bin/python3
 help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
-	@echo '  test        the test suite on Debian 6.12 in QEMU (about 20 minutes)'
+	@echo '  test        the test suite on Debian 6.12 in QEMU (about half an hour)'
 	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
 	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
 	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|uml, or REPLAY=FILE)'
