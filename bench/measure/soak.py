@@ -112,8 +112,8 @@ class Churn(threading.Thread):
 
     def firewall(self):
         self.bed.ns.run(["nft", "-f", "-"], text_input=(
-            "table inet soak { chain out { type filter hook postrouting priority 0; } }\n"
-            "delete table inet soak\n"))
+            "table inet soak {\n\tchain out {\n\t\ttype filter hook postrouting priority 0;\n"
+            "\t}\n}\ndelete table inet soak\n"))
 
     def policy(self):
         _, name, _ = self.service()
