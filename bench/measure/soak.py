@@ -70,12 +70,12 @@ class Churn(threading.Thread):
         self.ipvsadm(f"-E {' '.join(name)} -s {self.dice.choice('rr wrr lc wlc sh mh'.split())}")
 
     def server(self):
-        """A server that drained is taken away, and is there again."""
+        """One more, or another weight: not 0, with which sh refuses whom it would get."""
         method, name, servers = self.service()
         at = f"{' '.join(name)} -r {self.dice.choice(servers[2:])}"
         done = self.bed.ns.run(["ipvsadm", "-a", *at.split(), FLAG[method]], check=False)
         if done.returncode:
-            self.ipvsadm(f"-e {at} {FLAG[method]} -w {self.dice.randint(0, 3)}")
+            self.ipvsadm(f"-e {at} {FLAG[method]} -w {self.dice.randint(1, 3)}")
 
     def services(self):
         lines = list(service_lines(4, "tcp", OTHERS + self.dice.randrange(50), "nat", servers=3))
