@@ -64,28 +64,21 @@ def counted(ns, **want):
     assert got[0] == want, f"counted {got[0]}, not {want}"
 
 
-def wait_for_hook(ns, tap, source, to):
-    """Until what TAP sends is looked at: a stray datagram counts."""
+def wait_for_hook(ns, tap, source, to, there=True):
+    """Until what TAP sends is looked at, or with THERE false is not any more: a stray
+    datagram counts."""
     probe = packet.udp_packet(source, 7, to, 9)
 
-    def seen():
+    def as_wanted():
         before = read(ns)["slow_unknown"]
         tap.send(probe)
-        time.sleep(0.01)
-        return read(ns)["slow_unknown"] > before
-    wait_until(seen, 5, what="a hook at the device", step=0.03)
+        time.sleep(0.01 if there else 0.03)
+        return (read(ns)["slow_unknown"] > before) == there
+    wait_until(as_wanted, 5, what=f"{'a' if there else 'no'} hook at the device", step=0.03)
 
 
 def wait_for_no_hook(ns, tap, source, to):
-    """Until what TAP sends is not looked at any more."""
-    probe = packet.udp_packet(source, 7, to, 9)
-
-    def unseen():
-        before = read(ns)["slow_unknown"]
-        tap.send(probe)
-        time.sleep(0.03)
-        return read(ns)["slow_unknown"] == before
-    wait_until(unseen, 5, what="no hook at the device", step=0.03)
+    wait_for_hook(ns, tap, source, to, there=False)
 
 
 def settle():
