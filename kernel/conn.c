@@ -84,9 +84,10 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	conn->state = l4lb_state_first(flow->proto);
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
-	l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
-	if (conn->method != IP_VS_CONN_F_MASQ)
-		l4lb_conn_set(conn, L4LB_CONN_NO_OUTPUT);
+	/* Nobody else sees it yet. */
+	atomic_set(&conn->flags, BIT(L4LB_CONN_INACTIVE) |
+		   (conn->method != IP_VS_CONN_F_MASQ ?
+		    BIT(L4LB_CONN_NO_OUTPUT) : 0));
 }
 
 static void conn_free_rcu(struct rcu_head *head)

@@ -388,39 +388,34 @@ static void slot_clear(struct l4lb_conn_bucket *bucket, unsigned int i)
 	smp_store_release(&bucket->slot[i], 0);
 }
 
-/* A free slot among those of @bucket, or one more bucket; false without memory. */
-static bool bucket_reserve(struct l4lb_conn_array *array,
-			   struct l4lb_conn_bucket *bucket,
-			   const spinlock_t *lock)
-{
-	struct l4lb_conn_bucket *next;
-
-	while (!tags_equal(bucket->tags, 0)) {
-		next = bucket_next(bucket, lock);
-		if (!next) {
-			next = kmem_cache_zalloc(bucket_cache,
-						 GFP_ATOMIC | __GFP_NOWARN);
-			if (!next)
-				return false;
-			WRITE_ONCE(array->chained, true);
-			rcu_assign_pointer(bucket->next, next);
-		}
-		bucket = next;
-	}
-	return true;
-}
-
 struct place {
 	struct l4lb_conn_bucket	*bucket;
 	unsigned int		i;
 };
 
-static struct place first_free(struct l4lb_conn_bucket *bucket,
+/* The first free slot from @bucket on, in one more bucket if need be; that is
+ * NULL without memory.
+ */
+static struct place first_free(struct l4lb_conn_array *array,
+			       struct l4lb_conn_bucket *bucket,
 			       const spinlock_t *lock)
 {
-	while (!tags_equal(bucket->tags, 0))
-		bucket = bucket_next(bucket, lock);
-	return (struct place){ bucket, first_slot(tags_equal(bucket->tags, 0)) };
+	struct l4lb_conn_bucket *next;
+	u64 free;
+
+	while (!(free = tags_equal(bucket->tags, 0))) {
+		next = bucket_next(bucket, lock);
+		if (!next) {
+			next = kmem_cache_zalloc(bucket_cache,
+						 GFP_ATOMIC | __GFP_NOWARN);
+			if (!next)
+				return (struct place){ };
+			WRITE_ONCE(array->chained, true);
+			rcu_assign_pointer(bucket->next, next);
+		}
+		bucket = next;
+	}
+	return (struct place){ bucket, first_slot(free) };
 }
 
 /* The last slot from @bucket on and before @end for replies with @key. */
@@ -446,17 +441,17 @@ static struct place last_equal(struct l4lb_conn_bucket *bucket,
 }
 
 /*
- * Put @slot into the first free one; bucket_reserve() has seen it.  Replies may
- * be the same for several connections (one client socket that reaches a real
+ * Put @slot into @hole, the first free one from @bucket on.  Replies may be the
+ * same for several connections (one client socket that reaches a real
  * server through two VIPs).  As with ip_vs the newest gets them: it takes the
  * place of the first one, that of the next, and so on.  From the end, so that
  * each is in one of its places all the time.
  */
-static void bucket_put(struct l4lb_conn_bucket *bucket, unsigned long slot,
-		       u64 tag, const struct l4lb_flow *key,
-		       const spinlock_t *lock)
+static void bucket_put(struct l4lb_conn_bucket *bucket, struct place hole,
+		       unsigned long slot, u64 tag,
+		       const struct l4lb_flow *key, const spinlock_t *lock)
 {
-	struct place hole = first_free(bucket, lock), equal;
+	struct place equal;
 
 	while (slot_kind(slot) == L4LB_CONN_OUT) {
 		equal = last_equal(bucket, hole, key, lock);
@@ -475,6 +470,7 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 	unsigned long slot = bucket->slot[i];
 	struct l4lb_conn_bucket *home;
 	struct l4lb_flow key;
+	struct place hole;
 	u64 hash;
 
 	if (!slot)
@@ -482,9 +478,10 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 	key = key_of(slot_conn(slot), slot_kind(slot));
 	hash = hash_any(table, &key, slot_kind(slot));
 	home = home_of(to, hash);
-	if (!bucket_reserve(to, home, lock))
+	hole = first_free(to, home, lock);
+	if (!hole.bucket)
 		return false;
-	bucket_put(home, slot, tag_of(hash), &key, lock);
+	bucket_put(home, hole, slot, tag_of(hash), &key, lock);
 	slot_clear(bucket, i);
 	return true;
 }
@@ -569,6 +566,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *home;
 	struct l4lb_conn *old = NULL;
+	struct place hole;
 
 	spin_lock_bh(lock);
 	array = rcu_dereference(table->array);
@@ -580,11 +578,16 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
 		old = present(array, key, hash, kind, lock);
+	if (old)
+		goto unlock;
 	home = home_of(to, hash);
-	if (!old && !bucket_reserve(to, home, lock))
+	hole = first_free(to, home, lock);
+	if (hole.bucket)
+		bucket_put(home, hole, slot_of(conn, kind), tag_of(hash), key,
+			   lock);
+	else
 		old = ERR_PTR(-ENOMEM);
-	if (!old)
-		bucket_put(home, slot_of(conn, kind), tag_of(hash), key, lock);
+unlock:
 	spin_unlock_bh(lock);
 	return old;
 }
