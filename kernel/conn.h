@@ -231,8 +231,7 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow);
 /* Either at once; *@reply: @flow is from its real server. */
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
-				      const struct l4lb_flow *flow,
-				      bool *reply);
+				      struct l4lb_flow *flow, bool *reply);
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,

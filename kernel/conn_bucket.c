@@ -60,13 +60,13 @@ static __always_inline u64 two(u32 high, u32 low)
 }
 
 /* A request and a reply have the same hash if their headers are equal, which is
- * what finding both at once takes.
+ * what finding both at once takes.  Addresses have the words of their family.
  */
-static __always_inline u64 hash_flow(const siphash_key_t *key,
-				     const struct l4lb_flow *flow, u8 af,
-				     bool template)
+static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
+				       u8 proto, bool template,
+				       const __be32 *from, __be16 sport,
+				       const __be32 *to, __be16 dport)
 {
-	const __be32 *from = flow->saddr.all, *to = flow->daddr.all;
 	struct hash_state s = {
 		.v0 = SIPHASH_CONST_0 ^ key->key[0],
 		.v1 = SIPHASH_CONST_1 ^ key->key[1],
@@ -74,9 +74,8 @@ static __always_inline u64 hash_flow(const siphash_key_t *key,
 		.v3 = SIPHASH_CONST_3 ^ key->key[1],
 	};
 
-	hash_word(&s, two((__force u32)flow->sport << 16 |
-			  (__force u32)flow->dport,
-			  af << 16 | template << 8 | flow->proto));
+	hash_word(&s, two((__force u32)sport << 16 | (__force u32)dport,
+			  af << 16 | template << 8 | proto));
 	if (af == AF_INET) {
 		hash_word(&s, two((__force u32)from[0], (__force u32)to[0]));
 		return hash_end(&s);
@@ -88,17 +87,56 @@ static __always_inline u64 hash_flow(const siphash_key_t *key,
 	return hash_end(&s);
 }
 
-static u64 hash_any(const struct l4lb_conn_table *table,
-		    const struct l4lb_flow *flow, enum l4lb_conn_kind kind)
+static __always_inline u64 hash_flow(const siphash_key_t *key,
+				     const struct l4lb_flow *flow, u8 af,
+				     bool template)
 {
-	return hash_flow(&table->key, flow, flow->af,
-			 kind == L4LB_CONN_TEMPLATE_IN);
+	return hash_header(key, af, flow->proto, template, flow->saddr.all,
+			   flow->sport, flow->daddr.all, flow->dport);
+}
+
+static u64 hash_anew(const struct l4lb_conn_table *table,
+		     const struct l4lb_flow *flow, bool template)
+{
+	return flow->af == AF_INET ?
+	       hash_flow(&table->key, flow, AF_INET, template) :
+	       hash_flow(&table->key, flow, AF_INET6, template);
 }
 
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template)
 {
-	return hash_flow(&table->key, flow, flow->af, template);
+	/* What find_both() has found out is still true. */
+	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
+		WARN_ON_ONCE(template ||
+			     flow->hash != hash_anew(table, flow, false));
+	return flow->hash ?: hash_anew(table, flow, template);
+}
+
+/* Of a packet that the slot of @kind is for.  An address is its first word or
+ * four.
+ */
+static u64 hash_slot(const struct l4lb_conn_table *table,
+		     const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
+{
+	const siphash_key_t *key = &table->key;
+	bool template = kind == L4LB_CONN_TEMPLATE_IN;
+
+	if (kind == L4LB_CONN_OUT)
+		return conn->af == AF_INET ?
+		       hash_header(key, AF_INET, conn->proto, false,
+				   &conn->v4.daddr, conn->dport,
+				   &conn->v4.caddr, conn->cport) :
+		       hash_header(key, AF_INET6, conn->proto, false,
+				   conn->v6.daddr.s6_addr32, conn->dport,
+				   conn->v6.caddr.s6_addr32, conn->cport);
+	return conn->af == AF_INET ?
+	       hash_header(key, AF_INET, conn->proto, template,
+			   &conn->v4.caddr, conn->cport,
+			   &conn->v4.vaddr, conn->vport) :
+	       hash_header(key, AF_INET6, conn->proto, template,
+			   conn->v6.caddr.s6_addr32, conn->cport,
+			   conn->v6.vaddr.s6_addr32, conn->vport);
 }
 
 /* ---- slots ---- */
@@ -174,17 +212,16 @@ static __always_inline bool same_key(const struct l4lb_conn *conn,
 	       ipv6_addr_equal(&conn->v6.vaddr, &flow->daddr.in6);
 }
 
-/* The header of a packet that the slot of @kind is for. */
-static struct l4lb_flow key_of(const struct l4lb_conn *conn,
-			       enum l4lb_conn_kind kind)
+/* Have the replies of both the same header? */
+static bool same_replies(const struct l4lb_conn *a, const struct l4lb_conn *b)
 {
-	struct l4lb_flow flow = l4lb_conn_flow(conn);
-
-	if (kind != L4LB_CONN_OUT)
-		return flow;
-	flow.daddr = l4lb_conn_server(conn);
-	flow.dport = conn->dport;
-	return l4lb_flow_inverse(&flow);
+	if (a->af != b->af || a->proto != b->proto || a->dport != b->dport ||
+	    a->cport != b->cport)
+		return false;
+	if (a->af == AF_INET)
+		return a->v4.daddr == b->v4.daddr && a->v4.caddr == b->v4.caddr;
+	return ipv6_addr_equal(&a->v6.daddr, &b->v6.daddr) &&
+	       ipv6_addr_equal(&a->v6.caddr, &b->v6.caddr);
 }
 
 static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
@@ -202,11 +239,9 @@ static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
  */
 static __always_inline struct l4lb_conn *
 look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
-	u8 af, unsigned int kinds, bool *reply)
+	u8 af, unsigned int kinds, u64 hash, bool *reply)
 {
 	const struct l4lb_conn_array *array = rcu_dereference(table->array);
-	u64 hash = hash_flow(&table->key, flow, af,
-			     kinds == BIT(L4LB_CONN_TEMPLATE_IN));
 	struct l4lb_conn *conn, *request = NULL;
 	const struct l4lb_conn_bucket *bucket;
 	enum l4lb_conn_kind kind;
@@ -240,19 +275,23 @@ look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	return request;
 }
 
-/* One copy for each family. */
+/* One copy for each family.  *@hash: what it was. */
 static __always_inline struct l4lb_conn *
 find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
-	 bool *reply)
+	 u64 *hash, bool *reply)
 {
 	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
 
 	*reply = false;
 	if (!table)
 		return NULL;
-	return flow->af == AF_INET ?
-	       look_up(table, flow, AF_INET, kinds, reply) :
-	       look_up(table, flow, AF_INET6, kinds, reply);
+	if (flow->af == AF_INET) {
+		*hash = hash_flow(&table->key, flow, AF_INET, template);
+		return look_up(table, flow, AF_INET, kinds, *hash, reply);
+	}
+	*hash = hash_flow(&table->key, flow, AF_INET6, template);
+	return look_up(table, flow, AF_INET6, kinds, *hash, reply);
 }
 
 /* The connection of a packet from a client. */
@@ -260,8 +299,9 @@ struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow)
 {
 	bool reply;
+	u64 hash;
 
-	return find_any(ln, flow, BIT(L4LB_CONN_IN), &reply);
+	return find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
 }
 
 /* The NATed connection of a packet from a real server. */
@@ -269,32 +309,34 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow)
 {
 	bool reply;
+	u64 hash;
 
-	return find_any(ln, flow, BIT(L4LB_CONN_OUT), &reply);
+	return find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
 }
 
 /**
  * l4lb_conn_find_both() - the connection of a packet from either side
  * @ln: namespace
- * @flow: of the packet
+ * @flow: of the packet; its hash is filled in, for whoever makes a connection
  * @reply: it is a reply to be translated
  *
  * Context: RCU, BH off.
  * Return: as l4lb_conn_find_out(), or else as l4lb_conn_find_in().
  */
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
-				      const struct l4lb_flow *flow, bool *reply)
+				      struct l4lb_flow *flow, bool *reply)
 {
 	return find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
-			reply);
+			&flow->hash, reply);
 }
 
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 					  const struct l4lb_flow *key)
 {
 	bool reply;
+	u64 hash;
 
-	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &reply);
+	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
 }
 
 u64 l4lb_conn_table_range_end(const struct l4lb_conn_table *table, u64 first)
@@ -418,9 +460,9 @@ static struct place first_free(struct l4lb_conn_array *array,
 	return (struct place){ bucket, first_slot(free) };
 }
 
-/* The last slot from @bucket on and before @end for replies with @key. */
+/* The last slot from @bucket on and before @end for the replies of @conn. */
 static struct place last_equal(struct l4lb_conn_bucket *bucket,
-			       struct place end, const struct l4lb_flow *key,
+			       struct place end, const struct l4lb_conn *conn,
 			       const spinlock_t *lock)
 {
 	struct place last = { };
@@ -433,8 +475,7 @@ static struct place last_equal(struct l4lb_conn_bucket *bucket,
 				return last;
 			slot = bucket->slot[i];
 			if (slot_kind(slot) == L4LB_CONN_OUT &&
-			    same_key(slot_conn(slot), key, key->af,
-				     L4LB_CONN_OUT))
+			    same_replies(slot_conn(slot), conn))
 				last = (struct place){ bucket, i };
 		}
 	}
@@ -448,13 +489,12 @@ static struct place last_equal(struct l4lb_conn_bucket *bucket,
  * each is in one of its places all the time.
  */
 static void bucket_put(struct l4lb_conn_bucket *bucket, struct place hole,
-		       unsigned long slot, u64 tag,
-		       const struct l4lb_flow *key, const spinlock_t *lock)
+		       unsigned long slot, u64 tag, const spinlock_t *lock)
 {
 	struct place equal;
 
 	while (slot_kind(slot) == L4LB_CONN_OUT) {
-		equal = last_equal(bucket, hole, key, lock);
+		equal = last_equal(bucket, hole, slot_conn(slot), lock);
 		if (!equal.bucket)
 			break;
 		slot_set(hole.bucket, hole.i, equal.bucket->slot[equal.i], tag);
@@ -469,19 +509,17 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 {
 	unsigned long slot = bucket->slot[i];
 	struct l4lb_conn_bucket *home;
-	struct l4lb_flow key;
 	struct place hole;
 	u64 hash;
 
 	if (!slot)
 		return true;
-	key = key_of(slot_conn(slot), slot_kind(slot));
-	hash = hash_any(table, &key, slot_kind(slot));
+	hash = hash_slot(table, slot_conn(slot), slot_kind(slot));
 	home = home_of(to, hash);
 	hole = first_free(to, home, lock);
 	if (!hole.bucket)
 		return false;
-	bucket_put(home, hole, slot, tag_of(hash), &key, lock);
+	bucket_put(home, hole, slot, tag_of(hash), lock);
 	slot_clear(bucket, i);
 	return true;
 }
@@ -558,17 +596,17 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 
 static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 				   struct l4lb_conn *conn,
-				   enum l4lb_conn_kind kind,
+				   enum l4lb_conn_kind kind, u64 hash,
 				   const struct l4lb_flow *key)
 {
 	struct l4lb_conn_array *array, *to;
-	u64 hash = hash_any(table, key, kind);
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *home;
 	struct l4lb_conn *old = NULL;
 	struct place hole;
 
-	spin_lock_bh(lock);
+	/* BH are off. */
+	spin_lock(lock);
 	array = rcu_dereference(table->array);
 	to = last_array(array, lock);
 	/* Where what is newer would be found later, it waits for memory. */
@@ -583,20 +621,18 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	home = home_of(to, hash);
 	hole = first_free(to, home, lock);
 	if (hole.bucket)
-		bucket_put(home, hole, slot_of(conn, kind), tag_of(hash), key,
-			   lock);
+		bucket_put(home, hole, slot_of(conn, kind), tag_of(hash), lock);
 	else
 		old = ERR_PTR(-ENOMEM);
 unlock:
-	spin_unlock_bh(lock);
+	spin_unlock(lock);
 	return old;
 }
 
 static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 		      enum l4lb_conn_kind kind)
 {
-	struct l4lb_flow key = key_of(conn, kind);
-	u64 hash = hash_any(table, &key, kind);
+	u64 hash = hash_slot(table, conn, kind);
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *bucket;
 	struct l4lb_conn_array *array;
@@ -631,17 +667,19 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 const struct l4lb_flow *flow)
 {
 	bool has_out = l4lb_conn_has_out(conn);
-	struct l4lb_flow back;
 	struct l4lb_conn *old;
 	unsigned int slots;
+	u64 hash;
 
 	if (has_out) {
-		back = key_of(conn, L4LB_CONN_OUT);
-		old = insert_as(table, conn, L4LB_CONN_OUT, &back);
+		hash = hash_slot(table, conn, L4LB_CONN_OUT);
+		old = insert_as(table, conn, L4LB_CONN_OUT, hash, NULL);
 		if (old)
 			return old;
 	}
-	old = insert_as(table, conn, in_kind(conn), flow);
+	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) ==
+				    L4LB_CONN_TEMPLATE_IN);
+	old = insert_as(table, conn, in_kind(conn), hash, flow);
 	if (old) {
 		if (has_out)
 			remove_as(table, conn, L4LB_CONN_OUT);

@@ -348,6 +348,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
 		return L4LB_SLOW_HEADER;
 	pkt.flow.af = af;
+	pkt.flow.hash = 0;
 	pkt.chunk = 0;
 	pkt.hook = NF_INET_LOCAL_IN;
 	if (unlikely(af == AF_INET ? !read_ipv4(skb, &pkt, &len) :
@@ -367,8 +368,8 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 			   reply, begun);
 	if (count != L4LB_FAST_SENT)
 		return count;
-	/* The stack drops it. */
-	if (af == AF_INET && unlikely(ip_fast_csum(skb->data, 5)))
+	/* The stack drops it.  l4lb_fast_begin() has looked. */
+	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
 		return L4LB_SLOW_HEADER;
 	return forward(skb, &pkt, conn, d, reply, len);
 }

@@ -7,6 +7,7 @@
  *	fast_admit.c	which flows: those whose packets the slow path has sent
  *	fast_device.c	which devices
  *	fast_new.c	first packets, for services that ask for it
+ *	fast_routes.c	whose addresses those have
  *
  * A flow is admitted by direction, after one of its packets has been through
  * all of the stack, firewall and routing included, and for L4LB_FAST_TERM: so
@@ -23,6 +24,7 @@
 #include "conn.h"
 #include "l4lb.h"
 
+struct l4lb_fast_routes;
 struct l4lb_pkt;
 struct l4lb_route;
 
@@ -80,6 +82,7 @@ struct l4lb_fast_back {
  * @lock: serialises changes of @back
  * @back_ids: of @back (@lock)
  * @work: judges all devices again
+ * @routes: see fast_routes.c; NULL: nobody has scheduled at ingress (@work)
  * @ln: the namespace
  */
 struct l4lb_fast {
@@ -89,6 +92,7 @@ struct l4lb_fast {
 	spinlock_t			lock;
 	struct l4lb_fast_ids		back_ids;
 	struct delayed_work		work;
+	struct l4lb_fast_routes		*routes;
 	struct l4lb_net			*ln;
 };
 
@@ -111,6 +115,13 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_fast_device *d,
 				  unsigned int len);
 
+/* fast_routes.c */
+void l4lb_fast_routes_start(struct l4lb_fast *fast);
+void l4lb_fast_routes_stop(struct l4lb_fast *fast);
+void l4lb_fast_routes_free(struct l4lb_fast *fast);
+bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr);
+bool l4lb_fast_generation(const struct l4lb_fast *fast, u32 *generation);
+
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state);
 
@@ -124,6 +135,13 @@ static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 
 	return mode != L4LB_FAST_PATH_DEFAULT ? mode :
 	       READ_ONCE(ln->sysctl.fast_path) + L4LB_FAST_PATH_OFF;
+}
+
+/* May a first packet be scheduled at ingress? */
+static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
+{
+	return READ_ONCE(ln->sysctl.fast_path) == 2 ||
+	       READ_ONCE(ln->n_fast_path);
 }
 
 /* A setting that applies from the next packet: that goes through the stack. */

@@ -105,6 +105,8 @@ static void work_fn(struct work_struct *work)
 	struct l4lb_fast *fast = container_of(to_delayed_work(work),
 					      struct l4lb_fast, work);
 
+	if (wanted(fast->ln) && l4lb_fast_has_new(fast->ln))
+		l4lb_fast_routes_start(fast);
 	rtnl_lock();
 	judge_all(fast);
 	rtnl_unlock();
@@ -173,6 +175,7 @@ void l4lb_fast_stop(struct l4lb_net *ln)
 	rtnl_lock();
 	judge_all(fast);	/* ln->exiting: none */
 	rtnl_unlock();
+	l4lb_fast_routes_stop(fast);
 	l4lb_fast_back_flush(fast, NULL);
 }
 
@@ -185,6 +188,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 	l4lb_fast_back_flush(ln->fast, NULL);
 	WARN_ON(!xa_empty(&ln->fast->devices));
 	xa_destroy(&ln->fast->devices);
+	l4lb_fast_routes_free(ln->fast);
 	kfree(ln->fast);
 	ln->fast = NULL;
 }

@@ -23,8 +23,7 @@
 
 static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 {
-	if (likely(READ_ONCE(ln->sysctl.fast_path) != 2 &&
-		   !READ_ONCE(ln->n_fast_path)))
+	if (likely(!l4lb_fast_has_new(ln)))
 		return false;
 	if (pkt->flow.proto == IPPROTO_TCP &&
 	    (pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_ACK |
@@ -34,37 +33,6 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	return l4lb_flow_may_start(&pkt->flow) && !READ_ONCE(ln->n_fwmark) &&
 	       !READ_ONCE(ln->sysctl.drop_packet) &&
 	       !READ_ONCE(ln->sysctl.conntrack);
-}
-
-/* IPv4: @svc->here has the answer, and the generation of the host's addresses
- * and routes that it was of.  The lowest bit is the answer; the next: there is
- * one.
- */
-static bool is_own(struct net *net, struct l4lb_service *svc)
-{
-	u32 generation = (u32)rt_genid_ipv4(net) << 2 | 2;
-	u32 here = READ_ONCE(svc->here);
-
-	if (unlikely((here | 1) != (generation | 1))) {
-		/* Whatever changes after this has a generation of its own. */
-		smp_rmb();
-		here = generation |
-		       (!ipv4_is_loopback(svc->key.addr.ip) &&
-			inet_addr_type(net, svc->key.addr.ip) == RTN_LOCAL);
-		WRITE_ONCE(svc->here, here);
-	}
-	return here & 1;
-}
-
-/* From this host itself, a group, everybody or nobody?  The stack decides, which
- * drops it (accept_local: does not), as it does what is for a loopback address.
- */
-static bool is_here_ipv4(struct net *net, struct l4lb_service *svc,
-			 const struct l4lb_flow *flow)
-{
-	return !ipv4_is_loopback(flow->saddr.ip) &&
-	       inet_addr_type(net, flow->saddr.ip) == RTN_UNICAST &&
-	       is_own(net, svc);
 }
 
 /* Groups and IPv4-mapped addresses are not unicast; a link-local address may be
@@ -77,33 +45,69 @@ static bool is_plain_ipv6(const struct in6_addr *addr)
 		 IPV6_ADDR_LINKLOCAL)) == IPV6_ADDR_UNICAST;
 }
 
-/* By its address, or a route of type "local" to it. */
-static bool is_here_ipv6(struct net *net, const struct l4lb_flow *flow,
-			 const struct net_device *dev)
+/* By an address of this host, or a route of type "local". */
+static bool is_own_ipv4(struct net *net, __be32 addr)
 {
-	struct flowi6 fl6 = { .daddr = flow->daddr.in6 };
-	const struct inet6_dev *idev = __in6_dev_get(dev);
-	struct dst_entry *dst;
-	bool here;
-
-	if (!idev || READ_ONCE(idev->cnf.disable_ipv6) ||
-	    !is_plain_ipv6(&flow->saddr.in6) ||
-	    !is_plain_ipv6(&flow->daddr.in6))
-		return false;
-	if (ipv6_chk_addr(net, &flow->daddr.in6, NULL, 0))
-		return true;
-	dst = ip6_route_lookup(net, &fl6, NULL, 0);
-	here = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
-	dst_release(dst);
-	return here;
+	return !ipv4_is_loopback(addr) &&
+	       inet_addr_type(net, addr) == RTN_LOCAL;
 }
 
-/* @svc: by address. */
-static bool is_here(struct net *net, struct l4lb_service *svc,
+static bool is_own_ipv6(struct net *net, const struct in6_addr *addr)
+{
+	struct flowi6 fl6 = { .daddr = *addr };
+	struct dst_entry *dst;
+	bool own;
+
+	if (!is_plain_ipv6(addr))
+		return false;
+	if (ipv6_chk_addr(net, addr, NULL, 0))
+		return true;
+	dst = ip6_route_lookup(net, &fl6, NULL, 0);
+	own = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	dst_release(dst);
+	return own;
+}
+
+/* @svc->here has the answer, and the generation of the host's addresses and
+ * routes that it was of.  The lowest bit is the answer; the next: there is one.
+ */
+static bool is_own(const struct l4lb_net *ln, struct l4lb_service *svc)
+{
+	const union nf_inet_addr *vip = &svc->key.addr;
+	bool v4 = svc->key.af == AF_INET, settled = true, own;
+	u32 generation = 0, here = READ_ONCE(svc->here);
+
+	if (v4)
+		generation = rt_genid_ipv4(ln->net);
+	else
+		settled = l4lb_fast_generation(ln->fast, &generation);
+	generation = generation << 2 | 2;
+	if (likely(settled && (here | 1) == (generation | 1)))
+		return here & 1;
+	/* Whatever changes after this has a generation of its own. */
+	smp_rmb();
+	own = v4 ? is_own_ipv4(ln->net, vip->ip) :
+		   is_own_ipv6(ln->net, &vip->in6);
+	if (settled)
+		WRITE_ONCE(svc->here, generation | own);
+	return own;
+}
+
+/* From this host itself, a group, everybody or nobody?  The stack decides, which
+ * drops it (accept_local: does not), as it does what is for a loopback address.
+ * @svc: by address.
+ */
+static bool is_here(const struct l4lb_net *ln, struct l4lb_service *svc,
 		    const struct l4lb_flow *flow, const struct net_device *dev)
 {
-	return flow->af == AF_INET ? is_here_ipv4(net, svc, flow) :
-				     is_here_ipv6(net, flow, dev);
+	const struct inet6_dev *idev;
+
+	if (flow->af == AF_INET)
+		return l4lb_fast_source_ok(ln->fast, flow->saddr.ip) &&
+		       is_own(ln, svc);
+	idev = __in6_dev_get(dev);
+	return idev && !READ_ONCE(idev->cnf.disable_ipv6) &&
+	       is_plain_ipv6(&flow->saddr.in6) && is_own(ln, svc);
 }
 
 /* From a real server's own port: nat_icmp_send refuses it. */
@@ -157,7 +161,7 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
 	    is_stray(ln, &pkt->flow) ||
-	    !is_here(ln->net, svc, &pkt->flow, skb->dev) ||
+	    !is_here(ln, svc, &pkt->flow, skb->dev) ||
 	    !is_whole(skb, pkt, len))
 		return NULL;
 	/* Whatever refuses it tells the sender in the slow path. */

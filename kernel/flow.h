@@ -206,6 +206,7 @@ l4lb_parse(const struct sk_buff *skb, u8 af, unsigned int off, bool quoted,
 	pkt->flow.af = af;
 	pkt->flow.sport = 0;
 	pkt->flow.dport = 0;
+	pkt->flow.hash = 0;
 	if (af == AF_INET)
 		res = l4lb_parse_ipv4(skb, off, quoted, pkt);
 	else

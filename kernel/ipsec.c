@@ -16,6 +16,7 @@ static struct l4lb_flow ike_flow(const struct l4lb_flow *flow)
 	ike.proto = IPPROTO_UDP;
 	ike.sport = htons(PORT_IKE);
 	ike.dport = htons(PORT_IKE);
+	ike.hash = 0;
 	return ike;
 }
 

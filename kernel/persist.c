@@ -34,6 +34,7 @@ static void template_key(const struct l4lb_service *svc,
 			 const struct l4lb_flow *flow, struct l4lb_flow *key)
 {
 	*key = *flow;
+	key->hash = 0;
 	mask_client(svc, &key->saddr);
 	key->sport = 0;
 	if (svc->key.fwmark) {

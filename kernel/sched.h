@@ -38,6 +38,8 @@
  * @dport: the port the client asked for, network order
  * @af: AF_INET or AF_INET6
  * @proto: IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP
+ * @hash: the connection table's, no business of a scheduler's; 0: not known.
+ *	Who changes any of the others in a copy makes it 0.
  *
  * The core has already undone the inversion of packets quoted by ICMP.
  */
@@ -45,6 +47,7 @@ struct l4lb_flow {
 	union nf_inet_addr	saddr, daddr;
 	__be16			sport, dport;
 	u8			af, proto;
+	u64			hash;
 };
 
 /**
