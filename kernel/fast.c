@@ -33,7 +33,7 @@
  * veth it may still be the sender's socket's, which is that of another
  * namespace and nothing to us.
  */
-static bool is_plain(struct sk_buff *skb)
+static __always_inline bool is_plain(struct sk_buff *skb)
 {
 	return skb->pkt_type == PACKET_HOST && !skb_shared(skb) &&
 	       !skb_vlan_tag_present(skb) && !skb_dst(skb) &&
@@ -189,7 +189,8 @@ static bool has_ipsec(const struct net *net)
 }
 
 /* One that the stack would have to ask for, or has given up, is its. */
-static bool find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
+static __always_inline bool
+find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 {
 	struct net_device *dev = exit->dst->dev;
 	struct neighbour *neigh;
@@ -214,7 +215,8 @@ static bool find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 	return neigh && READ_ONCE(neigh->nud_state) & NUD_VALID;
 }
 
-static bool find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
+static __always_inline bool
+find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
 	const union nf_inet_addr *server = &conn->real->dest.addr;
 
@@ -225,9 +227,9 @@ static bool find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 	return find_neigh(exit, conn->real->dest.af, server);
 }
 
-static bool find_reply_exit(const struct l4lb_conn *conn,
-			    const struct l4lb_fast *fast, u8 af,
-			    struct exit *exit)
+static __always_inline bool
+find_reply_exit(const struct l4lb_conn *conn, const struct l4lb_fast *fast,
+		u8 af, struct exit *exit)
 {
 	const union nf_inet_addr client = l4lb_conn_client(conn);
 
