@@ -329,6 +329,40 @@ def test_martian_sources(nat, family, proto):
     assert [source for source, got in found if source not in passing and got[0]] == []
 
 
+def test_source_becomes_this_hosts(nat):
+    """An address, a network's broadcast address, whole networks, however many, that
+    come after flows have begun: no other host has them from then on."""
+    raw, ns = ready(nat, UDP, 4), nat.director.ns
+    nets = [f"route add local 10.79.{n}.0/24 dev lo" for n in range(12)]
+    news = (("10.77.1.9", ("addr add 10.77.1.9/32 dev eth0",)),
+            ("10.77.2.255", ("addr add 10.77.2.1/24 dev eth0",)),
+            ("10.78.3.4", ("route add local 10.78.0.0/16 dev lo",)),
+            ("10.79.11.1", nets))
+
+    def refused(source):
+        client = raw.client(source)
+        with counted(raw, slow_unknown=1):
+            client.send(payload=b"x")
+        assert outcome(client) == ([], [], None)
+
+    def begins(source):
+        with counted(raw, fast=1):
+            raw.client(source).open()
+
+    with at_ingress(nat):
+        begins(None)
+        for source, commands in news:
+            begins(source)
+            ns.ip(*commands)
+            try:
+                refused(source)
+                begins("10.80.0.1")
+            finally:
+                ns.ip(*(c.replace(" add ", " del ") for c in commands))
+        for source, _ in news:
+            begins(source)
+
+
 @BOTH
 def test_loopback_address(nat, family, proto):
     """A service for this host alone: nobody reaches it by a cable."""

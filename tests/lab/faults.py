@@ -37,7 +37,7 @@ def failing_cache(name):
     """Inside, nothing is allocated from the slab cache NAME."""
     flag, file = Path("/sys/kernel/slab", name, "failslab"), DEBUG / "failslab"
     flag.write_text("1", encoding="ascii")
-    _write(file, **ALWAYS, cache_filter="Y")
+    _write(file, cache_filter="Y", **ALWAYS)
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ def failing_cache(name):
 def failing_workers():
     """Inside, the kernel's work items get no pages."""
     _mark_workers("1")
-    _write(DEBUG / "fail_page_alloc", **ALWAYS, task_filter="Y", min_order=0)
+    _write(DEBUG / "fail_page_alloc", task_filter="Y", min_order=0, **ALWAYS)
     try:
         yield
     finally:
@@ -57,6 +57,7 @@ def failing_workers():
         _mark_workers("0")
 
 
+# Last what makes it begin: until then it would be anybody's who writes the rest.
 ALWAYS = {"verbose": 0, "ignore_gfp_wait": "N", "interval": 1, "times": -1, "probability": 100}
 
 
