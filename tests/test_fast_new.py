@@ -331,7 +331,7 @@ def test_martian_sources(nat, family, proto):
 
 def test_source_becomes_this_hosts(nat):
     """An address, a network's broadcast address, whole networks, however many, that
-    come after flows have begun: no other host has them from then on."""
+    come after flows have begun: from then on their packets are the stack's."""
     raw, ns = ready(nat, UDP, 4), nat.director.ns
     nets = [f"route add local 10.79.{n}.0/24 dev lo" for n in range(12)]
     news = (("10.77.1.9", ("addr add 10.77.1.9/32 dev eth0",)),
@@ -339,11 +339,11 @@ def test_source_becomes_this_hosts(nat):
             ("10.78.3.4", ("route add local 10.78.0.0/16 dev lo",)),
             ("10.79.11.1", nets))
 
-    def refused(source):
+    def left(source):
         client = raw.client(source)
         with counted(raw, slow_unknown=1):
             client.send(payload=b"x")
-        assert outcome(client) == ([], [], None)
+        outcome(client)     # whatever the stack says, see test_martian_sources()
 
     def begins(source):
         with counted(raw, fast=1):
@@ -355,7 +355,7 @@ def test_source_becomes_this_hosts(nat):
             begins(source)
             ns.ip(*commands)
             try:
-                refused(source)
+                left(source)
                 begins("10.80.0.1")
             finally:
                 ns.ip(*(c.replace(" add ", " del ") for c in commands))
