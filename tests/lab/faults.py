@@ -49,7 +49,8 @@ def failing_cache(name):
 def failing_workers():
     """Inside, the kernel's work items get no pages."""
     _mark_workers("1")
-    _write(DEBUG / "fail_page_alloc", task_filter="Y", min_order=0, **ALWAYS)
+    _write(DEBUG / "fail_page_alloc", task_filter="Y", min_order=0, ignore_gfp_highmem="N",
+           **ALWAYS)
     try:
         yield
     finally:
