@@ -23,6 +23,7 @@ TITLES = {
     "new": "A connection for each packet",
     "teardown": "End of TCP connections (FIN, FIN, ACK)",
     "processors": "Two processors at once",
+    "http": "HTTP requests, a connection for each",
     "memory": "Memory for each connection, and filling the table",
     "listing": "Reading /proc/net/ip_vs_conn",
     "expiry": "Idle connections end",
@@ -157,7 +158,7 @@ def head(results):
            "greatest. In brackets: the ratio to")
     yield ("in-tree ip_vs (conn_tab_bits=20), and where packets pass, the ratio of what the director "
            "adds to the cheapest")
-    yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms. FAULT: packets "
+    yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms and HTTP. FAULT: packets "
            "were lost or wrong.")
     if max(r["load"]) > BUSY:
         yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"

@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import http_rate
 import scale
 from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traffic,
                  least, together)
@@ -233,6 +234,11 @@ def with_director(spec, sheet, director):
                     ROUNDS[group][0](Session(spec, sheet, bed, director, name, group))
 
 
+def http(spec, sheet, director):
+    if "http" in spec["groups"] and director is not IP_VS_DEFAULT:
+        http_rate.measure(spec, sheet, Session, director)
+
+
 def without_director(spec, sheet):
     bed = Bed()
     with sheet.guard(REFERENCE, REFERENCE), bed.stand():
@@ -248,7 +254,8 @@ def measure(spec):
     os.sched_setaffinity(0, {0})
     for number in range(spec["rounds"]):
         print(f"round {number + 1} of {spec['rounds']}, {time.monotonic():.0f} s", flush=True)
-        turns = [lambda d=d: with_director(spec, sheet, d) for d in DIRECTORS]
+        turns = [lambda d=d, part=part: part(spec, sheet, d)
+                 for part in (with_director, http) for d in DIRECTORS]
         if REFERENCE in spec["groups"]:
             turns.insert(0, lambda: without_director(spec, sheet))
         for turn in turns if number % 2 == 0 else reversed(turns):

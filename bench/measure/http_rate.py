@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Requests over TCP connections of their own: wrk as the client, nginx as the four
+real servers, in the lab's network. Straight to one of the servers and through the
+director in turn, so that what both cost cancels out.
+"""
+
+import contextlib
+import os
+import re
+
+from bed import MeasureError
+from systems import FLAG
+
+from lab.nginx import Nginx
+from lab.topology import SERVERS, Topology
+
+PAGE = 512          # bytes
+TOGETHER = 8        # connections that are open at a time
+REFERENCE = "reference"
+
+
+@contextlib.contextmanager
+def all_processors():
+    """The generator keeps to the first; programs need not."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count()))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+def rate(topo, address, seconds):
+    """Requests per second."""
+    said = topo.client.ns.run(["wrk", "-t1", f"-c{TOGETHER}", f"-d{seconds}s", "--timeout", "8s",
+                               "-H", "Connection: close", f"http://{address}/"],
+                              timeout=seconds + 60).stdout
+    if wrong := re.search(r"Socket errors:.*|Non-2xx.*", said):
+        raise MeasureError(wrong[0].strip())
+    return float(re.search(r"Requests/sec:\s*([\d.]+)", said)[1])
+
+
+def shape(spec, sheet, session, director, method):
+    with Topology(method) as topo:
+        nginx = Nginx(topo, {"index.html": PAGE}, logs=False)
+        try:
+            topo.client.ns.sysctl("net/ipv4/ip_local_port_range", "1024 65535")
+            topo.ns = topo.director.ns
+            director.configure(topo, [f"-A -t {topo.vip()}:80 -s rr", *(
+                f"-a -t {topo.vip()}:80 -r {topo.rip(n)}:80 {FLAG[method]} -w 1"
+                for n in range(1, len(SERVERS) + 1))])
+            for name, value in director.fast_paths(topo):
+                director.set_fast_path(topo, value)
+                compare(session(spec, sheet, None, director, name, "http"), topo, method)
+        finally:
+            nginx.stop()
+
+
+def compare(session, topo, method):
+    """Straight before and after: what the machine does besides hits both alike."""
+    seconds = session.spec["http"]
+
+    def measure():
+        before = rate(topo, topo.rip(1), seconds)
+        through = rate(topo, topo.vip(), seconds)
+        after = rate(topo, topo.rip(1), seconds)
+        session.sheet.add("http", method, REFERENCE, (before + after) / 2, "requests/s")
+        session.sheet.add("http", method, session.name, through, "requests/s")
+        return 2 * through / (before + after)
+    session.figure(f"{method}, of straight", measure, "")
+
+
+def measure(spec, sheet, session, director):
+    with sheet.guard("http", director.name), director.loaded(), all_processors():
+        for method in ("dr",) if spec["quick"] else FLAG:
+            shape(spec, sheet, session, director, method)
