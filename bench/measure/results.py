@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/table.md.
+"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/*/table.md.
 
   python3 bench/measure/results.py      writes it again
 """
@@ -61,15 +61,24 @@ def cell(row, director, floor):
     return f"{text} ({(row[director] - floor) / (row['ip_vs'] - floor):.2f})"
 
 
+def speed(table):
+    """One run's table, with its plots."""
+    kernel = {"uml": "UML"}.get(table.parent.name, f"Linux {table.parent.name} in QEMU")
+    text = table.read_text("utf-8").replace("\n#", "\n##")
+    text = text.replace("# Speed", f"## Speed: {kernel}", 1)
+    plots = sorted(p.name for p in table.parent.glob("*.png"))
+    where = f"results/speed/{table.parent.name}"
+    return text + "".join(f"![{p[:-4]}]({where}/{p})\n" for p in plots)
+
+
 def write(bench):
     """RESULTS.md in the directory BENCH, from what is there."""
     record = json.loads((bench / "instructions.json").read_text("utf-8"))
     lines = [HEAD]
     for name in sorted(record, reverse=True):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
-    table = bench / "results/speed/table.md"
-    lines.append(table.read_text("utf-8").replace("\n#", "\n##").replace("# Speed", "## Speed", 1)
-                 if table.exists() else NO_SPEED)
+    tables = sorted((bench / "results/speed").glob("*/table.md"))
+    lines += [speed(table) for table in tables] or [NO_SPEED]
     (bench / "RESULTS.md").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
 
 
