@@ -16,6 +16,7 @@
  * they see it once or twice, but always.
  */
 #include <linux/bitops.h>
+#include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
@@ -350,6 +351,17 @@ u64 l4lb_conn_table_range_end(const struct l4lb_conn_table *table, u64 first)
 	return first | GENMASK_ULL(shift - 1, 0);
 }
 
+/* Connections are all over the memory: who looks at all of a bucket's waits for
+ * them once.
+ */
+static void bucket_prefetch(const struct l4lb_conn_bucket *bucket)
+{
+	unsigned int i;
+
+	for (i = 0; i < L4LB_BUCKET_SLOTS; i++)
+		prefetch(slot_conn(READ_ONCE(bucket->slot[i])));
+}
+
 static unsigned int bucket_visit(const struct l4lb_conn_bucket *bucket,
 				 l4lb_conn_visit_fn *fn, void *arg)
 {
@@ -358,6 +370,7 @@ static unsigned int bucket_visit(const struct l4lb_conn_bucket *bucket,
 	u64 used;
 
 	for (; bucket; bucket = rcu_dereference(bucket->next)) {
+		bucket_prefetch(bucket);
 		/* As in look_up(). */
 		used = ~tags_equal(smp_load_acquire(&bucket->tags), 0) &
 		       TAG_HIGHS;
@@ -548,6 +561,7 @@ bool l4lb_conn_bucket_move(struct l4lb_conn_table *table,
 		bucket = &from->buckets[index];
 		while (bucket_next(bucket, lock) != last)
 			bucket = bucket_next(bucket, lock);
+		bucket_prefetch(bucket);
 		for (i = L4LB_BUCKET_SLOTS; i--;)
 			if (!slot_move(table, to, bucket, i, lock))
 				return false;

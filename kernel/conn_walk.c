@@ -29,6 +29,7 @@ struct row {
  * @n: rows, by their hash
  * @next: next of them to show
  * @visited: buckets since the last break
+ * @rows: one connection each
  */
 struct l4lb_conn_walk {
 	const struct l4lb_conn_table	*table;

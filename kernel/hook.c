@@ -466,13 +466,21 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 
 /* One copy of a handler per family; BH off also for a process that sends. */
 #define HANDLER(name, handler, af)					\
+static noinline unsigned int						\
+name##_bh_off(struct sk_buff *skb, const struct nf_hook_state *state)	\
+{									\
+	return handler(skb, state, af);					\
+}									\
+									\
 static unsigned int name(void *priv, struct sk_buff *skb,		\
 			 const struct nf_hook_state *state)		\
 {									\
 	unsigned int verdict;						\
 									\
+	if (likely(softirq_count()))					\
+		return name##_bh_off(skb, state);			\
 	local_bh_disable();						\
-	verdict = handler(skb, state, af);				\
+	verdict = name##_bh_off(skb, state);				\
 	local_bh_enable();						\
 	return verdict;							\
 }
