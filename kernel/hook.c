@@ -337,7 +337,8 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 {
 	unsigned int verdict;
 
-	if (l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
+	if (unlikely(READ_ONCE(ln->n_one_packet)) &&
+	    l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
 		return verdict;
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
 	    l4lb_pkt_aborts(pkt) || !l4lb_real_by_source(ln, &pkt->flow, false))

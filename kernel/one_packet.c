@@ -35,6 +35,8 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
  * @quoted: offset of the packet that an error quotes, or 0
  * @verdict: what becomes of it
  *
+ * There are such services; without, whoever asks saves the call.
+ *
  * Context: RCU, BH off.
  * Return: false if it comes from no real server of a one-packet service.
  */
@@ -46,8 +48,7 @@ bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	struct l4lb_real *real;
 	struct l4lb_conn conn;
 
-	if (likely(!READ_ONCE(ln->n_one_packet)) ||
-	    flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
+	if (flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
 		return false;
 	real = l4lb_real_by_source(ln, flow, true);
 	if (!real)
