@@ -156,6 +156,27 @@ def test_replies_go_to_the_newest(nat, family):
     assert [client.row() for client in clients] == [None] * 3
 
 
+def test_newest_after_growing(nat, family):
+    """Nor has that changed when the table has."""
+    dport, first = nat.fresh_port(), size(nat)
+    raws = [Raw(nat, UDP, family, dport=dport) for _ in range(3)]
+    address, sport = raws[0].client().address, raws[0].client().sport
+    clients = [raw.client(address, sport) for raw in raws]
+    for client in clients:
+        client.open()
+    other = Raw(nat, UDP, family)
+    flood(other, MANY)
+    wait_until(lambda: size(nat) > first, 5, what="a larger table")
+    with setting(nat, "expire_nodest_conn", 1):
+        for client in reversed(clients):
+            client.reply()
+            answer = client.answered()
+            assert (answer.src, answer.sport) == (client.raw.vip, client.raw.port)
+            client.raw.remove(1)
+        other.remove(1)
+    wait_until(lambda: size(nat) == first, 10, what="a smaller table")
+
+
 # ---- time ----
 
 
@@ -366,3 +387,37 @@ def test_full_buckets_without_memory(nat, family):
         assert refused
     more = flood(raw, 200)
     assert len(listed(nat, raw)) == len(created) - refused + len(more)
+
+
+@pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
+@pytest.mark.parametrize("shape", ("nat", "dr"))
+def test_between_two_sizes(shape, family, request):
+    """Growing takes a bucket more than there is: as long as that lasts connections are
+    in both arrays, and each is listed, found, and removed as ever."""
+    lab = request.getfixturevalue(shape)
+    raw, first = Raw(lab, UDP, family), size(lab)
+    with faults.failing_cache("l4lb_conn_bucket"):
+        before = counts(lab)["memory"]
+        created = flood(raw, MANY * 5 // 4)
+        refused = counts(lab)["memory"] - before
+        time.sleep(1)
+        there = listed(lab, raw)
+        assert size(lab) == first, "nothing kept it from growing"
+        assert len(there) == len(set(there)) == len(created) - refused
+        conns = raw.service.stats["conns"]
+        raw.drain()
+        for client in created[::5]:
+            if (client.address, client.sport) in there:
+                client.send(payload=b"again")
+                client.arrive()
+                if shape == "nat":
+                    client.reply(payload=b"answer")
+                    assert client.answered().src == raw.vip
+        assert raw.service.stats["conns"] == conns
+        with setting(lab, "expire_nodest_conn", 1):
+            raw.remove(1)
+        assert listed(lab, raw) == []
+    raw.add(1)
+    flood(raw, MANY)
+    wait_until(lambda: size(lab) > first, 10, what="a larger table")
+    assert len(listed(lab, raw)) == MANY

@@ -6,6 +6,7 @@ which ones it leaves alone, and that changes reach it in time. The counters of
 
 import contextlib
 import hashlib
+import re
 import struct
 import time
 
@@ -205,6 +206,50 @@ def test_large_segments(lab, family):
     assert grown["fast"] > 10 * sum(v for k, v in grown.items() if k != "fast"), grown
     assert stats["inpkts"] + stats["outpkts"] >= grown["fast"] > \
         0.8 * (stats["inpkts"] + stats["outpkts"])
+
+
+def test_priority(nat):
+    """Replies queue as forwarding has them queue: by their type of service."""
+    raw = ready(nat, UDP, 4)
+    client = admitted(raw)
+    count = " ".join(f"udp dport {client.sport} meta priority {n} counter;" for n in (0, 2, 6))
+    nft(nat, "table netdev p { chain c { type filter hook egress device eth0 priority 0; "
+             f"{count} }}; }}")
+    try:
+        def counts():
+            return [int(n) for n in re.findall(
+                r"packets (\d+)", nat.director.ns.run("nft list table netdev p").stdout)]
+        for want in ("fast", "slow_policy"):
+            if want == "slow_policy":
+                set_policy(raw, fast_path=OFF)
+            before = counts()
+            for tos in (0, 0x08, 0x08, 0x10):
+                with counted(raw, **{want: 1}):
+                    client.reply(payload=b"z", ip_args={"tos": tos}).answered()
+            assert [b - a for a, b in zip(before, counts())] == [1, 2, 1], want
+    finally:
+        nat.director.ns.run("nft delete table netdev p")
+
+
+def test_queued_by_time(nat, family):
+    """fq keeps a packet until its time. When it came in is none, though there may be
+    a program that wants to know it."""
+    import socket
+    raw = ready(nat, UDP, family)
+    client = admitted(raw)
+    ns = nat.director.ns
+    for device in ("eth0", "eth1"):
+        if ns.run(f"tc qdisc add dev {device} root fq", check=False).returncode:
+            pytest.skip("this kernel has no fq: Debian's have (suite stages 6.12, 6.1)")
+    try:
+        with ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.setsockopt(socket.SOL_SOCKET, 35, 1)      # SO_TIMESTAMPNS
+            for _ in range(3):
+                request_is(client, fast=1)
+                reply_is(client, fast=1)
+    finally:
+        for device in ("eth0", "eth1"):
+            ns.run(f"tc qdisc del dev {device} root", check=False)
 
 
 # ---- what is left to the stack ----
@@ -921,6 +966,56 @@ def test_route_to_another_device(lab, family):
         client.send(ACK, b"home").arrive()
 
 
+def test_gateway_of_the_other_family(nat):
+    """IPv4 by way of an IPv6 neighbour: its link address, but IPv4's type of frame."""
+    raw = ready(nat, UDP, 4, (1, 2))
+    client = admitted(raw)
+    to, gateway = client.number, 3 - client.number
+    via, tap = nat.phantom(gateway, 6), raw.taps[gateway]
+    nat.director.ns.ip(f"route add {host(raw.address(to), 4)} via inet6 {via} dev eth1")
+    try:
+        client.send(ACK, b"rerouted")
+        assert client.arrive()[0] == gateway
+        for n in range(3):
+            with counted(raw, fast=1):
+                client.send(ACK, b"type %d" % n)
+                assert one(lambda: [f for f, _ in tap.frames() if b"type" in f])[12:14] == \
+                    b"\x08\x00"
+    finally:
+        nat.director.ns.ip(f"route del {host(raw.address(to), 4)} via inet6 {via}")
+    client.send(ACK, b"back")
+    assert client.arrive()[0] == to
+
+
+def test_route_with_a_label(nat):
+    """What a lightweight tunnel puts in front is the stack's affair, either way."""
+    raw = ready(nat, UDP, 4)
+    client = admitted(raw)
+    ns, server = nat.director.ns, raw.address(1)
+    run("modprobe -q mpls_iptunnel", check=False)
+    labelled = f"{host(server, 4)} encap mpls 77 via inet {nat.phantom(2, 4)} dev eth1"
+    if ns.run(f"ip route add {labelled}", check=False).returncode:
+        pytest.skip("this kernel has no MPLS tunnels: Debian's have (suite stages 6.12, 6.1)")
+    try:
+        for _ in range(2):
+            request_is(client, arrives=0, slow_route=1)
+    finally:
+        ns.ip(f"route del {labelled}")
+    request_is(client, fast=1)
+    labelled = f"{host(client.address, 4)} encap mpls 77 via inet {nat.cip(4)} dev eth0"
+    ns.ip(f"route add {labelled}")
+    try:
+        for _ in range(2):
+            with counted(raw, slow_route=1):
+                client.reply(ACK, b"labelled")
+    finally:
+        ns.ip(f"route del {labelled}")
+    raw.fence()
+    assert raw.client_tap.take(lambda p: p.dst == client.address) == []
+    client.reply(ACK, b"plain").answered()
+    reply_is(client, fast=1)
+
+
 @pytest.mark.smoke
 def test_neighbour(nat, family):
     """One that has to be asked for, or did not answer, is the stack's affair."""
@@ -1071,6 +1166,9 @@ def test_local_server(lab, family):
     with lab.director.ns.socket(kind, socket.SOCK_DGRAM) as s:
         s.bind(("", port))
         s.settimeout(5)
+        # From here on the loopback device has a neighbour for it.
+        s.sendto(b"own", (lab.dip(family), port))
+        assert s.recv(99) == b"own"
         client = raw.client()
         for n in range(3):
             before = fast.read(lab.director.ns)["fast"]
@@ -1092,6 +1190,15 @@ def test_loopback(nat, family):
             for n in range(3):
                 s.sendto(b"own %d" % n, (raw.vip, raw.port))
             raw.taps[1].expect(lambda p: p.sport == sport, 3)
+
+
+def test_many_clients(nat, family):
+    """One route has one number, however many flows take it."""
+    raw = ready(nat, UDP, family)
+    clients = [admitted(raw) for _ in range(300)]
+    with counted(raw, fast=300):
+        for client in clients:
+            client.reply(ACK, b"2").answered()
 
 
 def test_many_ways_back(nat, family=4):

@@ -9,11 +9,13 @@ addresses has the packets.
 
 import contextlib
 import threading
+import time
 
 import pytest
 from conftest import Backend
 
 from lab import fast, genl, packet
+from lab.flows import TERM
 from lab.netns import Namespace, run, wait_until
 from lab.packet import UDP
 from lab.topology import Tap
@@ -139,6 +141,17 @@ class Rig:
         self.flows = [(f, Rig.sport + f // 2 - 3) for f in (4, 6)]
 
 
+    def looked_at_once(self):
+        """A device that is not its packets' own would leave them to the stack; so it does
+        those of the ends' own stacks, now and then."""
+        def once():
+            before = fast.read(self.ns)
+            self.exchange(*self.flows[0])
+            time.sleep(0.05)
+            return fast.grown(self.ns, before) == {"fast": 2}
+        wait_until(once, 5, what="an exchange that is counted as two packets")
+
+
 @pytest.fixture
 def rig():
     rig = Rig()
@@ -214,6 +227,7 @@ def test_part_of_another(rig, kind):
         rig.ns.ip("link set up0 up")
         rig.move(end, lower, "up0")
         rig.works()
+        rig.looked_at_once()
         tap.peer = peer
         rig.ns.ip("link del up0", f"link set {lower} up")
         rig.address(end, lower)
@@ -265,6 +279,25 @@ def test_vlan(rig):
         del here.frame
     here.take(lambda p: True)       # what it has seen of the VLAN's
     rig.address("in", "in0")
+    rig.works()
+
+
+def test_more_than_there_are_numbers(rig):
+    """A device without one has its packets go by the stack, until others have gone and
+    a term is over: a flow may know theirs."""
+    rig.ns.ip(*(line for n in range(256) for line in (f"link add d{n} group 7 type dummy",
+                                                      f"link set d{n} up")))
+    rig.ns.ip("link set in0 down", "link set in0 up")
+    rig.address("in", "in0")
+    rig.works(taken=1)
+    rig.ns.ip("link del group 7")
+
+    def looked_at():
+        before = fast.read(rig.ns)
+        rig.front.send(packet.udp_packet(CLIENT[4], 7, VIP[4], 9))
+        time.sleep(0.2)
+        return fast.grown(rig.ns, before)
+    wait_until(looked_at, 3 * TERM, what="a number")
     rig.works()
 
 

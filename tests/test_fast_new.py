@@ -218,6 +218,23 @@ def padding(client):
     client.raw.client_tap.send(client.packet(payload=b"x") + b"PADDING" * 2)
 
 
+def sum_with_padding(client):
+    """Wrong, but right with what is behind the packet."""
+    raw, behind = client.raw, b"PADDING!"
+    l4 = client.packet(payload=b"xx", csum=0)[20 if raw.family == 4 else 40:]
+    of = packet.pseudo(client.address, raw.vip, raw.proto, len(l4 + behind))
+    raw.client_tap.send(client.packet(payload=b"xx", csum=packet.checksum(of + l4 + behind)) +
+                        behind)
+
+
+def sums_that_cancel(client):
+    """Both are wrong; summed up together they are right."""
+    whole = client.packet(payload=b"x")
+    at = 36 if client.raw.proto == TCP else 26
+    header, l4 = (int.from_bytes(whole[n:n + 2], "big") for n in (10, at))
+    client.send(payload=b"x", csum=(l4 - 1) % 0xffff, ip_args={"csum": (header + 1) % 0xffff})
+
+
 def options(client):
     if client.raw.family == 4:
         client.send(payload=b"x", ip_args={"options": b"\x01\x01\x01\x00"})
@@ -261,6 +278,8 @@ LEFT = {
     wrong_sum: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, False),
     no_sum: ((6,), (UDP,), {6: {UNKNOWN: 1}}, False),
     wrong_header_sum: ((4,), (TCP, UDP), {4: {UNKNOWN: 1}}, False),
+    sum_with_padding: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, False),
+    sums_that_cancel: ((4,), (TCP, UDP), {4: {UNKNOWN: 1}}, False),
     padding: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, True),
     options: ((4, 6), (TCP, UDP), {4: {HEADER: 1}, 6: {"slow_protocol": 1}}, True),
     fragments: ((4, 6), (UDP,), {4: {HEADER: 2}, 6: {"slow_protocol": 2}}, True),
@@ -361,6 +380,23 @@ def test_source_becomes_this_hosts(nat):
                 ns.ip(*(c.replace(" add ", " del ") for c in commands))
         for source, _ in news:
             begins(source)
+
+
+def test_loopback_source_without_its_device(nat):
+    """Nor does anybody else have these while no device does."""
+    raw, ns = ready(nat, UDP, 4), nat.director.ns
+    with at_ingress(nat):
+        begun(raw)
+        ns.ip("link set lo down")
+        try:
+            client = raw.client("127.0.0.1")
+            with counted(raw, slow_unknown=1):
+                client.send(payload=b"x")
+            client.nothing_arrives()
+            assert client.row() is None
+        finally:
+            ns.ip("link set lo up")
+        begun(raw)
 
 
 @BOTH
@@ -866,3 +902,7 @@ def test_another_device(nat, family):
         with counted(raw, slow_admit=1):
             tap.send(client.packet(payload=b"side"))
             client.arrive()
+        # By none may the client play the server.
+        with counted(raw, slow_admit=1):
+            raw.client_tap.send(client.reply_packet(payload=b"false"))
+        raw.fence()

@@ -234,6 +234,7 @@ def test_on_the_fast_path(nat, own, family):
     assert flags(client) == 0
     own.set_policy(raw.service, fast_path=0)
     assert flags(client) == 0, "a setting begins a new term"
+    fast.settle()
     client.send(ACK, b"x")
     client.arrive()
     wait_until(lambda: flags(client) == F_FAST_CLIENT, 5, what="the client's flag")

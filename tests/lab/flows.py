@@ -131,8 +131,9 @@ def host(address, family):
 @contextlib.contextmanager
 def side(lab):
     """A second cable between client and director: the client's Tap on it."""
+    # Without an address the client's stack has nothing to say there.
     lab.client.ns.ip(f"link add side0 type veth peer name side0 netns {lab.director.ns.name}",
-                     "link set side0 up")
+                     "link set side0 addrgenmode none", "link set side0 up")
     lab.director.ns.ip("link set side0 up", "addr add 198.18.0.1/24 dev side0",
                        "addr add 2001:db8:18::1/64 dev side0 nodad")
     lab.client.macs.pop("side0", None)
