@@ -18,6 +18,7 @@ from test_drops import counts
 from test_settings import setting
 
 MANY = 1600         # fills the smallest table; with NAT twice as many slots
+SMALLEST = 256
 
 pytestmark = pytest.mark.usefixtures("only_l4lb", "small_table")
 
@@ -51,6 +52,20 @@ def flood(raw, number, address=None):
                 tap.drain()
     raw.fence()
     return clients
+
+
+def forget(lab):
+    """All connections that earlier tests have left."""
+    with setting(lab, "expire_nodest_conn", 1):
+        lab.ipvs.service(fwmark=4321, sched="rr").delete()
+    wait_until(lambda: not lab.conns(), 5, what="no connections")
+
+
+def smallest(lab):
+    """The size that the table has, now that it is empty."""
+    forget(lab)
+    wait_until(lambda: size(lab) == SMALLEST, 10, what="the smallest table")
+    return SMALLEST
 
 
 # ---- size ----
@@ -158,7 +173,7 @@ def test_replies_go_to_the_newest(nat, family):
 
 def test_newest_after_growing(nat, family):
     """Nor has that changed when the table has."""
-    dport, first = nat.fresh_port(), size(nat)
+    dport, first = nat.fresh_port(), smallest(nat)
     raws = [Raw(nat, UDP, family, dport=dport) for _ in range(3)]
     address, sport = raws[0].client().address, raws[0].client().sport
     clients = [raw.client(address, sport) for raw in raws]
@@ -174,7 +189,6 @@ def test_newest_after_growing(nat, family):
             assert (answer.src, answer.sport) == (client.raw.vip, client.raw.port)
             client.raw.remove(1)
         other.remove(1)
-    wait_until(lambda: size(nat) == first, 10, what="a smaller table")
 
 
 # ---- time ----
@@ -210,9 +224,7 @@ def moved(lab, before):
 def room_for(lab, more):
     """conn_max so that MORE fit; what earlier tests have left, which would make room
     or go in time, is gone."""
-    with setting(lab, "expire_nodest_conn", 1):
-        lab.ipvs.service(fwmark=4321, sched="rr").delete()
-    wait_until(lambda: not lab.conns(), 5, what="no connections")
+    forget(lab)
     return setting(lab, "conn_max", more)
 
 
@@ -358,8 +370,8 @@ def test_namespace_with_many_connections_ends(backend, method):
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 def test_growing_without_memory(nat, family):
     """It stays as it is, longer in its chains, and grows when it can."""
+    first = smallest(nat)
     raw = Raw(nat, UDP, family)
-    first = size(nat)
     with faults.failing_workers():
         # Two slots each; it may still have the size that another test needed.
         created = flood(raw, max(MANY, first // 2) * 5 // 4)
@@ -377,6 +389,7 @@ def test_growing_without_memory(nat, family):
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 def test_full_buckets_without_memory(nat, family):
     """Who would need one more is refused and counted; the others are found."""
+    smallest(nat)
     raw = Raw(nat, UDP, family)
     with faults.failing_cache("l4lb_conn_bucket"), faults.failing_workers():
         before = counts(nat)["memory"]
@@ -395,7 +408,7 @@ def test_between_two_sizes(shape, family, request):
     """Growing takes a bucket more than there is: as long as that lasts connections are
     in both arrays, and each is listed, found, and removed as ever."""
     lab = request.getfixturevalue(shape)
-    raw, first = Raw(lab, UDP, family), size(lab)
+    first, raw = smallest(lab), Raw(lab, UDP, family)
     with faults.failing_cache("l4lb_conn_bucket"):
         before = counts(lab)["memory"]
         created = flood(raw, MANY * 5 // 4)

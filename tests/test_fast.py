@@ -1166,9 +1166,6 @@ def test_local_server(lab, family):
     with lab.director.ns.socket(kind, socket.SOCK_DGRAM) as s:
         s.bind(("", port))
         s.settimeout(5)
-        # From here on the loopback device has a neighbour for it.
-        s.sendto(b"own", (lab.dip(family), port))
-        assert s.recv(99) == b"own"
         client = raw.client()
         for n in range(3):
             before = fast.read(lab.director.ns)["fast"]
@@ -1176,6 +1173,30 @@ def test_local_server(lab, family):
             assert s.recv(99) == b"local %d" % n
             time.sleep(0.02)
             assert fast.read(lab.director.ns)["fast"] == before
+
+
+def test_server_becomes_local(nat, family):
+    """The director takes a real server's address: the next packet is its stack's."""
+    import socket
+    raw = ready(nat, UDP, family)
+    client = admitted(raw)
+    ns, address = nat.director.ns, raw.address(1)
+    kind = socket.AF_INET if family == 4 else socket.AF_INET6
+    ns.ip(f"addr add {host(address, family)} dev lo" + (" nodad" if family == 6 else ""))
+    try:
+        with ns.socket(kind, socket.SOCK_DGRAM) as s:
+            s.bind((address, raw.dport))
+            s.settimeout(5)
+            # From here on the loopback device has a neighbour for it.
+            s.sendto(b"own", (address, raw.dport))
+            assert s.recv(99) == b"own"
+            for n in range(3):
+                with counted(raw, slow_route=1):
+                    client.send(ACK, b"local %d" % n)
+                    assert s.recv(99) == b"local %d" % n
+    finally:
+        ns.ip(f"addr del {host(address, family)} dev lo")
+    client.send(ACK, b"away").arrive()
 
 
 def test_loopback(nat, family):

@@ -49,16 +49,18 @@ def failing_cache(name):
 def failing_workers():
     """Inside, the kernel's work items get no pages."""
     _mark_workers("1")
-    _write(DEBUG / "fail_page_alloc", task_filter="Y", min_order=0, ignore_gfp_highmem="N",
+    # Pages for vmalloc() count as high memory, also where there is none.
+    _write(DEBUG / "fail_page_alloc", task_filter="Y", ignore_gfp_highmem="N", min_order=0,
            **ALWAYS)
     try:
         yield
     finally:
-        _write(DEBUG / "fail_page_alloc", probability=0, task_filter="N", min_order=1)
+        _write(DEBUG / "fail_page_alloc", probability=0, task_filter="N", min_order=1,
+               ignore_gfp_highmem="Y")
         _mark_workers("0")
 
 
-# Last what makes it begin: until then it would be anybody's who writes the rest.
+# The probability last: from then on it is for whoever the filter names.
 ALWAYS = {"verbose": 0, "ignore_gfp_wait": "N", "interval": 1, "times": -1, "probability": 100}
 
 
