@@ -562,6 +562,10 @@ def test_only_requests(nat, family):
     client = raw.client()
     for n in range(3):
         request_is(client, **({"fast": 1} if n else {"slow_unknown": 1}))
+    # Nor is what somebody says in the service's name a reply; IPv4 does not even route it.
+    raw.taps[1].send(packet.udp_packet(raw.vip, raw.port, client.address, client.sport, b"false"))
+    raw.fence()
+    raw.client_tap.drain()
     reply_is(client, slow_admit=1)
     reply_is(client, fast=1)
 
@@ -651,6 +655,27 @@ def test_a_term(lab, family):
     else:
         request_is(idle, slow_admit=1)
     request_is(idle, fast=1)
+
+
+def test_requests_do_not_renew_replies(nat, family=4):
+    """Whose requests change between devices, and are judged each time, has no longer
+    a term for replies."""
+    raw = ready(nat, UDP, family)
+    with side(nat) as tap:
+        fast.wait_for_hook(nat.director.ns, tap, nat.client_address(family),
+                           nat.raw_vip(family))
+        client = admitted(raw)
+        began, before, turns = time.monotonic(), fast.read(nat.director.ns), 0
+        while time.monotonic() < began + TERM + 0.5:
+            tap.send(client.packet(payload=b"side"))
+            client.arrive()
+            client.send(ACK, b"front").arrive()
+            client.reply(ACK, b"reply").answered()
+            turns += 1
+            time.sleep(0.2)
+        time.sleep(0.05)
+        grown = fast.grown(nat.director.ns, before)
+        assert (grown["fast"], grown["slow_admit"]) == (turns - 1, 2 * turns + 1)
 
 
 @pytest.mark.parametrize("hook", ("output", "postrouting"))
@@ -1187,9 +1212,10 @@ def test_server_becomes_local(nat, family):
         with ns.socket(kind, socket.SOCK_DGRAM) as s:
             s.bind((address, raw.dport))
             s.settimeout(5)
-            # From here on the loopback device has a neighbour for it.
-            s.sendto(b"own", (address, raw.dport))
-            assert s.recv(99) == b"own"
+            # From here on the loopback device has a neighbour for it. It is not looked at.
+            with counted(raw):
+                s.sendto(b"own", (address, raw.dport))
+                assert s.recv(99) == b"own"
             for n in range(3):
                 with counted(raw, slow_route=1):
                     client.send(ACK, b"local %d" % n)

@@ -16,11 +16,12 @@ from test_netlink import as_nobody
 from test_settings import setting
 
 from lab import fast, genl, packet
+from lab.flows import rule
 from lab.fwmark import Marked, fresh_mark, marking
 from lab.genl import CONN, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER, F_TEMPLATE, GET_CONNS, L_CONN, \
     L_SERVICE, PERSISTENT, ROUTE, TUNNEL, Ipvs, L4lb, attr, attributes, \
     conn_filter, decode_conn, text, u8, u16, u32
-from lab.netns import SLOW, Namespace, wait_until
+from lab.netns import SLOW, Namespace, run, wait_until
 from lab.packet import ACK, SCTP, TCP, UDP
 from lab.raw import Raw
 
@@ -220,6 +221,7 @@ def test_on_the_fast_path(nat, own, family):
             assert len(own.conns(client=client.address, flags=flag)) == (found & flag == flag)
         return found
 
+    run("modprobe nf_conntrack")
     client = raw.client()
     client.open()
     wait_until(lambda: flags(client) == F_FAST_CLIENT, 5, what="the client's flag")
@@ -228,6 +230,12 @@ def test_on_the_fast_path(nat, own, family):
     with fast.counted(nat.director.ns, fast=1):
         client.send(ACK, b"x")
         client.arrive()
+    with setting(nat, "conntrack", 1), rule(nat, "forward", "ct state invalid accept"):
+        tracked = raw.client()
+        tracked.open()
+        tracked.reply(ACK, b"reply").answered()
+        time.sleep(0.1)
+        assert flags(tracked) == 0
     with setting(nat, "fast_path", 0):
         assert flags(client) == 0
     own.set_policy(raw.service, fast_path=1)
