@@ -373,8 +373,7 @@ def test_growing_without_memory(nat, family):
     first = smallest(nat)
     raw = Raw(nat, UDP, family)
     with faults.failing_workers():
-        # Two slots each; it may still have the size that another test needed.
-        created = flood(raw, max(MANY, first // 2) * 5 // 4)
+        created = flood(raw, MANY * 5 // 4)
         seen = listed(nat, raw)
         assert len(seen) == len(created) == len(set(seen))
         assert size(nat) == first
