@@ -33,6 +33,7 @@ TITLES = {
 }
 # The guest itself is a load of 1.
 BUSY = 2
+OF_STRAIGHT = ", of straight"
 PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
@@ -181,9 +182,11 @@ def render(results):
 # -- plots
 
 
-def bars(plt, results, group, path, floor=None):
-    whats, systems = results.whats(group), results.systems(group)
-    figure, axes = plt.subplots(figsize=(9, 2.5 + 0.25 * len(whats) * len(systems)))
+def bars(plt, results, group, path, whats, label, floor=None):
+    systems = [s for s in results.systems(group)
+               if any(results.get(group, w, s) for w in whats)]
+    figure, axes = plt.subplots(layout="constrained",
+                                figsize=(9, 2.5 + 0.25 * len(whats) * len(systems)))
     high = 0.8 / len(systems)
     for i, system in enumerate(systems):
         at, size, low, up = [], [], [], []
@@ -199,37 +202,53 @@ def bars(plt, results, group, path, floor=None):
         axes.axvline(floor, color="black", lw=0.8, ls="--", label="redirect at ingress")
     axes.set_yticks([j + 0.4 - high / 2 for j in range(len(whats))], whats)
     axes.invert_yaxis()
-    axes.set_xlabel("ns for each packet")
-    axes.legend(fontsize="small")
+    axes.set_xlabel(label)
+    legend(figure, axes)
     save(plt, figure, results, f"{group}: {TITLES[group]}", path)
 
 
-def curves(plt, results, group, path):
-    lines = {}
+def panels(plt, results, group, path):
+    """One for each kind of row; a line for each system, of the same colour in all."""
+    systems, lines = results.systems(group), {}
     for (g, what, system), f in results.figures.items():
         if g == group and "x" in f.row and f.good:
-            kind = what.rpartition(", ")[0]
-            lines.setdefault((kind, system), []).append((f.row["x"], f.median))
-    figure, axes = plt.subplots(figsize=(9, 5))
-    styles = dict(zip(results.systems(group), ("-", "--", ":", "-.", (0, (1, 4)))))
-    kinds = list(dict.fromkeys(k for k, _ in lines))
-    for (kind, system), points in lines.items():
-        x, y = zip(*sorted(points))
-        axes.plot(x, y, ls=styles[system], marker=".", color=f"C{kinds.index(kind) % 10}",
-                  label=f"{kind}, {system}")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(PLOTS[group])
-    axes.set_ylabel("ns for each packet")
-    axes.legend(fontsize="x-small", ncols=2)
+            kinds = lines.setdefault(what.rpartition(", ")[0], {})
+            kinds.setdefault(system, []).append((f.row["x"], f.median, f.least, f.most))
+    columns = min(len(lines), 3)
+    rows = -(-len(lines) // columns)
+    figure, grid = plt.subplots(rows, columns, squeeze=False, sharex=True, sharey=True,
+                                layout="constrained", figsize=(3 + 3 * columns, 1.5 + 2.7 * rows))
+    for axes, (kind, by_system) in zip(grid.flat, lines.items()):
+        for system, points in by_system.items():
+            x, median, least, most = zip(*sorted(points))
+            color = f"C{systems.index(system) % 10}"
+            axes.plot(x, median, marker=".", color=color, label=system)
+            axes.fill_between(x, least, most, color=color, alpha=0.15, lw=0)
+        axes.set_title(kind, fontsize="medium")
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    for axes in list(grid.flat)[len(lines):]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel(PLOTS[group])
+    for axes in grid[:, 0]:
+        axes.set_ylabel("ns for each packet")
+    legend(figure, grid.flat[0])
     save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+
+
+def legend(figure, axes):
+    """Below the plots, where it hides nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0),
+                  ncols=len(labels), fontsize="small", frameon=False)
 
 
 def save(plt, figure, results, title, path):
     figure.suptitle(f"{title}\n{results.results['kernel']}, {results.results['vehicle']}",
                     fontsize="medium")
-    figure.tight_layout()
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=100, bbox_inches="tight")
     plt.close(figure)
 
 
@@ -242,9 +261,14 @@ def draw(results, directory):
     for group in results.groups():
         path = directory / f"{group}.png"
         if group in PLOTS:
-            curves(plt, results, group, path)
+            panels(plt, results, group, path)
         elif group in (REFERENCE, "established", "replies", "new"):
-            bars(plt, results, group, path, results.floor() if group != REFERENCE else None)
+            bars(plt, results, group, path, results.whats(group), "ns for each packet",
+                 results.floor() if group != REFERENCE else None)
+        elif group == "http":
+            bars(plt, results, group, path,
+                 [w for w in results.whats(group) if w.endswith(OF_STRAIGHT)],
+                 "requests through the director, of those straight to a server")
         else:
             continue
         names.append(path.name)
