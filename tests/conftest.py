@@ -61,14 +61,6 @@ def pytest_configure(config):
     Backend.fast_path = config.getoption("--fast-path")
 
 
-def pytest_collection_modifyitems(config, items):
-    if config.getoption("--fast-path"):
-        own = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
-        for item in items:
-            if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
-                item.add_marker(own)
-
-
 class KernelLog:
     """What the kernel printed since the last look."""
 
@@ -443,7 +435,13 @@ def proto(request):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves `slow` out unless -m names it or a test is named."""
+    """Leaves `slow` out unless -m names it or a test is named, and with --fast-path what
+    sets that itself."""
+    if config.getoption("--fast-path"):
+        own = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
+        for item in items:
+            if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
+                item.add_marker(own)
     if not config.getoption("-m") and not any("::" in a for a in config.args):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
