@@ -619,7 +619,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	struct l4lb_conn *old = NULL;
 	struct place hole;
 
-	/* BH are off. */
+	lockdep_assert_in_softirq();
 	spin_lock(lock);
 	array = rcu_dereference(table->array);
 	to = last_array(array, lock);

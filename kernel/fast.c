@@ -350,7 +350,6 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
 		return L4LB_SLOW_HEADER;
 	pkt.flow.af = af;
-	pkt.flow.hash = 0;
 	pkt.chunk = 0;
 	pkt.hook = NF_INET_LOCAL_IN;
 	if (unlikely(af == AF_INET ? !read_ipv4(skb, &pkt, &len) :
