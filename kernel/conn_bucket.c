@@ -276,7 +276,7 @@ look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	return request;
 }
 
-/* One copy for each family.  *@hash: what it was. */
+/* One copy for each family.  *@hash: what it was, 0: there is no table yet. */
 static __always_inline struct l4lb_conn *
 find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	 u64 *hash, bool *reply)
@@ -285,6 +285,7 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
 
 	*reply = false;
+	*hash = 0;
 	if (!table)
 		return NULL;
 	if (flow->af == AF_INET) {
