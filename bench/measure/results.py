@@ -21,7 +21,7 @@ adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
 NO_SPEED = """\
 ## Speed
 
-`make bench` has not run on an idle machine yet, and times of a busy one say nothing.
+No run of `make bench` on an idle machine is recorded yet, and times of a busy one say nothing.
 """
 
 
