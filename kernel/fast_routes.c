@@ -83,6 +83,7 @@ static void note_net(struct l4lb_fast_routes *routes, u32 addr, u32 mask)
 		routes->nets[n].addr = addr;
 		routes->nets[n].mask = mask;
 	}
+	/* Pairs with in_nets(). */
 	smp_store_release(&routes->n_nets, n + 1);
 }
 
@@ -149,6 +150,7 @@ void l4lb_fast_routes_start(struct l4lb_fast *fast)
 	if (register_fib_notifier(fast->ln->net, &routes->nb, NULL, NULL))
 		kvfree(routes);
 	else
+		/* What it points to is seen before. */
 		smp_store_release(&fast->routes, routes);
 }
 
