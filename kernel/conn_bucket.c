@@ -51,30 +51,30 @@ u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 	return flow->hash ?: hash_anew(table, flow, template);
 }
 
-/* Of a packet that the slot of @kind is for.  An address is its first word or
- * four.
+/* Of a packet that the slot of @kind is for: the server's to the client, or the
+ * client's.  An address is its first word or four.
  */
 static u64 hash_slot(const struct l4lb_conn_table *table,
 		     const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
 {
-	const siphash_key_t *key = &table->key;
 	bool template = kind == L4LB_CONN_TEMPLATE_IN;
+	bool out = kind == L4LB_CONN_OUT;
+	__be16 sport = out ? conn->dport : conn->cport;
+	__be16 dport = out ? conn->cport : conn->vport;
 
-	if (kind == L4LB_CONN_OUT)
-		return conn->af == AF_INET ?
-		       hash_header(key, AF_INET, conn->proto, false,
-				   &conn->v4.daddr, conn->dport,
-				   &conn->v4.caddr, conn->cport) :
-		       hash_header(key, AF_INET6, conn->proto, false,
-				   conn->v6.daddr.s6_addr32, conn->dport,
-				   conn->v6.caddr.s6_addr32, conn->cport);
-	return conn->af == AF_INET ?
-	       hash_header(key, AF_INET, conn->proto, template,
-			   &conn->v4.caddr, conn->cport,
-			   &conn->v4.vaddr, conn->vport) :
-	       hash_header(key, AF_INET6, conn->proto, template,
-			   conn->v6.caddr.s6_addr32, conn->cport,
-			   conn->v6.vaddr.s6_addr32, conn->vport);
+	if (conn->af == AF_INET) {
+		const __be32 *client = &conn->v4.caddr;
+
+		return hash_header(&table->key, AF_INET, conn->proto, template,
+				   out ? &conn->v4.daddr : client, sport,
+				   out ? client : &conn->v4.vaddr, dport);
+	} else {
+		const __be32 *client = conn->v6.caddr.s6_addr32;
+
+		return hash_header(&table->key, AF_INET6, conn->proto, template,
+				   out ? conn->v6.daddr.s6_addr32 : client, sport,
+				   out ? client : conn->v6.vaddr.s6_addr32, dport);
+	}
 }
 
 /* ---- slots ---- */

@@ -35,7 +35,8 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
  * @quoted: offset of the packet that an error quotes, or 0
  * @verdict: what becomes of it
  *
- * There are such services; without, whoever asks saves the call.
+ * Only for namespaces with such services: the caller checks, at less than a
+ * call's cost.
  *
  * Context: RCU, BH off.
  * Return: false if it comes from no real server of a one-packet service.

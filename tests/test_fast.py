@@ -13,8 +13,9 @@ import time
 import pytest
 
 from lab import fast, genl, packet
-from lab.flows import (GATEWAY, NEW, OFF, ON, TERM, TUNNEL, admitted, counted, growth, host, image,
-                       nft, numbers_of, one, ready, reply_is, request_is, rule, set_policy, side)
+from lab.flows import (GATEWAY, NEW, OFF, ON, TERM, TUNNEL, admitted, counted, for_a_term, growth,
+                       host, image, nft, numbers_of, one, ready, reply_is, request_is, rule,
+                       set_policy, side)
 from lab.netns import run, wait_until
 from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
 from lab.raw import Raw
@@ -636,16 +637,13 @@ def test_a_term(lab, family):
     direction. So does one that has paused."""
     raw = ready(lab, UDP, family)
     busy, idle = admitted(raw), admitted(raw)
-    began, nat = time.monotonic(), lab.shape == "nat"
-    before = fast.read(lab.director.ns)
+    nat, before = lab.shape == "nat", fast.read(lab.director.ns)
     sent = 0
-    while time.monotonic() < began + TERM + 0.5:
+    for _ in for_a_term():
         busy.send(ACK, b"on").arrive()
         if nat:
             busy.reply(ACK, b"and on").answered()
         sent += 1 + nat
-        time.sleep(0.2)
-    time.sleep(0.05)
     grown = fast.grown(lab.director.ns, before)
     assert grown == {"slow_admit": 1 + nat, "fast": sent - 1 - nat}
     if nat:
@@ -665,15 +663,12 @@ def test_requests_do_not_renew_replies(nat, family=4):
         fast.wait_for_hook(nat.director.ns, tap, nat.client_address(family),
                            nat.raw_vip(family))
         client = admitted(raw)
-        began, before, turns = time.monotonic(), fast.read(nat.director.ns), 0
-        while time.monotonic() < began + TERM + 0.5:
+        before = fast.read(nat.director.ns)
+        for turns in for_a_term():      # noqa: B007 (how many there were)
             tap.send(client.packet(payload=b"side"))
             client.arrive()
             client.send(ACK, b"front").arrive()
             client.reply(ACK, b"reply").answered()
-            turns += 1
-            time.sleep(0.2)
-        time.sleep(0.05)
         grown = fast.grown(nat.director.ns, before)
         assert (grown["fast"], grown["slow_admit"]) == (turns - 1, 2 * turns + 1)
 
@@ -716,6 +711,10 @@ def test_dropped_replies(nat, family, hook):
 @pytest.mark.parametrize("hook", ("output", "postrouting"))
 def test_queued(nat, family, hook):
     """What waits for a program's verdict is not admitted by it."""
+    if nat.director.ns.run(["nft", "-c", "-f", "-"], check=False, text_input="table inet t { "
+                           "chain c { type filter hook input priority 0; queue num 7; }; }"
+                           ).returncode:
+        pytest.skip("this kernel has no queue to programs: Debian's have (suite stages 6.12, 6.1)")
     raw = ready(nat, UDP, family)
     client = raw.client()
     with Queue(nat, 7) as queue, \

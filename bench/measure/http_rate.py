@@ -40,7 +40,9 @@ def rate(topo, address, seconds):
     return float(re.search(r"Requests/sec:\s*([\d.]+)", said)[1])
 
 
-def shape(spec, sheet, session, director, method):
+@contextlib.contextmanager
+def cluster(director, method):
+    """The lab's network with servers and a virtual service of that method."""
     with Topology(method) as topo:
         nginx = Nginx(topo, {"index.html": PAGE}, logs=False)
         try:
@@ -49,9 +51,7 @@ def shape(spec, sheet, session, director, method):
             director.configure(topo, [f"-A -t {topo.vip()}:80 -s rr", *(
                 f"-a -t {topo.vip()}:80 -r {topo.rip(n)}:80 {FLAG[method]} -w 1"
                 for n in range(1, len(SERVERS) + 1))])
-            for name, value in director.fast_paths(topo):
-                director.set_fast_path(topo, value)
-                compare(session(spec, sheet, None, director, name, "http"), topo, method)
+            yield topo
         finally:
             nginx.stop()
 
@@ -71,6 +71,10 @@ def compare(session, topo, method):
 
 
 def measure(spec, sheet, session, director):
-    with sheet.guard("http", director.name), director.loaded(), all_processors():
-        for method in ("dr",) if spec["quick"] else FLAG:
-            shape(spec, sheet, session, director, method)
+    """Each setting of a fast path with a table as it is after loading."""
+    for method in ("dr",) if spec["quick"] else FLAG:
+        for name, value in director.fast_paths:
+            with sheet.guard("http", name), director.loaded(), all_processors(), \
+                    cluster(director, method) as topo:
+                director.set_fast_path(topo, value)
+                compare(session(spec, sheet, None, director, name, "http"), topo, method)

@@ -89,7 +89,7 @@ def measure():
             with bed.stand():
                 director.standard(bed)
                 for part in (established, fresh):
-                    for name, value in director.fast_paths(bed):
+                    for name, value in director.fast_paths:
                         director.set_fast_path(bed, value)
                         part(bed, counts, name)
     return counts.figures

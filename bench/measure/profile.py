@@ -69,7 +69,7 @@ def measure(what):
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
-                for name, value in director.fast_paths(bed):
+                for name, value in director.fast_paths:
                     if what.startswith(f"{name}: "):
                         director.set_fast_path(bed, value)
                         instructions.established(bed, counts, name)

@@ -159,8 +159,8 @@ def head(results):
            "greatest. In brackets: the ratio to")
     yield ("in-tree ip_vs (conn_tab_bits=20), and where packets pass, the ratio of what the director "
            "adds to the cheapest")
-    yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms and HTTP. FAULT: packets "
-           "were lost or wrong.")
+    yield ("forwarder (`redirect at ingress`). Less is better but for packets/ms and HTTP. FAULT: "
+           "packets were lost or wrong.")
     if max(r["load"]) > BUSY:
         yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"
     if "UML" in r["vehicle"]:

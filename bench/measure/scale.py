@@ -193,7 +193,7 @@ def one(spec, sheet, session, director, group):
 
 
 def within(session, bed, director, group, before, spec, sheet):
-    names = director.fast_paths(bed)
+    names = director.fast_paths
     if group not in ("services", "schedulers"):
         names = names[:1]       # a fast path is about packets
     for name, value in names:

@@ -225,17 +225,13 @@ DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
 def with_director(spec, sheet, director):
     """Each group with a table as it is after loading, and so each setting of a fast path."""
     for group in [g for g in spec["groups"] if g in ROUNDS and director in ROUNDS[g][1]]:
-        paths, at = [None], 0
-        while at < len(paths):
-            with sheet.guard(group, director.name), director.loaded():
+        for name, value in director.fast_paths:
+            with sheet.guard(group, name), director.loaded():
                 bed = Bed()
                 with bed.stand():
                     director.standard(bed)
-                    paths = director.fast_paths(bed)
-                    name, value = paths[at]
                     director.set_fast_path(bed, value)
                     ROUNDS[group][0](Session(spec, sheet, bed, director, name, group))
-            at += 1
 
 
 def http(spec, sheet, director):

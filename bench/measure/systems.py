@@ -27,9 +27,10 @@ def service_lines(family, proto, vip, method, servers=1, scheduler="rr"):
 class Director:
     """A load balancer; as a context it is loaded, and unloaded after."""
 
-    def __init__(self, name, module, parameters=(), fast_path=None):
-        self.name, self.module = name, module
-        self.parameters, self.fast_path = parameters, fast_path
+    def __init__(self, name, module, parameters=(), fast_paths=(None,)):
+        self.name, self.module, self.parameters = name, module, parameters
+        # (name, value) of what its fast path can be set to.
+        self.fast_paths = [(f"{name} fast {n}" if n else name, n) for n in fast_paths]
 
     def __repr__(self):
         return self.name
@@ -61,20 +62,6 @@ class Director:
                              for n, method in enumerate(ALL, 1)
                              for line in service_lines(family, proto, n, method)])
 
-    def fast_paths(self, bed):
-        """(name, value) of what l4lb's fast path can be set to; [(name, None)] without one."""
-        if self.module != "l4lb" or not Path("/proc/sys", FAST_PATH).exists():
-            return [(self.name, None)]
-        return [(self.name if not n else f"{self.name} fast {n}", n) for n in (0, 1, 2)
-                if self._settable(bed, n)]
-
-    @staticmethod
-    def _settable(bed, value):
-        with contextlib.suppress(OSError):
-            bed.ns.sysctl(FAST_PATH, value)
-            return True
-        return False
-
     @staticmethod
     def set_fast_path(bed, value):
         if value is not None:
@@ -83,7 +70,7 @@ class Director:
 
 IP_VS = Director("ip_vs", "ip_vs", ["conn_tab_bits=20"])
 IP_VS_DEFAULT = Director("ip_vs default table", "ip_vs")
-L4LB = Director("l4lb", "l4lb")
+L4LB = Director("l4lb", "l4lb", fast_paths=(0, 1, 2))
 
 DROP = """table netdev bench {
 	chain in { type filter hook ingress device gen0 priority 0; drop; }

@@ -2,7 +2,9 @@
 """Flows of phantom clients on the fast path: what its tests do with them."""
 
 import contextlib
+import itertools
 import re
+import time
 
 from . import fast, genl
 from .netns import wait_until
@@ -51,6 +53,17 @@ def reply_is(client, payload=b"y", **want):
     with counted(client.raw, **want):
         client.reply(ACK, payload)
         return client.answered()
+
+
+def for_a_term(more=0.5):
+    """Number after number, five a second, until what began now is older than a term."""
+    end = time.monotonic() + TERM + more
+    for n in itertools.count(1):
+        yield n
+        time.sleep(0.2)
+        if time.monotonic() >= end:
+            break
+    time.sleep(0.05)
 
 
 def set_policy(raw, **values):

@@ -133,8 +133,12 @@ static bool add(unsigned int i)
 {
 	struct l4lb_conn *conn = conn_new(i), *old;
 	struct l4lb_flow flow = l4lb_conn_flow(conn);
+	bool reply;
 
 	rcu_read_lock();
+	/* A packet has been looked for; a template, or a peer's, has not. */
+	if (clock_ticks % 2 && !l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		assert(!l4lb_conn_find_both(&ln, &flow, &reply));
 	atomic_inc(&table.n);
 	old = l4lb_conn_table_insert(&table, conn, &flow);
 	rcu_read_unlock();

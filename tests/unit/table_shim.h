@@ -51,7 +51,12 @@ typedef u32 __be32;
 #define clamp_t(type, v, a, b)	min_t(type, max_t(type, v, a), b)
 #define likely(x)		(x)
 #define unlikely(x)		(x)
+#define prefetch(p)		__builtin_prefetch(p)
 #define __ffs64(x)		((unsigned int)__builtin_ctzll(x))
+
+/* What a kernel with lockdep looks at is looked at here, too. */
+#define IS_ENABLED(option)	true
+#define WARN_ON_ONCE(x)		assert(!(x))
 
 static inline unsigned int order_base_2(u64 x)
 {
@@ -85,10 +90,13 @@ typedef atomic_t refcount_t;
 typedef pthread_mutex_t spinlock_t;
 
 #define spin_lock_init(lock)	pthread_mutex_init(lock, NULL)
-#define spin_lock_bh(lock)	pthread_mutex_lock(lock)
-#define spin_unlock_bh(lock)	pthread_mutex_unlock(lock)
+#define spin_lock(lock)		pthread_mutex_lock(lock)
+#define spin_unlock(lock)	pthread_mutex_unlock(lock)
+#define spin_lock_bh		spin_lock
+#define spin_unlock_bh		spin_unlock
 #define lockdep_is_held(lock)	((void)(lock), true)
 #define lockdep_assert_held(lock) ((void)(lock))
+#define lockdep_assert_in_softirq() ((void)0)
 
 struct rcu_head { void *a, *b; };
 
@@ -195,6 +203,7 @@ struct l4lb_flow {
 	union nf_inet_addr	saddr, daddr;
 	__be16			sport, dport;
 	u8			af, proto;
+	u64			hash;
 };
 
 static inline struct l4lb_flow l4lb_flow_inverse(const struct l4lb_flow *flow)
