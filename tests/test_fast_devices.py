@@ -8,6 +8,7 @@ addresses has the packets.
 """
 
 import contextlib
+import json
 import threading
 import time
 
@@ -118,9 +119,18 @@ class Rig:
         p = self.front.expect(lambda p: p.dport == sport and p.proto == UDP)
         assert (p.src, p.sport, p.ttl) == (VIP[family], 80, 63)
 
+    def links_are_up(self):
+        """A cable that has just been put in is noticed up to a second later; until then
+        what is sent there is lost."""
+        links = [link for ns in (self.client.ns, self.ns, self.server.ns)
+                 for link in json.loads(ns.run("ip -j link show type veth").stdout or "[]")]
+        return all(link["operstate"] == "UP" for link in links
+                   if "UP" in link.get("flags", ()))
+
     def works(self, taken=2, within=5):
         """New flows and old ones; TAKEN: packets of an exchange that are taken, once
         hooks are where they belong."""
+        wait_until(self.links_are_up, 5)
         for flow in self.flows:
             self.exchange(*flow)
         for family in (4, 6):
