@@ -4,7 +4,9 @@
  *
  * Connections have no timers.  A packet's lookup compares times, so expiry is
  * exact for traffic; a sweep visits the whole table about once a second, in
- * slices, and removes what has expired, so counters are at most that late.
+ * slices, and removes what has expired, so counters are at most that late.  A
+ * large table is visited more slowly, or who is idle would cost more than who
+ * is not: a million connections every four seconds, never less than every 16.
  */
 #include <linux/sched.h>
 
@@ -14,6 +16,8 @@
 
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
+#define SWEEP_SLICES_MAX 64		/* of a large table */
+#define SWEEP_LARGE	(1 << 18)	/* connections of one that is not yet */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
 
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
@@ -60,13 +64,28 @@ static bool sweep_conn(struct l4lb_conn *conn, void *arg)
 	return true;
 }
 
+/* How many hashes a slice has: a power of two, for a bucket has as many or
+ * fewer.  Under attack entries are dropped in passes of a second, whatever
+ * there is.
+ */
+static u64 slice_size(struct l4lb_conn_table *table)
+{
+	unsigned int n = atomic_read(&table->n), slices;
+
+	BUILD_BUG_ON(ilog2(SWEEP_SLICES_MAX) > L4LB_STRIPE_BITS);
+	if (l4lb_defence_works(&table->ln->sysctl.drop_entry))
+		n = 0;
+	slices = clamp_t(unsigned int, n / (SWEEP_LARGE / SWEEP_SLICES),
+			 SWEEP_SLICES, SWEEP_SLICES_MAX);
+	return 1ULL << (64 - order_base_2(slices));
+}
+
 /* One slice of the hashes. */
 static void sweep_slice(struct l4lb_conn_table *table)
 {
-	u64 at = table->sweep_at, end = at + (1ULL << 62), last;
+	u64 at = table->sweep_at, end = at + slice_size(table), last;
 	unsigned int i;
 
-	BUILD_BUG_ON(SWEEP_SLICES != 4);
 	do {
 		rcu_read_lock();
 		for (i = 0; i < SWEEP_BATCH && at != end; i++) {

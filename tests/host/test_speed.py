@@ -121,11 +121,15 @@ def test_median_and_spread():
 
 
 def test_ratios():
+    """Of the best rounds: noise only adds."""
     r = results(FLOOR, THEIRS, OURS)
-    assert r.ratio(*KEY, "l4lb") == 0.4
-    # What the director adds to the cheapest forwarder: 200 of 800.
-    assert r.director_ratio(*KEY, "l4lb") == 0.25
-    assert "400 ± 15 % (0.40, 0.25)" in report.render(r)
+    assert r.ratio(*KEY, "l4lb") == pytest.approx(380 / 900)
+    # What the director adds to the cheapest forwarder, 190.
+    assert r.director_ratio(*KEY, "l4lb") == pytest.approx(190 / 710)
+    assert "400 ± 15 % (0.42, 0.27)" in report.render(r)
+    more = [row("http", "dr", s, v) | {"unit": "requests/s"}
+            for s, v in (("ip_vs", [50, 100]), ("l4lb", [80, 40]))]
+    assert results(*more).ratio("http", "dr", "l4lb") == 0.8
 
 
 def test_no_ratio_without_its_parts():
@@ -147,7 +151,7 @@ def test_the_floor_is_of_the_same_size():
     long = row("reference", "redirect at ingress, 1518 bytes", "reference", [300])
     theirs, ours = THEIRS | {"size": 1518}, OURS | {"size": 1518}
     r = results(FLOOR, long, theirs, ours)
-    assert r.director_ratio(*KEY, "l4lb") == pytest.approx(100 / 700)
+    assert r.director_ratio(*KEY, "l4lb") == pytest.approx((380 - 300) / (900 - 300))
 
 
 def test_a_fault_is_shown_and_compared_with_nothing():
