@@ -34,7 +34,7 @@ TITLES = {
 # The guest itself is a load of 1.
 BUSY = 2
 OF_STRAIGHT = ", of straight"
-MORE_IS_BETTER = ("packets/ms", "requests/s")
+MORE_IS_BETTER = ("packets/ms", "requests/s", "")       # "": a share of something
 PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
@@ -222,7 +222,9 @@ def panels(plt, results, group, path):
             kinds.setdefault(system, []).append((f.row["x"], f.median, f.least, f.most))
     columns = min(len(lines), 3)
     rows = -(-len(lines) // columns)
-    figure, grid = plt.subplots(rows, columns, squeeze=False, sharex=True, sharey=True,
+    figure, grid = plt.subplots(rows, columns, squeeze=False, sharex=True,
+                                # A thousand servers make some schedulers ten times as slow.
+                                sharey=group != "schedulers",
                                 layout="constrained", figsize=(3 + 3 * columns, 1.5 + 2.7 * rows))
     for axes, (kind, by_system) in zip(grid.flat, lines.items()):
         for system, points in by_system.items():
@@ -232,8 +234,9 @@ def panels(plt, results, group, path):
             axes.fill_between(x, least, most, color=color, alpha=0.15, lw=0)
         axes.set_title(kind, fontsize="medium")
         axes.set_xscale("log")
-        axes.set_ylim(bottom=0)
         axes.grid(alpha=0.3)
+    for axes in grid.flat:
+        axes.set_ylim(bottom=0)         # when all is drawn: that ends scaling
     for axes in list(grid.flat)[len(lines):]:
         axes.set_visible(False)
     for axes in grid[-1]:
