@@ -5,8 +5,9 @@
  * Connections have no timers.  A packet's lookup compares times, so expiry is
  * exact for traffic; a sweep visits the whole table about once a second, in
  * slices, and removes what has expired, so counters are at most that late.  A
- * large table is visited more slowly, or who is idle would cost more than who
- * is not: a million connections every four seconds, never less than every 16.
+ * large table is visited more slowly, as looking at all of it costs more than
+ * what has expired is worth: a million connections take four seconds, any number
+ * 16 at most.
  */
 #include <linux/sched.h>
 
