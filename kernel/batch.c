@@ -26,6 +26,7 @@
 #include "control.h"
 #include "guard.h"
 #include "hook.h"
+#include "las.h"
 #include "pool.h"
 
 int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
@@ -227,7 +228,8 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	if (err)
 		return err;
 	s->svc->named = true;
-	return l4lb_guard_reserve(s->svc, s->policy.guard, extack);
+	return l4lb_guard_reserve(s->svc, s->policy.guard, extack) ?:
+	       l4lb_las_reserve(s->svc, &s->policy, extack);
 }
 
 static int prepare_dests(struct l4lb_batch *b, struct l4lb_batch_service *s,

@@ -44,9 +44,18 @@ static size_t conn_size(u8 af)
 			       sizeof(struct l4lb_conn);
 }
 
-static struct kmem_cache *conn_cache(u8 af)
+static struct kmem_cache *conn_cache(u8 af, bool served)
 {
-	return af == AF_INET ? ipv4_cache : ipv6_cache;
+	return af == AF_INET && !served ? ipv4_cache : ipv6_cache;
+}
+
+/* Are the bytes of its replies counted?  Who begins without, goes on so. */
+static bool is_served(const struct l4lb_real *real)
+{
+	const struct l4lb_service *svc = rcu_dereference(real->svc);
+
+	return svc && unlikely(READ_ONCE(svc->policy.priority)) &&
+	       READ_ONCE(real->method) == IP_VS_CONN_F_MASQ;
 }
 
 static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
@@ -94,7 +103,9 @@ static void conn_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
 
-	kmem_cache_free(conn_cache(conn->af), conn);
+	kmem_cache_free(conn_cache(conn->af,
+				   l4lb_conn_test(conn, L4LB_CONN_SERVED)),
+			conn);
 }
 
 /* Only templates are referred to by others than the table. */
@@ -140,6 +151,7 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 				    enum l4lb_drop *reason)
 {
 	struct l4lb_conn *conn;
+	bool served;
 
 	*reason = L4LB_DROP_FULL;
 	if (!l4lb_conn_table_admit(table, flow))
@@ -148,10 +160,15 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 	/* A template may be the last to know it, and be dying. */
 	if (!refcount_inc_not_zero(&real->refs))
 		goto release;
-	conn = kmem_cache_alloc(conn_cache(flow->af), GFP_ATOMIC);
+	served = is_served(real);
+	conn = kmem_cache_alloc(conn_cache(flow->af, served), GFP_ATOMIC);
 	if (!conn)
 		goto put_real;
 	l4lb_conn_init_once(conn, flow, real, dport);
+	if (served) {
+		conn->served = 0;
+		l4lb_conn_set(conn, L4LB_CONN_SERVED);
+	}
 	return conn;
 
 put_real:

@@ -24,6 +24,7 @@ enum {
 	L4LB_CONN_NOTED,	/* seq and ack are known */
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
+	L4LB_CONN_SERVED,	/* has @served */
 	L4LB_CONN_DEVICES = 16,	/* from here: two bytes, see fast.h */
 };
 
@@ -57,8 +58,9 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * @fast_back: number of the route for replies, see fast.h
  * @v4: client, VIP, real server
  * @v6: the same; only so much of it is allocated as the family needs
+ * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
  *
- * Of IPv4 it is one cache line.  The real server there is 0 if it is of the
+ * Of IPv4 it is one cache line, with @served two.  The real server there is 0 if it is of the
  * other family (tunnels): see l4lb_conn_server().
  *
  * Lookups return connections under RCU without a reference: nothing that
@@ -101,6 +103,7 @@ struct l4lb_conn {
 			struct in6_addr	caddr, vaddr, daddr;
 		} v6;
 	};
+	u32				served;
 };
 
 static_assert(offsetofend(struct l4lb_conn, v4) == 64);

@@ -23,6 +23,7 @@
 
 #include "flow.h"
 #include "forward.h"
+#include "las.h"
 #include "reset.h"
 #include "route.h"
 #include "state.h"
@@ -319,6 +320,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		/* As forwarding has it, for queueing disciplines. */
 		if (pkt->flow.af == AF_INET)
 			skb->priority = rt_tos2priority(ip_hdr(skb)->tos);
+		l4lb_las_reply(skb, conn, len);
 	} else {
 		l4lb_account_in(conn->real, len);
 		l4lb_conn_count_packet(conn);

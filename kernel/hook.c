@@ -29,6 +29,7 @@
 #include "fast.h"
 #include "forward.h"
 #include "guard.h"
+#include "las.h"
 #include "reset.h"
 #include "state.h"
 
@@ -351,6 +352,7 @@ static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  struct l4lb_conn *conn)
 {
 	l4lb_account_out(conn->real, skb->len);
+	l4lb_las_reply(skb, conn, skb->len);
 	l4lb_state_packet(conn, pkt, true);
 	if (conn->method == IP_VS_CONN_F_MASQ)
 		return l4lb_nat_reply(skb, pkt, conn, 0);

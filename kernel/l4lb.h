@@ -29,7 +29,7 @@
  *		do: SERVICE.
  *		dump: without attributes.  The services of which some value is
  *		not the default.
- *		Reply: SERVICE, POLICY with all values.
+ *		Reply: SERVICE, POLICY with all values; with PRIORITY, BANDS.
  *
  *	L4LB_CMD_SET_POLICY
  *		SERVICE, POLICY { ... }.  Applied whole or not at all; values
@@ -113,6 +113,7 @@ enum l4lb_attr {
 	L4LB_ATTR_MODE,		/* u32: enum l4lb_set_mode */
 	L4LB_ATTR_LIVE,		/* flag */
 	L4LB_ATTR_CONN,		/* nest: enum l4lb_conn_attr */
+	L4LB_ATTR_BANDS,	/* array of nests: enum l4lb_band_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -207,8 +208,27 @@ enum l4lb_fast_path {
 	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
 };
 
+/* Which band do replies through NAT belong to, for a queueing discipline on
+ * their way out?  skb->priority is its number, the lowest is to be served first.
+ */
+enum l4lb_priority {
+	L4LB_PRIORITY_NONE,	/* as forwarding has it */
+	L4LB_PRIORITY_LAS,	/* least attained service: by the bytes of
+				 * replies that their connection has had
+				 */
+	__L4LB_PRIORITY_MAX,
+	L4LB_PRIORITY_MAX = __L4LB_PRIORITY_MAX - 1
+};
+
+#define L4LB_BANDS	4
+
+/* Where the bands of LAS end, in bytes, if the service does not say. */
+#define L4LB_LAS_BYTES	{ 16 << 10, 128 << 10, 1 << 20 }
+
 /* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
  * packets; 0: as long as the namespace has it (IPVS_CMD_SET_CONFIG; SCTP: 900).
+ * LAS_BYTES_*: where bands 0 to 2 end, growing; 0: that one has all the rest;
+ * all three 0: L4LB_LAS_BYTES.
  */
 enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_UNSPEC,
@@ -221,9 +241,24 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
 	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
 	L4LB_POLICY_ATTR_FAST_PATH,	/* enum l4lb_fast_path */
+	L4LB_POLICY_ATTR_PRIORITY,	/* enum l4lb_priority */
+	L4LB_POLICY_ATTR_LAS_BYTES_0,
+	L4LB_POLICY_ATTR_LAS_BYTES_1,
+	L4LB_POLICY_ATTR_LAS_BYTES_2,
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
+};
+
+/* What has left in a band since the last ZERO. */
+enum l4lb_band_attr {
+	L4LB_BAND_ATTR_UNSPEC,
+	L4LB_BAND_ATTR_PACKETS,	/* u64 */
+	L4LB_BAND_ATTR_BYTES,	/* u64: of IP packets */
+	L4LB_BAND_ATTR_PAD,
+
+	__L4LB_BAND_ATTR_MAX,
+	L4LB_BAND_ATTR_MAX = __L4LB_BAND_ATTR_MAX - 1
 };
 
 /* A connection, or a template: what binds a persistent client to a real server.

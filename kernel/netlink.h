@@ -70,6 +70,7 @@ int l4lb_nl_fill_info(struct sk_buff *skb, struct l4lb_net *ln);
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
+int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc);
 
 /* What a configuration names besides numbers.  *ops gets a reference, or NULL
  * for "none".  May sleep and load a module: no lock may be held.

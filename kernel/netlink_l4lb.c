@@ -301,7 +301,8 @@ static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 
 static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 {
-	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy);
+	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy) ?:
+	       l4lb_nl_fill_bands(skb, svc);
 }
 
 /* A reply to be filled and sent, or NULL without memory. */

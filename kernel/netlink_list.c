@@ -114,7 +114,8 @@ static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 		return -EMSGSIZE;
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;
-	return l4lb_nl_fill_policy(skb, &svc->policy);
+	return l4lb_nl_fill_policy(skb, &svc->policy) ?:
+	       (f->live ? l4lb_nl_fill_bands(skb, svc) : 0);
 }
 
 static int fill_dest(struct sk_buff *skb, struct l4lb_real *real,

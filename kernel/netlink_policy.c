@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The nest POLICY of family L4LB: what a service does otherwise than its
- * namespace.  One row here is all that the messages need of a value.
+ * The nests POLICY and BANDS of family L4LB: what a service does otherwise than its
+ * namespace, and what came of its PRIORITY.  One row here is all that the
+ * messages need of a value.
  */
 #include <net/netlink.h>
 
 #include "l4lb.h"
+#include "las.h"
 #include "netlink.h"
 
 #define VALUE(attr, member, limit)					\
@@ -29,6 +31,10 @@ static const struct {
 	VALUE(ON_DRAIN, on_drain, L4LB_DRAIN_MAX),
 	VALUE(GUARD, guard, L4LB_GUARD_MAX),
 	VALUE(FAST_PATH, fast_path, L4LB_FAST_PATH_MAX),
+	VALUE(PRIORITY, priority, L4LB_PRIORITY_MAX),
+	VALUE(LAS_BYTES_0, las_bytes[0], U32_MAX),
+	VALUE(LAS_BYTES_1, las_bytes[1], U32_MAX),
+	VALUE(LAS_BYTES_2, las_bytes[2], U32_MAX),
 };
 
 #undef VALUE
@@ -67,7 +73,7 @@ int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 				  values[i].name, values[i].max);
 		err = -ERANGE;
 	}
-	return err;
+	return err ?: l4lb_las_check(policy, extack);
 }
 
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
@@ -82,5 +88,32 @@ int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
 		if (nla_put_u32(skb, i, *value_of(&copy, i)))
 			return -EMSGSIZE;
 	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Of a service that has had PRIORITY. */
+int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	struct l4lb_band band[L4LB_BANDS];
+	struct nlattr *list, *nest;
+	unsigned int i;
+
+	if (!svc->bands)
+		return 0;
+	l4lb_las_read(svc, band);
+	list = nla_nest_start(skb, L4LB_ATTR_BANDS);
+	for (i = 0; list && i < L4LB_BANDS; i++) {
+		nest = nla_nest_start(skb, 1);
+		if (!nest ||
+		    nla_put_u64_64bit(skb, L4LB_BAND_ATTR_PACKETS,
+				      band[i].packets, L4LB_BAND_ATTR_PAD) ||
+		    nla_put_u64_64bit(skb, L4LB_BAND_ATTR_BYTES,
+				      band[i].bytes, L4LB_BAND_ATTR_PAD))
+			return -EMSGSIZE;
+		nla_nest_end(skb, nest);
+	}
+	if (!list)
+		return -EMSGSIZE;
+	nla_nest_end(skb, list);
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include "dest.h"
 #include "fast.h"
 #include "guard.h"
+#include "las.h"
 
 static bool wants_fast_path(u32 mode)
 {
@@ -23,7 +24,7 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	l4lb_fast_changed(ln);
 }
 
-/* Cannot fail: the guard is reserved.  Removed real servers are not told. */
+/* Cannot fail: the guard and the bands are reserved.  Removed real servers are not told. */
 void l4lb_service_apply_policy(struct l4lb_service *svc,
 			       const struct l4lb_policy *policy)
 {
@@ -38,6 +39,7 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
 	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
 	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	l4lb_las_set(svc, policy);
 	if (svc->policy.fast_path != policy->fast_path)
 		l4lb_service_set_fast_path(svc, policy->fast_path);
 }
@@ -60,7 +62,8 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_guard_reserve(svc, policy->guard, extack);
+	err = l4lb_guard_reserve(svc, policy->guard, extack) ?:
+	      l4lb_las_reserve(svc, policy, extack);
 	if (err)
 		return err;
 	l4lb_service_apply_policy(svc, policy);

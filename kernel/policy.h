@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "l4lb.h"
+
 /**
  * struct l4lb_policy - settings of a service that family IPVS has no words for
  * @tcp: seconds an established connection lives without packets
@@ -16,6 +18,8 @@
  * @on_drain: L4LB_DRAIN_*: what of those who stick to one of weight 0
  * @guard: L4LB_GUARD_*: what of packets to its address that none takes
  * @fast_path: L4LB_FAST_PATH_*: may its packets pass by the stack
+ * @priority: L4LB_PRIORITY_*: of replies
+ * @las_bytes: where bands end, see l4lb_las_bytes()
  *
  * 0 is the default of each: as the namespace has it.  The packet path reads
  * them with READ_ONCE(), a change applies from the next packet.
@@ -30,6 +34,8 @@ struct l4lb_policy {
 	u32	on_drain;
 	u32	guard;
 	u32	fast_path;
+	u32	priority;
+	u32	las_bytes[L4LB_BANDS - 1];
 };
 
 #endif /* _L4LB_POLICY_H */

@@ -13,6 +13,7 @@
 #include "fast.h"
 #include "guard.h"
 #include "hook.h"
+#include "las.h"
 #include "pool.h"
 
 #include <linux/jhash.h>
@@ -197,6 +198,7 @@ static void service_apply(struct l4lb_service *svc,
 
 static void service_free(struct l4lb_service *svc)
 {
+	l4lb_las_free(svc);
 	l4lb_stats_destroy(&svc->stats);
 	kfree(svc);
 }
@@ -653,6 +655,7 @@ void l4lb_service_zero(struct l4lb_service *svc)
 
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_stats_zero(&svc->stats);
+	l4lb_las_zero(svc);
 	list_for_each_entry(real, &svc->dests, node)
 		l4lb_stats_zero(&real->stats);
 }

@@ -39,6 +39,8 @@ struct l4lb_svc_config {
  * @timeout: persistence, seconds
  * @netmask: granularity of persistence, as in struct l4lb_svc_config
  * @policy: what family L4LB sets
+ * @band_ends: bytes of replies where each band but the last ends, see las.c
+ * @bands: what has left in them, or NULL: never asked for
  * @here: is its address one of this host, see fast_new.c
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
@@ -60,6 +62,8 @@ struct l4lb_service {
 	u32				timeout;
 	u32				netmask;
 	struct l4lb_policy		policy;
+	u32				band_ends[L4LB_BANDS - 1];
+	struct l4lb_bands		*bands;
 	u32				here;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;

@@ -15,7 +15,10 @@ V4, V6 = "198.51.100.171", "2001:db8:1::171"
 NONE = dict.fromkeys(POLICY, 0)
 FORTNIGHT = 14 * 86400
 MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
-    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3}
+    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3, "priority": 1,
+    "las_bytes_0": 2**32 - 1, "las_bytes_1": 2**32 - 1, "las_bytes_2": 2**32 - 1}
+# These grow.
+FIRST = {"las_bytes_1": {"las_bytes_0": 1}, "las_bytes_2": {"las_bytes_0": 1, "las_bytes_1": 2}}
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 
@@ -28,9 +31,10 @@ def test_set_and_get(ipvs, own, vip):
     for name, largest in MAX.items():
         if vip == 77 and name == "guard":
             continue        # a mark is no address
-        own.set_policy(s, **{name: largest})
-        assert own.policy(s) == NONE | {name: largest}
-        own.set_policy(s, **{name: 0})
+        values = FIRST.get(name, {}) | {name: largest}
+        own.set_policy(s, **values)
+        assert own.policy(s) == NONE | values
+        own.set_policy(s, **dict.fromkeys(values, 0))
     own.set_policy(s, tcp=5, udp=7)
     own.set_policy(s, udp=8, tcp_fin=9)
     assert own.policy(s) == NONE | {"tcp": 5, "udp": 8, "tcp_fin": 9}
@@ -39,7 +43,7 @@ def test_set_and_get(ipvs, own, vip):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("name", POLICY)
+@pytest.mark.parametrize("name", [n for n in POLICY if not n.startswith("las")])
 def test_out_of_range(ipvs, own, name):
     """One sentence that names the value and its range, and nothing has changed,
     whatever else the message holds."""
@@ -53,6 +57,19 @@ def test_out_of_range(ipvs, own, name):
             kind = "TIMEOUT_" if MAX[name] == FORTNIGHT else ""
             assert sentence == f"policy: {kind}{name.upper()} must be 0 to {MAX[name]}"
             assert own.policy(s) == before
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("ends", ((2, 1, 0), (2, 2, 0), (1, 2, 2), (1, 3, 2), (0, 1, 0), (0, 0, 1),
+                                  (1, 0, 2), (2**32 - 1, 1, 2)))
+def test_bands_grow(ipvs, own, ends):
+    s = ipvs.service(V4, 80, sched="rr")
+    own.set_policy(s, priority=1, las_bytes_0=5)
+    before = own.policy(s)
+    sentence = genl.is_refused(lambda: own.set_policy(
+        s, tcp=9, **{f"las_bytes_{n}": end for n, end in enumerate(ends)}), errno.EINVAL)
+    assert "LAS_BYTES" in sentence
+    assert own.policy(s) == before
 
 
 def test_bad_messages(ipvs, own):

@@ -327,7 +327,7 @@ class Ipvs(Genl):
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS = map(L4LB.request, L4LB.commands)
-L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN = \
+L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS = \
     L4LB.numbers("main")
 MERGE, ADD, REPLACE = range(3)
 SO_SNDBUFFORCE = 32
@@ -444,6 +444,12 @@ class L4lb(Genl):
 
     def policy(self, service):
         return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
+
+    def bands(self, service):
+        """[(packets, bytes)] that have left in each band."""
+        got = dict(attributes(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1]))
+        return [tuple(int.from_bytes(dict(attributes(band))[kind], "little") for kind in (1, 2))
+                for _, band in attributes(got.get(L_BANDS, b""))]
 
     def policies(self):
         """{the packed name of a service: its policy}, of those that have one."""

@@ -147,6 +147,44 @@ bool parse_duration(const char *s, uint32_t *secs)
 	return true;
 }
 
+bool parse_size(const char *s, uint32_t *bytes)
+{
+	static const char units[] = "KMG";
+	size_t len = strlen(s);
+	unsigned int shift = 0;
+	char digits[16];
+	const char *unit;
+	uint32_t n;
+
+	if (!len || len >= sizeof(digits))
+		return false;
+	memcpy(digits, s, len + 1);
+	unit = strchr(units, digits[len - 1]);
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		digits[len - 1] = '\0';
+	}
+	if (!parse_u32(digits, 1, UINT32_MAX >> shift, &n))
+		return false;
+	*bytes = n << shift;
+	return true;
+}
+
+const char *size_text(uint32_t bytes)
+{
+	static char text[8][16];
+	static unsigned int at;
+	unsigned int unit = 0;
+
+	while (unit < 3 && bytes && !(bytes & 1023)) {
+		bytes >>= 10;
+		unit++;
+	}
+	at = (at + 1) % ARRAY_SIZE(text);
+	snprintf(text[at], sizeof(text[at]), "%u%.1s", bytes, &"\0KMG"[unit]);
+	return text[at];
+}
+
 /* Edit distance, a swap of neighbours counting as one slip. */
 static unsigned int distance(const char *a, const char *b)
 {

@@ -48,6 +48,11 @@ bool parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out);
 /* N, Ns, Nm or Nh, from 1 second to 31 days. */
 bool parse_duration(const char *s, uint32_t *secs);
 
+/* N, NK, NM or NG, in units of 1024: from 1 to 2^32 - 1. */
+bool parse_size(const char *s, uint32_t *bytes);
+/* The same back; good until the eighth call from now. */
+const char *size_text(uint32_t bytes);
+
 /* The member of NULL-terminated @known closest to @word, or NULL if none is
  * close enough to be what was meant.
  */

@@ -281,18 +281,6 @@ static void take_options(struct nlattr *list, struct service *svc)
 	}
 }
 
-static void take_policy(struct nlattr *nest, struct service *svc)
-{
-	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
-	int i;
-
-	if (nla_parse_nested(value, L4LB_POLICY_ATTR_MAX, nest, NULL) < 0)
-		return;
-	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
-		if (value[i] && nla_len(value[i]) >= 4)
-			svc->policy.value[i] = nla_get_u32(value[i]);
-}
-
 static void take_entry(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[L4LB_ATTR_MAX + 1];
@@ -315,7 +303,9 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 		if (tb[L4LB_ATTR_OPTIONS])
 			take_options(tb[L4LB_ATTR_OPTIONS], svc);
 		if (tb[L4LB_ATTR_POLICY])
-			take_policy(tb[L4LB_ATTR_POLICY], svc);
+			own_take_policy(tb[L4LB_ATTR_POLICY], svc);
+		if (tb[L4LB_ATTR_BANDS])
+			own_take_bands(tb[L4LB_ATTR_BANDS], svc);
 	} else if (list->n) {
 		svc = &list->v[list->n - 1];
 	} else {

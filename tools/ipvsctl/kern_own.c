@@ -205,21 +205,46 @@ static int sync_options(const struct service *svc)
 	return 0;
 }
 
-static void take_policy(struct nlmsghdr *nlh, void *arg)
+void own_take_policy(struct nlattr *nest, struct service *svc)
 {
 	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
-	struct nlattr *top[L4LB_ATTR_MAX + 1];
-	struct service *svc = arg;
 	int i;
 
-	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
-	    !top[L4LB_ATTR_POLICY] ||
-	    nla_parse_nested(value, L4LB_POLICY_ATTR_MAX,
-			     top[L4LB_ATTR_POLICY], NULL) < 0)
+	if (nla_parse_nested(value, L4LB_POLICY_ATTR_MAX, nest, NULL) < 0)
 		return;
 	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
 		if (value[i] && nla_len(value[i]) >= 4)
 			svc->policy.value[i] = nla_get_u32(value[i]);
+}
+
+void own_take_bands(struct nlattr *list, struct service *svc)
+{
+	struct nlattr *value[L4LB_BAND_ATTR_MAX + 1], *nest;
+	size_t n = 0;
+	int left;
+
+	nla_for_each_nested(nest, list, left) {
+		if (n == L4LB_BANDS ||
+		    nla_parse_nested(value, L4LB_BAND_ATTR_MAX, nest, NULL) < 0 ||
+		    !value[L4LB_BAND_ATTR_PACKETS] ||
+		    !value[L4LB_BAND_ATTR_BYTES])
+			return;
+		svc->bands[n].packets = nla_get_u64(value[L4LB_BAND_ATTR_PACKETS]);
+		svc->bands[n++].bytes = nla_get_u64(value[L4LB_BAND_ATTR_BYTES]);
+	}
+	svc->has_bands = n == L4LB_BANDS;
+}
+
+static void take_policy(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *top[L4LB_ATTR_MAX + 1];
+
+	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0)
+		return;
+	if (top[L4LB_ATTR_POLICY])
+		own_take_policy(top[L4LB_ATTR_POLICY], arg);
+	if (top[L4LB_ATTR_BANDS])
+		own_take_bands(top[L4LB_ATTR_BANDS], arg);
 }
 
 static int get_policy(struct service *svc)

@@ -13,7 +13,12 @@
 
 #include "../../kernel/l4lb.h"
 
+struct nlattr;
 struct service;
+
+/* What messages of the family have of a service. */
+void own_take_policy(struct nlattr *nest, struct service *svc);
+void own_take_bands(struct nlattr *list, struct service *svc);
 
 struct sched_option {
 	char name[L4LB_NAME_LEN];

@@ -17,6 +17,11 @@ struct counters {
 	uint64_t cps, inpps, outpps, inbps, outbps;	/* a second */
 };
 
+/* Replies that have left in a band of `priority las`. */
+struct band {
+	uint64_t packets, bytes;
+};
+
 struct server {
 	uint16_t af;
 	uint16_t port;
@@ -54,6 +59,8 @@ struct service {
 	struct svc_option options[SERVICE_OPTIONS_MAX];
 	size_t noptions;
 	struct policy policy;
+	struct band bands[L4LB_BANDS];
+	bool has_bands;
 	unsigned int line;	/* of the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;

@@ -35,6 +35,10 @@ static const char *const fast_path_words[] = {
 	"default", "off", "on", "new", NULL
 };
 
+static const char *const priority_words[] = { "off", "las", NULL };
+
+enum { BAND_ENDS = L4LB_BANDS - 1 };
+
 static const struct {
 	const char *word, *key;
 	int attr;
@@ -46,6 +50,7 @@ static const struct {
 	{ "guard", "guard", L4LB_POLICY_ATTR_GUARD, guard_words },
 	{ "fast-path", "fast_path", L4LB_POLICY_ATTR_FAST_PATH,
 	  fast_path_words },
+	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 };
 
 static const char *const timeout_words[] = {
@@ -132,6 +137,41 @@ static int parse_timeouts(struct args *a, const char *object,
 	return rc;
 }
 
+/* Where the bands end, "16K,128K,1M"; or nothing: the module's. */
+static int parse_bands(struct args *a, const char *object, bool on,
+		       struct policy_opts *o)
+{
+	const char *word = arg_peek(a);
+	uint32_t last = 0, end;
+	char part[16];
+	size_t i, len;
+
+	for (i = 0; i < BAND_ENDS; i++) {
+		o->named |= 1u << (L4LB_POLICY_ATTR_LAS_BYTES_0 + i);
+		o->policy.value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i] = 0;
+	}
+	if (!on || !word || word[0] < '0' || word[0] > '9')
+		return RC_OK;
+	arg_next(a);
+	for (i = 0; i < BAND_ENDS; i++, last = end) {
+		len = strcspn(word, ",");
+		snprintf(part, sizeof(part), "%.*s", (int)len, word);
+		if (len >= sizeof(part) || !parse_size(part, &end))
+			return fail(RC_USAGE, object,
+				    "bad size \"%.*s\": write bytes, or 16K, 2M, 1G",
+				    (int)len, word);
+		if (end <= last)
+			return fail(RC_USAGE, object,
+				    "priority las: each size must be more than the one before it");
+		o->policy.value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i] = end;
+		if (!word[len])
+			return RC_OK;
+		word += len + 1;
+	}
+	return fail(RC_USAGE, object, "priority las takes %d sizes at most",
+		    BAND_ENDS);
+}
+
 int policy_parse(struct args *a, const char *object, const char *word,
 		 struct policy_opts *o)
 {
@@ -147,7 +187,10 @@ int policy_parse(struct args *a, const char *object, const char *word,
 	n = index_of(value, choices[i].values);
 	if (!choices[i].values[n])
 		return arg_unknown(object, word, value, choices[i].values);
-	return set_value(o, object, word, choices[i].attr, (uint32_t)n);
+	rc = set_value(o, object, word, choices[i].attr, (uint32_t)n);
+	if (rc || choices[i].attr != L4LB_POLICY_ATTR_PRIORITY)
+		return rc;
+	return parse_bands(a, object, n, o);
 }
 
 void policy_apply(struct policy *policy, const struct policy_opts *o)
@@ -157,6 +200,16 @@ void policy_apply(struct policy *policy, const struct policy_opts *o)
 	for (i = 0; i < ARRAY_SIZE(policy->value); i++)
 		if (o->named & 1u << i)
 			policy->value[i] = o->policy.value[i];
+}
+
+uint32_t policy_band_end(const struct policy *policy, size_t band)
+{
+	static const uint32_t usual[BAND_ENDS] = L4LB_LAS_BYTES;
+	const uint32_t *own = &policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0];
+
+	if (band >= BAND_ENDS)
+		return 0;
+	return own[0] ? own[band] : usual[band];
 }
 
 bool policy_equal(const struct policy *a, const struct policy *b)
@@ -209,7 +262,31 @@ const char *policy_text(const struct policy *policy)
 						 "%s%s %s", used ? " " : "",
 						 choices[i].word, text);
 	}
+	for (i = 0; i < BAND_ENDS; i++) {
+		uint32_t end = policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i];
+
+		if (end && policy->value[L4LB_POLICY_ATTR_PRIORITY])
+			used += (size_t)snprintf(line + used,
+						 sizeof(line) - used, "%s%s",
+						 i ? "," : " ", size_text(end));
+	}
 	return line;
+}
+
+static void bands_to_json(json_t *o, const struct policy *policy)
+{
+	json_t *ends = json_array();
+	size_t i;
+
+	for (i = 0; i < BAND_ENDS; i++) {
+		uint32_t end = policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i];
+
+		if (end)
+			json_array_append_new(ends, json_integer(end));
+	}
+	if (json_array_size(ends))
+		json_object_set(o, "las_bytes", ends);
+	json_decref(ends);
 }
 
 void policy_to_json(json_t *o, const struct policy *policy)
@@ -234,6 +311,31 @@ void policy_to_json(json_t *o, const struct policy *policy)
 			json_object_set_new(o, choices[i].key,
 					    json_string(text));
 	}
+	bands_to_json(o, policy);
+}
+
+static int bands_from_json(json_t *o, const char *object, struct policy *policy)
+{
+	json_t *ends = json_object_get(o, "las_bytes"), *v;
+	json_int_t last = 0, n;
+	size_t i;
+
+	if (!ends)
+		return RC_OK;
+	if (!json_is_array(ends) || json_array_size(ends) > BAND_ENDS)
+		return fail(RC_USAGE, object,
+			    "\"las_bytes\" must be an array of %d sizes at most",
+			    BAND_ENDS);
+	json_array_foreach(ends, i, v) {
+		n = json_integer_value(v);
+		if (!json_is_integer(v) || n <= last || n > UINT32_MAX)
+			return fail(RC_USAGE, object,
+				    "\"las_bytes\" must be growing numbers from 1 to %u",
+				    UINT32_MAX);
+		policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i] = (uint32_t)n;
+		last = n;
+	}
+	return RC_OK;
 }
 
 static int timeouts_from_json(json_t *secs, const char *object,
@@ -290,7 +392,7 @@ int policy_from_json(json_t *o, const char *object, struct policy *policy)
 		rc = timeouts_from_json(secs, object, policy);
 	for (i = 0; i < ARRAY_SIZE(choices) && !rc; i++)
 		rc = choice_from_json(o, object, i, policy);
-	return rc;
+	return rc ? rc : bands_from_json(o, object, policy);
 }
 
 int policy_settle(const struct service *svc)

@@ -29,9 +29,9 @@ struct policy_opts {
 
 /* The words that begin a setting, for lists of what is known. */
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
-		     "fast-path"
+		     "fast-path", "priority"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
-		    "fast_path"
+		    "fast_path", "priority", "las_bytes"
 
 /* Is it one of them? */
 bool policy_is_word(const char *word);
@@ -42,6 +42,8 @@ int policy_parse(struct args *a, const char *object, const char *word,
 void policy_apply(struct policy *policy, const struct policy_opts *o);
 
 bool policy_is_default(const struct policy *policy);
+/* Where a band of `priority las` ends, in bytes; 0: it has all the rest. */
+uint32_t policy_band_end(const struct policy *policy, size_t band);
 bool policy_equal(const struct policy *a, const struct policy *b);
 
 /* As words that policy_parse() reads: "timeout tcp 7200 udp 30"; "" for the

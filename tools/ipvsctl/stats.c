@@ -59,21 +59,43 @@ static json_t *counters_json(const struct counters *c, bool rates)
 	return o;
 }
 
+static json_t *bands_json(const struct service *svc)
+{
+	json_t *bands = json_array();
+	size_t i;
+
+	for (i = 0; i < L4LB_BANDS; i++) {
+		uint32_t end = policy_band_end(&svc->policy, i);
+		const struct band *b = &svc->bands[i];
+
+		json_array_append_new(bands, json_pack("{s:o, s:I, s:I}", "below",
+			end ? json_integer(end) : json_null(),
+			"out_packets", (json_int_t)b->packets,
+			"out_bytes", (json_int_t)b->bytes));
+		if (!end)
+			break;
+	}
+	return bands;
+}
+
 static json_t *service_stats_json(const struct service *svc)
 {
-	json_t *servers = json_array();
+	json_t *o, *servers = json_array();
 	size_t i;
 
 	for (i = 0; i < svc->nservers; i++) {
 		const struct server *s = &svc->servers[i];
 		const char *name = ip_port_text(s->af, &s->addr, s->port);
-		json_t *o = json_pack("{s:s, s:o}", "id", name, "stats",
+		json_t *one = json_pack("{s:s, s:o}", "id", name, "stats",
 				      counters_json(&s->stats, true));
 
-		json_array_append_new(servers, o);
+		json_array_append_new(servers, one);
 	}
-	return json_pack("{s:s, s:o, s:o}", "id", svc_word(&svc->id), "stats",
-			 counters_json(&svc->stats, true), "servers", servers);
+	o = json_pack("{s:s, s:o, s:o}", "id", svc_word(&svc->id), "stats",
+		      counters_json(&svc->stats, true), "servers", servers);
+	if (svc->has_bands)
+		json_object_set_new(o, "bands", bands_json(svc));
+	return o;
 }
 
 static int stats_json(const struct service_list *list,
@@ -111,6 +133,30 @@ static struct row *stats_row(struct table *t, struct row *parent,
 	return row;
 }
 
+/* Of `priority las`: how much left in which band. */
+static void band_rows(struct table *t, struct row *parent,
+		      const struct service *svc)
+{
+	size_t i;
+
+	for (i = 0; i < L4LB_BANDS; i++) {
+		uint32_t end = policy_band_end(&svc->policy, i);
+		struct row *row = table_row(t, parent);
+
+		if (end)
+			table_cell(t, row, NAME, "band %zu, below %s", i,
+				   size_text(end));
+		else
+			table_cell(t, row, NAME, "band %zu, the rest", i);
+		table_cell(t, row, OUTPKTS, "%llu",
+			   (unsigned long long)svc->bands[i].packets);
+		table_cell(t, row, OUTBYTES, "%llu",
+			   (unsigned long long)svc->bands[i].bytes);
+		if (!end)
+			break;
+	}
+}
+
 static int stats_table(const struct service_list *list,
 		       const struct counters *total, bool rate)
 {
@@ -135,6 +181,8 @@ static int stats_table(const struct service_list *list,
 				  ip_port_text(s->af, &s->addr, s->port),
 				  &s->stats, rate);
 		}
+		if (svc->has_bands && !rate)
+			band_rows(t, row, svc);
 	}
 	return table_print(t);
 }
