@@ -14,10 +14,6 @@
 
 enum { SAMPLE_EVERY = 256 };
 
-struct gen_priv {
-	struct gen_sink __percpu *sink;
-};
-
 static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct gen_priv *priv = netdev_priv(dev);
@@ -33,6 +29,8 @@ static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 	}
 	sink->packets++;
 	sink->bytes += skb->len;
+	if (unlikely(READ_ONCE(priv->role)))
+		gen_answer(dev, skb, priv->role);
 out:
 	consume_skb(skb);
 	return NETDEV_TX_OK;
@@ -43,7 +41,12 @@ static int gen_dev_init(struct net_device *dev)
 	struct gen_priv *priv = netdev_priv(dev);
 
 	priv->sink = alloc_percpu(struct gen_sink);
-	return priv->sink ? 0 : -ENOMEM;
+	priv->talk = alloc_percpu(struct gen_talk);
+	if (priv->sink && priv->talk)
+		return 0;
+	free_percpu(priv->sink);
+	free_percpu(priv->talk);
+	return -ENOMEM;
 }
 
 static void gen_dev_uninit(struct net_device *dev)
@@ -51,6 +54,7 @@ static void gen_dev_uninit(struct net_device *dev)
 	struct gen_priv *priv = netdev_priv(dev);
 
 	free_percpu(priv->sink);
+	free_percpu(priv->talk);
 }
 
 static const struct net_device_ops gen_dev_ops = {
@@ -108,9 +112,12 @@ void gen_sink_zero(struct net_device *dev)
 	int cpu;
 
 	ASSERT_RTNL();
-	for_each_possible_cpu(cpu)
+	for_each_possible_cpu(cpu) {
 		memset(per_cpu_ptr(priv->sink, cpu), 0,
 		       sizeof(struct gen_sink));
+		memset(per_cpu_ptr(priv->talk, cpu), 0,
+		       sizeof(struct gen_talk));
+	}
 }
 
 int gen_device_init(void)

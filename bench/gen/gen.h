@@ -46,6 +46,10 @@ enum {
  * @count: of packets in random order
  * @start: monotonic time to begin at, in ns; 0: at once
  * @seed: of the order
+ * @clients: client addresses, from @src on, in turn; 0: as below
+ * @rate: packets a second, given to @dev as an interrupt gives them: they wait
+ *	in the queue of the CPU that its receive steering names, and are lost if
+ *	that is full; 0: one after the other, as fast as the director takes them
  *
  * The client's address (its last 17 bits) and port follow from the flow's
  * number, so that no list of flows competes for the cache.
@@ -69,6 +73,8 @@ struct gen_job {
 	u64			count;
 	u64			start;
 	u64			seed;
+	u64			clients;
+	u64			rate;
 };
 
 /**
@@ -79,6 +85,7 @@ struct gen_job {
  * @cport: offset of the client's port
  * @ip_check: offset of the IPv4 header's checksum, 0 with IPv6
  * @l4_check: offset of the transport checksum
+ * @clients: their number, see struct gen_job
  * @udp: a checksum of 0 is written as 0xffff
  * @client_base: last word of the client's address, for bits that are 0
  * @other_base: last word of the other end's address, of its first value
@@ -93,6 +100,7 @@ struct gen_template {
 	u16	cport;
 	u16	ip_check;
 	u16	l4_check;
+	u32	clients;
 	bool	udp;
 	u32	client_base;
 	u32	other_base;
@@ -114,6 +122,35 @@ struct gen_sink {
 	u32	sample_len;
 	u8	sample[GEN_SAMPLE];
 };
+
+/* What a device does with TCP that it is given to send, see answer.c. */
+enum gen_role {
+	GEN_SINK,		/* nothing */
+	GEN_SERVER,
+	GEN_CLIENT,		/* opens */
+	GEN_CLIENT_CLOSES,	/* and closes at once */
+};
+
+enum { GEN_SERVERS = 16 };	/* by the last digit of their link address */
+
+/* What those have seen. */
+struct gen_talk {
+	u64	opened[GEN_SERVERS];	/* server: ACK to its SYN ACK */
+	u64	answered;		/* client: SYN ACK */
+	u64	closed;			/* client: FIN ACK */
+	u64	refused;		/* RST */
+};
+
+struct gen_priv {
+	struct gen_sink __percpu	*sink;
+	struct gen_talk __percpu	*talk;
+	enum gen_role			role;
+};
+
+/* BH off; @skb stays the caller's. */
+void gen_answer(struct net_device *dev, const struct sk_buff *skb,
+		enum gen_role role);
+void gen_talk_read(const struct net_device *dev, struct gen_talk *sum);
 
 bool gen_is_ours(const struct net_device *dev);
 void gen_sink_read(const struct net_device *dev, struct gen_sink *sum);

@@ -8,7 +8,9 @@
  *	      "sink srv0 packets 100000 bytes 6000000 sample 0200..."
  *
  * The write returns when all packets are sent; a signal ends it early.  "zero"
- * sets the counts of all sinks to 0.  A word that is wrong, or a job that makes
+ * sets the counts of all sinks to 0.  "role gen0 client" (sink, server,
+ * client-closes) has a device answer what it is given to send; its line goes on
+ *	     "answered 90 closed 0 refused 0 opened 0 0 0 ..."  A word that is wrong, or a job that makes
  * no sense, fails with EINVAL and sends nothing; a read says what is wrong.
  * Devices are those of the writer's network namespace.
  */
@@ -76,6 +78,8 @@ static const struct number numbers[] = {
 	NUMBER(count, 1, 1ULL << 40),
 	NUMBER(start, 0, U64_MAX),
 	NUMBER(seed, 1, U64_MAX),
+	NUMBER(clients, 0, 250),
+	NUMBER(rate, 0, 10000000),
 };
 
 static int parse_number(struct gen_job *job, const struct number *what,
@@ -167,6 +171,8 @@ static const char *contradiction(const struct gen_job *job)
 		return "random order needs a count";
 	if (!job->random && job->count)
 		return "a count needs random=1; else each flow is sent once";
+	if (job->rate && !job->dev)
+		return "a rate needs dev";
 	if (job->start > ktime_get_ns() + MAX_WAIT)
 		return "start: more than 10 s ahead";
 	return NULL;
@@ -197,12 +203,30 @@ static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		counts->packets++;
 		if (unlikely(!skb))
 			counts->unbuilt++;
+		else if (job->rate)
+			netif_rx(skb);
 		else if (job->dev)
 			netif_receive_skb(skb);
 		else
 			consume_skb(skb);
 	}
 	local_bh_enable();
+}
+
+/* Until it is time for the next packet; how many that are due by then. */
+static u64 wait_for(const struct gen_job *job, u64 sent, u64 began)
+{
+	u64 due, now = ktime_get_ns();
+	u64 next = began + div64_u64(sent * NSEC_PER_SEC, job->rate);
+
+	if (next > now + NSEC_PER_MSEC)
+		usleep_range(500, 600);
+	while (now < next && !signal_pending(current)) {
+		cpu_relax();
+		now = ktime_get_ns();
+	}
+	due = div64_u64((now - began) * job->rate, NSEC_PER_SEC) + 1;
+	return due > sent ? due - sent : 0;
 }
 
 static void run(const struct gen_job *job, const struct gen_template *t,
@@ -217,8 +241,11 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 	ns = ktime_get_ns();
 	cycles = get_cycles();
 	while (counts->packets < total && !signal_pending(current)) {
-		send_batch(job, t, counts, &state,
-			   min_t(u64, GEN_BATCH, total - counts->packets));
+		u64 n = min_t(u64, GEN_BATCH, total - counts->packets);
+
+		if (job->rate)
+			n = min(n, wait_for(job, counts->packets, ns));
+		send_batch(job, t, counts, &state, n);
 		cond_resched();
 	}
 	counts->cycles = get_cycles() - cycles;
@@ -226,6 +253,33 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 }
 
 /* -- the file */
+
+/* "role DEVICE ROLE" */
+static int set_role(char *text, struct net *net)
+{
+	static const char *const roles[] = {
+		[GEN_SINK] = "sink", [GEN_SERVER] = "server",
+		[GEN_CLIENT] = "client", [GEN_CLIENT_CLOSES] = "client-closes",
+	};
+	char *name = strsep(&text, " ");
+	struct net_device *dev;
+	int role, err = -ENODEV;
+
+	role = text ? match_string(roles, ARRAY_SIZE(roles), strim(text)) :
+		      -EINVAL;
+	if (role < 0)
+		return -EINVAL;
+	rtnl_lock();
+	dev = __dev_get_by_name(net, name);
+	if (dev && gen_is_ours(dev)) {
+		struct gen_priv *priv = netdev_priv(dev);
+
+		WRITE_ONCE(priv->role, role);
+		err = 0;
+	}
+	rtnl_unlock();
+	return err;
+}
 
 static void zero_sinks(struct net *net)
 {
@@ -236,6 +290,21 @@ static void zero_sinks(struct net *net)
 		if (gen_is_ours(dev))
 			gen_sink_zero(dev);
 	rtnl_unlock();
+}
+
+static size_t say_talk(struct gen_file *file, struct net_device *dev, size_t n)
+{
+	struct gen_talk talk;
+	unsigned int i;
+
+	gen_talk_read(dev, &talk);
+	n += scnprintf(file->answer + n, ANSWER - n,
+		       " answered %llu closed %llu refused %llu opened",
+		       talk.answered, talk.closed, talk.refused);
+	for (i = 0; i < GEN_SERVERS; i++)
+		n += scnprintf(file->answer + n, ANSWER - n, " %llu",
+			       talk.opened[i]);
+	return n + scnprintf(file->answer + n, ANSWER - n, "\n");
 }
 
 static void say_sinks(struct gen_file *file, struct net *net)
@@ -256,8 +325,7 @@ static void say_sinks(struct gen_file *file, struct net *net)
 			break;
 		bin2hex(file->answer + n, sink.sample, sink.sample_len);
 		n += 2 * sink.sample_len;
-		file->answer[n++] = '\n';
-		file->answer[n] = '\0';
+		n = say_talk(file, dev, n);
 	}
 	rtnl_unlock();
 }
@@ -324,6 +392,8 @@ static ssize_t gen_write(struct file *filp, const char __user *buf, size_t len,
 	file->answer[0] = '\0';
 	if (sysfs_streq(file->text, "zero"))
 		zero_sinks(current->nsproxy->net_ns);
+	else if (!strncmp(file->text, "role ", 5))
+		err = set_role(file->text + 5, current->nsproxy->net_ns);
 	else
 		err = perform(file);
 out:

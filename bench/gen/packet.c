@@ -18,6 +18,7 @@
 enum {
 	CLIENT_BITS	= 17,		/* 198.18.0.0/15 is for benchmarks */
 	FIRST_PORT	= 1024,		/* ports to 33791 */
+	FEW_PORTS	= 64000,	/* of each of a few clients */
 };
 
 static void set_word(struct gen_template *t, u16 at, __be32 value)
@@ -122,6 +123,7 @@ void gen_template_init(struct gen_template *t, const struct gen_job *job)
 		eth->h_proto = htons(ETH_P_IPV6);
 		at = init_ipv6(t, job);
 	}
+	t->clients = job->clients;
 	t->client_base = ntohl(job->src.s6_addr32[3]);
 	t->other_base = ntohl(job->dst.s6_addr32[3]);
 	if (job->reply) {
@@ -154,9 +156,13 @@ struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
 			   u32 number, u32 other)
 {
 	u32 bits = mix(number);
-	__be32 client = htonl(t->client_base + (bits >> (32 - CLIENT_BITS)));
+	u32 address = t->clients ? number % t->clients :
+				   bits >> (32 - CLIENT_BITS);
+	u32 from = t->clients ? number / t->clients % FEW_PORTS :
+				bits & (U32_MAX >> CLIENT_BITS);
+	__be32 client = htonl(t->client_base + address);
 	__be32 peer = htonl(t->other_base + other);
-	__be16 port = htons(FIRST_PORT + (bits & (U32_MAX >> CLIENT_BITS)));
+	__be16 port = htons(FIRST_PORT + from);
 	struct sk_buff *skb = netdev_alloc_skb(dev, t->len);
 	__wsum sum;
 	__sum16 check;
