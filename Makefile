@@ -159,6 +159,14 @@ bench-instructions:
 	@tests/lab/deps
 	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
 
+# The papers' other experiments, see bench/README.md.
+.PHONY: bench-connections
+bench-connections: bench_words = $(foreach name,kernel rounds requests,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench-connections:
+	@tests/lab/deps
+	@bench/connections $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
+
 .PHONY: soak
 soak: soak_options = $(foreach name,kernel minutes seed,\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))

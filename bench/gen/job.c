@@ -5,14 +5,14 @@
  *	write "dev=gen0 family=4 proto=udp size=64 src=198.18.0.0
  *	       dst=192.0.2.1 dport=80 flows=100 count=100000"
  *	read  "packets 100000 ns 45670000 cycles 161000000 unbuilt 0"
- *	      "sink srv0 packets 100000 bytes 6000000 sample 0200..."
+ *	      "sink srv0 packets 100000 bytes 6000000 answered 0 closed 0
+ *	       refused 0 opened 0 0 0 ... sample 0200..."
  *
  * The write returns when all packets are sent; a signal ends it early.  "zero"
  * sets the counts of all sinks to 0.  "role gen0 client" (sink, server,
- * client-closes) has a device answer what it is given to send; its line goes on
- *	     "answered 90 closed 0 refused 0 opened 0 0 0 ..."  A word that is wrong, or a job that makes
- * no sense, fails with EINVAL and sends nothing; a read says what is wrong.
- * Devices are those of the writer's network namespace.
+ * client-closes) has a device answer what it is given to send.  A word that is
+ * wrong, or a job that makes no sense, fails with EINVAL and sends nothing; a
+ * read says what is wrong.  Devices are those of the writer's network namespace.
  */
 #include "gen.h"
 
@@ -304,7 +304,7 @@ static size_t say_talk(struct gen_file *file, struct net_device *dev, size_t n)
 	for (i = 0; i < GEN_SERVERS; i++)
 		n += scnprintf(file->answer + n, ANSWER - n, " %llu",
 			       talk.opened[i]);
-	return n + scnprintf(file->answer + n, ANSWER - n, "\n");
+	return n + scnprintf(file->answer + n, ANSWER - n, " sample ");
 }
 
 static void say_sinks(struct gen_file *file, struct net *net)
@@ -319,13 +319,15 @@ static void say_sinks(struct gen_file *file, struct net *net)
 			continue;
 		gen_sink_read(dev, &sink);
 		n += scnprintf(file->answer + n, ANSWER - n,
-			       "sink %s packets %llu bytes %llu sample ",
+			       "sink %s packets %llu bytes %llu",
 			       dev->name, sink.packets, sink.bytes);
+		n = say_talk(file, dev, n);
 		if (n + 2 * sink.sample_len + 2 > ANSWER)
 			break;
 		bin2hex(file->answer + n, sink.sample, sink.sample_len);
 		n += 2 * sink.sample_len;
-		n = say_talk(file, dev, n);
+		file->answer[n++] = '\n';
+		file->answer[n] = '\0';
 	}
 	rtnl_unlock();
 }

@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 import time
+import typing
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -124,6 +125,14 @@ class Bed:
         return first
 
 
+class Talk(typing.NamedTuple):
+    """What a device that answers has seen; OPENED: by the number of the real server."""
+    answered: int
+    closed: int
+    refused: int
+    opened: list
+
+
 class Result:
     """What /proc/l4lb_gen says about a job."""
 
@@ -133,10 +142,12 @@ class Result:
         counts = dict(zip(words[::2], map(int, words[1::2])))
         self.packets, self.ns = counts["packets"], counts["ns"]
         self.cycles, self.unbuilt = counts["cycles"], counts["unbuilt"]
-        self.sinks = {}
+        self.sinks, self.talks = {}, {}
         for line in lines[1:]:
-            w = line.split()
-            self.sinks[w[1]] = (int(w[3]), int(w[5]), bytes.fromhex(w[7] if len(w) > 7 else ""))
+            head, _, sample = line.partition(" sample")
+            w = head.split()
+            self.sinks[w[1]] = (int(w[3]), int(w[5]), bytes.fromhex(sample.strip()))
+            self.talks[w[1]] = Talk(*map(int, (w[7], w[9], w[11])), list(map(int, w[13:])))
 
     def check(self, sink, length, due):
         """Did all of them arrive there, LENGTH bytes each, and look like DUE?"""
@@ -170,6 +181,10 @@ class Generator:
 
     def zero(self):
         self._write("zero")
+
+    def role(self, device, role):
+        """sink, server, client, client-closes: see gen/answer.c."""
+        self._write(f"role {device} {role}")
 
     def send(self, **words):
         self.zero()

@@ -28,6 +28,13 @@ def call(what, argv):
     return done.stdout
 
 
+def processor():
+    for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return "unknown processor"
+
+
 def lab_run():
     """tests/lab/run as a module: it knows kernels and vehicles."""
     loader = importlib.machinery.SourceFileLoader("lab_run", str(LAB / "run"))

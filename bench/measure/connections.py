@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table and plots of "make bench-connections" from its results.json.
+
+  python3 bench/measure/connections.py DIRECTORY     draws them again
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+RATES = list(range(2800, 21001, 1400))
+PAPER_SETUP, PAPER_SESSIONS = 12_384, 6_065
+SERVERS = 7
+KINDS = {False: "connections set up", True: "sessions (set up and closed)"}
+EVEN = 1.05     # most and fewest connections of a server may differ by that
+
+
+class Results:
+    def __init__(self, results):
+        self.r = results
+        self.ways = results["spec"]["ways"]
+
+    def rows(self, way, closes, step=None):
+        return [r for r in self.r["rows"] if (r["way"], r["closes"]) == (way, closes)
+                and step in (None, r["step"])]
+
+    def steps(self):
+        return sorted({r["step"] for r in self.r["rows"]})
+
+    def achieved(self, way, closes, step):
+        """Median, least and most of the rounds, a second."""
+        values = [r["achieved"] for r in self.rows(way, closes, step)]
+        return statistics.median(values), min(values), max(values)
+
+    def best(self, way, closes):
+        return max((self.achieved(way, closes, s)[0], s) for s in self.steps())
+
+    def uneven(self, way, closes):
+        """The worst trial's most of a server, of its fewest; 0: one got nothing."""
+        worst = 1.0
+        for row in self.rows(way, closes):
+            if not min(row["opened"]):
+                return 0
+            worst = max(worst, max(row["opened"]) / min(row["opened"]))
+        return worst
+
+
+def spread(values):
+    median, least, most = values
+    return f"{median:,.0f} ± {50 * (most - least) / median if median else 0:.0f} %"
+
+
+def head(res):
+    r, spec = res.r, res.r["spec"]
+    yield "# Connections"
+    yield ""
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
+           f"on {r['processor']};")
+    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
+    yield ""
+    if r["scale"] == 1:
+        yield (f"The paper's rates, {spec['requests']:,} requests a trial (paper: 112,000). "
+               f"Medians of {spec['rounds']} rounds ± half of their range.")
+    else:
+        yield (f"The paper's rates × {r['scale']:.2f}, so that in-tree ip_vs is at its limit "
+               f"({r['capacity']['ip_vs']:,.0f}/s) where the paper's director was "
+               f"({PAPER_SETUP:,}/s); {spec['requests']:,} requests a trial (paper: 112,000).")
+        yield f"Medians of {spec['rounds']} rounds ± half of their range."
+    yield ""
+    yield "Most that each way takes, found by asking for more until a fiftieth is lost:"
+    yield ""
+    yield "| way | connections/s |"
+    yield "|---|---|"
+    for way, rate in r["capacity"].items():
+        yield f"| {way} | {rate:,.0f} |"
+    yield ""
+    limits = max(rate for way, rate in r["capacity"].items() if way != "no director")
+    free = r["capacity"]["no director"]
+    yield (f"Generator, servers and plain forwarding alone take {free / limits:.1f} times what "
+           "the fastest director does" + (": they are not the limit." if free > 1.2 * limits
+                                          else "; THEY ARE THE LIMIT."))
+    yield ""
+
+
+def ladder(res, closes):
+    yield f"## {KINDS[closes]}"
+    yield ""
+    yield "| asked for, /s | " + " | ".join(res.ways) + " |"
+    yield "|---|" + "---|" * len(res.ways)
+    for step in res.steps():
+        yield f"| {step * res.r['scale']:,.0f} | " + " | ".join(
+            spread(res.achieved(way, closes, step)) for way in res.ways) + " |"
+    yield ""
+
+
+def held(res):
+    yield "## Connections at once"
+    yield ""
+    yield f"In a guest with {res.r['memory']} of memory, until there is none left to speak of."
+    yield ""
+    yield "| way | open | bytes of memory for each |"
+    yield "|---|---|---|"
+    for way, row in res.r["held"].items():
+        more = " (all that were asked for)" if row["asked"] >= res.r["spec"]["held"]["most"] else ""
+        yield f"| {way} | {row['open']:,}{more} | {row['bytes']:,.0f} |"
+    yield ""
+
+
+def verdict(res):
+    """The paper's figures beside ours, in sentences that follow from the numbers."""
+    yield "## Beside the paper"
+    yield ""
+    yield "| | paper | " + " | ".join(res.ways) + " |"
+    yield "|---|---|" + "---|" * len(res.ways)
+    for closes, theirs in ((False, PAPER_SETUP), (True, PAPER_SESSIONS)):
+        yield f"| most {KINDS[closes]}, /s | {theirs:,} | " + " | ".join(
+            f"{res.best(way, closes)[0]:,.0f}" for way in res.ways) + " |"
+    share = [res.best(way, True)[0] / res.best(way, False)[0] for way in res.ways]
+    yield f"| sessions, of connections set up | {PAPER_SESSIONS / PAPER_SETUP:.2f} | " + \
+        " | ".join(f"{s:.2f}" for s in share) + " |"
+    after = []
+    for way in res.ways:
+        top = res.best(way, False)[0]
+        after.append(res.achieved(way, False, res.steps()[-1])[0] / top)
+    yield "| at the highest rate, of the most | falls slowly | " + \
+        " | ".join(f"{a:.2f}" for a in after) + " |"
+    even = [max(res.uneven(way, c) for c in (False, True)) for way in res.ways]
+    yield "| most of a server, of its fewest, worst trial | equal | " + \
+        " | ".join(f"{e:.3f}" for e in even) + " |"
+    yield ""
+    agree, differ = [], []
+    (agree if all(1 <= e < EVEN for e in even) else differ).append(
+        "every server gets the same share at every rate")
+    (agree if all(s < 0.8 for s in share) else differ).append(
+        "sessions cost clearly more than setting up")
+    (agree if all(0.3 < a < 0.99 for a in after) else differ).append(
+        "beyond the most, more requests mean fewer connections")
+    if agree:
+        yield f"As in the paper: {'; '.join(agree)}."
+    if differ:
+        yield f"Not as in the paper: {'; '.join(differ)}."
+    ours = res.best(res.ways[-1], False)[0] / res.best("ip_vs", False)[0]
+    yield f"The most of {res.ways[-1]} is {ours:.2f} times that of ip_vs."
+    yield ""
+
+
+def render(res):
+    lines = list(head(res))
+    for closes in KINDS:
+        lines += ladder(res, closes)
+    lines += held(res)
+    lines += verdict(res)
+    return "\n".join(lines)
+
+
+def draw_rates(plt, res, path):
+    figure, grid = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+    for axes, (closes, title) in zip(grid, KINDS.items()):
+        x = [s * res.r["scale"] for s in res.steps()]
+        for way in res.ways:
+            median, least, most = zip(*(res.achieved(way, closes, s) for s in res.steps()))
+            line, = axes.plot(x, median, marker=".", label=way)
+            axes.fill_between(x, least, most, color=line.get_color(), alpha=0.15, lw=0)
+        axes.plot(x, x, color="black", lw=0.8, ls="--", label="all of them")
+        axes.set_title(title, fontsize="medium")
+        axes.set_xlabel("asked for, a second")
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    grid[0].set_ylabel("achieved, a second")
+    grid[0].legend(fontsize="small")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def draw_servers(plt, res, path):
+    figure, grid = plt.subplots(len(res.ways), 1, figsize=(11, 2.2 * len(res.ways)), sharex=True,
+                                layout="constrained", squeeze=False)
+    for axes, way in zip(grid.flat, res.ways):
+        for i, step in enumerate(res.steps()):
+            rows = res.rows(way, False, step)
+            counts = [statistics.median(r["opened"][n] for r in rows) for n in range(SERVERS)]
+            axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], counts, 0.7 / SERVERS,
+                     color=[f"C{n}" for n in range(SERVERS)])
+        axes.set_ylabel(f"{way}\nconnections")
+    grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.steps()))],
+                           [f"{s * res.r['scale']:,.0f}" for s in res.steps()],
+                           rotation=45, fontsize="small")
+    grid[-1][0].set_xlabel("asked for, a second; a bar for each of the seven servers")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def write(results, directory):
+    """table.md and plots in DIRECTORY; the plots' names."""
+    res = Results(results)
+    (directory / "table.md").write_text(render(res), encoding="utf-8")
+    import matplotlib                               # slow to load
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    draw_rates(plt, res, directory / "rates.png")
+    draw_servers(plt, res, directory / "servers.png")
+    return ["rates.png", "servers.png"]
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    write(json.loads((where / "results.json").read_text("utf-8")), where)
