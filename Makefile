@@ -167,6 +167,13 @@ bench-connections:
 	@tests/lab/deps
 	@bench/connections $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
 
+.PHONY: bench-priority
+bench-priority: bench_words = $(foreach name,counts seeds ends,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench-priority:
+	@tests/lab/deps
+	@bench/priority $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
+
 .PHONY: soak
 soak: soak_options = $(foreach name,kernel minutes seed,\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Files that load and httpd exchange with the bench's Python side, all numbers
- * little-endian; and what both programs need.
+ * Files that load, surge and httpd exchange with the bench's Python side, all numbers
+ * little-endian; and what these programs need.
  */
 #ifndef _TRACE_H
 #define _TRACE_H
@@ -30,6 +30,16 @@ struct outcome {
 	uint8_t		hit;		/* came from the server's cache */
 	uint8_t		fault;		/* enum fault */
 	uint8_t		pad;
+};
+
+/* A document that a user of surge has asked for. */
+struct visit {
+	uint64_t	at;		/* ns after the start */
+	uint64_t	took;		/* ns from connect() to the last byte */
+	uint32_t	bytes;		/* of the document */
+	uint32_t	document;
+	uint32_t	user;
+	uint32_t	fault;		/* enum fault */
 };
 
 enum fault { FAULT_NONE, FAULT_CONNECT, FAULT_BROKEN, FAULT_TIMEOUT };

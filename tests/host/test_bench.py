@@ -23,6 +23,7 @@ SOURCES = TOP / "bench/scheduling"
 sys.path.insert(0, str(SOURCES))
 
 import report  # noqa: E402
+import virtual  # noqa: E402
 import workload  # noqa: E402
 
 MS = 1_000_000
@@ -41,10 +42,10 @@ def bench():
 def programs(tmp_path_factory):
     """httpd and load, with the address and undefined-behaviour sanitizers."""
     directory = tmp_path_factory.mktemp("bench")
-    for name in ("httpd", "load"):
-        subprocess.run(["gcc", "-g", "-O1", "-Wall", "-Wextra", "-Werror",
-                        "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-                        "-o", directory / name, SOURCES / f"{name}.c"], check=True)
+    for name in virtual.PROGRAMS:
+        subprocess.run(virtual.compiler(name, directory / name, "-g", "-O1", "-Werror",
+                                        "-fsanitize=address,undefined",
+                                        "-fno-sanitize-recover=all"), check=True)
     return directory
 
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The host's side of what runs in virtual time: the kernel, and the programs in it."""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+# Behind our own directory, which has a report of its own.
+sys.path.append(str(TOP / "bench/measure"))
+
+from host import LAB, BenchError, call, say  # noqa: E402, F401
+
+SOURCES = TOP / "bench/scheduling"
+PROGRAMS = {"httpd": ["httpd.c"], "load": ["load.c", "fetch.c"], "surge": ["surge.c", "fetch.c"]}
+
+
+def compiler(name, output, *flags):
+    """The command that makes a program of ours."""
+    return ["gcc", *flags, "-Wall", "-Wextra", "-o", output,
+            *(SOURCES / source for source in PROGRAMS[name]), "-lm"]
+
+
+class Kernel:
+    """The virtual-time kernel with our modules and the bench's programs."""
+
+    def __init__(self, *programs):
+        done = subprocess.run([LAB / "uml-build", "virtual-time"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise BenchError("the virtual-time kernel could not be built")
+        directory = Path(done.stdout.strip())
+        self.release = (directory / "include/config/kernel.release").read_text("ascii").strip()
+        call("building the modules", ["make", "modules", "ARCH=um", f"KDIR={directory}"])
+        call("building ipvsctl", ["make", "ipvsctl"])
+        self.programs = TOP / "build/bench/bin"
+        self.programs.mkdir(parents=True, exist_ok=True)
+        for name in programs:
+            call(f"building {name}", compiler(name, self.programs / name, "-O2"))
+        self.names = sorted(programs)
+        self.modules = TOP / "build" / self.release
+
+    def schedulers(self):
+        return sorted(p.stem.removeprefix("l4lb_") for p in self.modules.glob("l4lb_*.ko"))
+
+    def fingerprint(self):
+        """Of all code that the figures depend on."""
+        digest = hashlib.sha256(self.release.encode())
+        for path in (*sorted(self.modules.glob("*.ko")),
+                     *(self.programs / name for name in self.names),
+                     *sorted(SOURCES.glob("*.py"))):
+            digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()[:16]
