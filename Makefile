@@ -167,6 +167,13 @@ bench-connections:
 	@tests/lab/deps
 	@bench/connections $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
 
+.PHONY: bench-site
+bench-site: bench_words = $(foreach name,kernel rounds seconds together,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench-site:
+	@tests/lab/deps
+	@bench/site $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
+
 .PHONY: bench-priority
 bench-priority: bench_words = $(foreach name,counts seeds ends,\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))

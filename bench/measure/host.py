@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The host's side of what is measured in a guest: build, boot, say what is wrong."""
 
+import argparse
 import importlib.machinery
 import importlib.util
 import os
@@ -26,6 +27,15 @@ def call(what, argv):
     if done.returncode:
         raise BenchError(f"{what} failed:\n" + "\n".join(done.stdout.splitlines()[-20:]))
     return done.stdout
+
+
+def natural(least, most):
+    """A type for argparse."""
+    def parse(text):
+        if not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
+        return int(text)
+    return parse
 
 
 def processor():

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table and plot of "make bench-site" from its results.json.
+
+  python3 bench/measure/site_report.py DIRECTORY     draws them again
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
+NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
+WAYS = ("single", "ip_vs", "l4lb")
+PAPER = {"single": 2500, "cluster": 8000, "firewall": 0.9, "cluster of single": 3.0}
+BUSY = 0.9      # of a processor: the client is then what limits
+
+
+class Results:
+    def __init__(self, results):
+        self.r = results
+
+    def rows(self, tool, way, network):
+        return [r for r in self.r["rows"] if "rate" in r and
+                (r["tool"], r["way"], r["network"]) == (tool, way, network)]
+
+    def rates(self, tool, way, network):
+        """One for each round: of httperf's rates the one that got most."""
+        best = {}
+        for row in self.rows(tool, way, network):
+            best[row["round"]] = max(best.get(row["round"], 0), row["rate"])
+        return list(best.values())
+
+    def rate(self, tool, way, network):
+        values = self.rates(tool, way, network)
+        return statistics.median(values) if values else None
+
+    def mean(self, tool, way, network, *path):
+        values = []
+        for row in self.rows(tool, way, network):
+            for key in path:
+                row = row.get(key) if row else None
+            if row is not None:
+                values.append(row)
+        return statistics.fmean(values) if values else float("nan")
+
+
+def spread(values):
+    if not values:
+        return "FAULT"
+    median = statistics.median(values)
+    text = f"{median:,.0f}"
+    if len(values) > 1 and median:
+        text += f" ± {50 * (max(values) - min(values)) / median:.0f} %"
+    return text
+
+
+def head(res):
+    r, spec = res.r, res.r["spec"]
+    yield "# Site"
+    yield ""
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
+           f"on {r['processor']};")
+    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
+    yield ""
+    yield (f"Four nginx, a page of 2,504 bytes, no logs; each has {spec['share']:g} of a processor, "
+           "so that client and director have")
+    yield (f"the rest. {spec['rounds']} rounds of {spec['seconds']} s, {spec['together']} "
+           "connections at a time (ab, wrk). Medians ± half of the range.")
+    yield "wrk stands for http_load, which Debian has no package of."
+    yield ""
+
+
+def table(res):
+    yield "## Requests a second"
+    yield ""
+    yield "| | " + " | ".join(f"{w}, {NETWORKS[n]}" for n in NETWORKS for w in WAYS) + " |"
+    yield "|---|" + "---|" * (len(WAYS) * len(NETWORKS))
+    for tool, title in TOOLS.items():
+        yield f"| {title} | " + " | ".join(
+            spread(res.rates(tool, w, n)) for n in NETWORKS for w in WAYS) + " |"
+    yield ""
+    yield "## The machine meanwhile"
+    yield ""
+    yield ("Interrupts and switches a second, idle % (vmstat); share of a processor that the client "
+           "and a server used; requests that failed.")
+    yield ""
+    yield "| | in | cs | id | client | rs1 | rs2-rs4 | response, ms | failed |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for tool in TOOLS:
+        for network in NETWORKS:
+            for way in WAYS:
+                def m(*path):
+                    return res.mean(tool, way, network, *path)      # noqa: B023
+                others = statistics.fmean(m("busy", f"rs{n}") for n in (2, 3, 4))
+                yield (f"| {tool}-{'sg' if way == 'single' else 'cl'}-{network} {way} | "
+                       f"{m('vmstat', 'in'):,.0f} | {m('vmstat', 'cs'):,.0f} | "
+                       f"{m('vmstat', 'id'):.0f} | {m('busy', 'client'):.2f} | "
+                       f"{m('busy', 'rs1'):.2f} | {others:.2f} | {m('ms'):.1f} | "
+                       f"{m('failed'):.0f} |")
+    yield ""
+
+
+def ratio(res, tool, one, other):
+    a, b = res.rate(tool, *one), res.rate(tool, *other)
+    return f"{a / b:.2f}" if a and b else ""
+
+
+def verdict(res):
+    yield "## Beside the paper"
+    yield ""
+    yield "| | paper | " + " | ".join(TOOLS.values()) + " |"
+    yield "|---|---|" + "---|" * len(TOOLS)
+    rows = [("single, requests/s", "> 2,500", None),
+            ("cluster (l4lb), of single", "about 3", (("l4lb", "lan"), ("single", "lan"))),
+            ("cluster (ip_vs), of single", "about 3", (("ip_vs", "lan"), ("single", "lan"))),
+            ("cluster, l4lb of ip_vs", "", (("l4lb", "lan"), ("ip_vs", "lan"))),
+            ("single through the firewall, of plain", "about 0.9",
+             (("single", "fwl"), ("single", "lan"))),
+            ("cluster (l4lb) through the firewall, of plain", "never run",
+             (("l4lb", "fwl"), ("l4lb", "lan")))]
+    for title, theirs, what in rows:
+        cells = [ratio(res, tool, *what) if what else
+                 f"{res.rate(tool, 'single', 'lan') or 0:,.0f}" for tool in TOOLS]
+        yield f"| {title} | {theirs} | {' | '.join(cells)} |"
+    yield ""
+    gains = [res.rate(t, "l4lb", "lan") / res.rate(t, "single", "lan") for t in TOOLS
+             if res.rate(t, "l4lb", "lan") and res.rate(t, "single", "lan")]
+    if gains:
+        yield (f"A cluster of four does {min(gains):.1f} to {max(gains):.1f} times what one server "
+               "does" + (": as in the paper, where it is 3 times." if min(gains) > 2.5 else
+                         "; in the paper it is 3 times."))
+    busy = max(res.mean(t, w, n, "busy", "client") for t in TOOLS for w in WAYS for n in NETWORKS)
+    yield (f"The client used {busy:.2f} of a processor at most: "
+           + ("it is not the limit." if busy < BUSY else
+              "IT IS THE LIMIT where it used that."))
+    yield ""
+
+
+def render(res):
+    return "\n".join([*head(res), *table(res), *verdict(res)])
+
+
+def draw(plt, res, path):
+    figure, grid = plt.subplots(1, len(TOOLS), figsize=(4.5 * len(TOOLS), 4),
+                                layout="constrained")
+    for axes, (tool, title) in zip(grid, TOOLS.items()):
+        for i, network in enumerate(NETWORKS):
+            for j, way in enumerate(WAYS):
+                values = res.rates(tool, way, network)
+                if values:
+                    median = statistics.median(values)
+                    axes.bar(i + 0.27 * j, median, 0.25, color=f"C{j}",
+                             yerr=[[median - min(values)], [max(values) - median]],
+                             label=way if not i else None, error_kw={"lw": 0.8})
+        axes.set_xticks([i + 0.27 for i in range(len(NETWORKS))], NETWORKS.values())
+        axes.set_title(title, fontsize="medium")
+    grid[0].set_ylabel("requests a second")
+    grid[0].legend(fontsize="small")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def write(results, directory):
+    """table.md and the plot in DIRECTORY; the plot's name."""
+    res = Results(results)
+    (directory / "table.md").write_text(render(res), encoding="utf-8")
+    import matplotlib                               # slow to load
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    draw(plt, res, directory / "requests.png")
+    return ["requests.png"]
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    write(json.loads((where / "results.json").read_text("utf-8")), where)

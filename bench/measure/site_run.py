@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A cluster's site under the load of web benchmarks. Inside a guest with two processors.
+
+    client .1.2 ----+---------------------+ front
+                    |                     |
+                 [ fw .1.1/.2.1 ]      (without it the client is on the switch)
+                    |
+    director .2.10 -[ switch 198.18.2.0/24 ]- rs1..rs4 .2.11-.2.14, VIP .2.100 on lo
+
+Direct routing. A single site is rs1 without the director. Each server has a slice of a
+processor (cgroup), so that four have four times what one has and the client and the
+director have the rest.
+"""
+
+import contextlib
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bed import TOP, MeasureError  # noqa: F401 (finds lab)
+from systems import IP_VS, L4LB
+
+from lab.netns import Namespace, run, wait_until
+
+SERVERS = 4
+PAGE = 2504             # bytes, the paper's
+SWITCH, FAR = "198.18.2.", "198.18.1."
+VIP = f"{SWITCH}100"
+CGROUP = Path("/sys/fs/cgroup")
+NGINX = """\
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid {home}/pid;
+error_log {home}/error.log;
+events {{ worker_connections 16384; }}
+http {{
+	access_log off;
+	client_body_temp_path {home}/body;
+	proxy_temp_path {home}/proxy;
+	fastcgi_temp_path {home}/fastcgi;
+	uwsgi_temp_path {home}/uwsgi;
+	scgi_temp_path {home}/scgi;
+	keepalive_requests 1000000;
+	server {{ listen 80 backlog=4096; root {home}; }}
+}}
+"""
+FIREWALL = """\
+table inet site {
+	chain onward {
+		type filter hook forward priority filter; policy drop;
+		ct state established,related accept
+		ct state invalid drop
+		ip daddr 198.18.2.0/24 tcp dport 80 ct state new accept
+	}
+}
+"""
+# (director, its fast path); a single site has none.
+WAYS = {"single": (None, None), "ip_vs": (IP_VS, None), "l4lb": (L4LB, 1)}
+
+
+class Group:
+    """A cgroup, with a share of a processor."""
+
+    def __init__(self, name, share=None):
+        self.path = CGROUP / name
+        self.path.mkdir(exist_ok=True)
+        if share:
+            (self.path / "cpu.max").write_text(f"{round(share * 100_000)} 100000", "ascii")
+
+    def popen(self, ns, argv, **kwargs):
+        with ns.enter():
+            return subprocess.Popen(
+                ["sh", "-c", f'echo $$ >{self.path}/cgroup.procs; ulimit -n 65536; exec "$@"',
+                 "sh", *argv], **kwargs)
+
+    def seconds(self):
+        """Processor time used so far."""
+        words = dict(line.split() for line in
+                     (self.path / "cpu.stat").read_text("ascii").splitlines())
+        return int(words["usage_usec"]) / 1e6
+
+
+class Site:
+    """Network and servers; director and firewall as asked for."""
+
+    def __init__(self, spec, firewall):
+        self.spec, self.firewall = spec, firewall
+        names = ["client", "switch", "director", *(f"rs{n}" for n in range(1, SERVERS + 1))]
+        names += ["fw"] if firewall else []
+        self.ns = {n: Namespace(f"site-{n}") for n in names}
+        self.procs = []
+        self.directory = Path("/run/site")
+
+    def __enter__(self):
+        try:
+            self._build()
+            self._serve()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for proc in self.procs:
+            proc.terminate()
+        for proc in self.procs:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                proc.wait(10)
+        for ns in self.ns.values():
+            ns.destroy()
+
+    def _cable(self, name, address):
+        switch = self.ns["switch"]
+        switch.ip(f"link add {name} type veth peer name eth0 netns {self.ns[name].name}",
+                  f"link set {name} master br0", f"link set {name} up")
+        self.ns[name].ip("link set lo up", "link set eth0 up", f"addr add {address}/24 dev eth0")
+
+    def _build(self):
+        for ns in self.ns.values():
+            ns.sysctl("net/ipv6/conf/all/disable_ipv6", 1)
+            ns.sysctl("net/ipv4/conf/all/rp_filter", 0)
+            ns.sysctl("net/ipv4/conf/default/rp_filter", 0)
+        self.ns["switch"].ip("link add br0 type bridge", "link set br0 up")
+        self._cable("director", f"{SWITCH}10")
+        self.ns["director"].sysctl("net/ipv4/ip_forward", 1)
+        self.ns["director"].sysctl("net/ipv4/conf/all/send_redirects", 0)
+        self.ns["director"].sysctl("net/ipv4/conf/eth0/send_redirects", 0)
+        self.ns["director"].ip(f"addr add {VIP}/32 dev eth0")
+        client = self.ns["client"]
+        if self.firewall:
+            self._cable("fw", f"{SWITCH}1")
+            fw = self.ns["fw"]
+            fw.ip(f"link add eth1 type veth peer name eth0 netns {client.name}",
+                  "link set eth1 up", f"addr add {FAR}1/24 dev eth1")
+            fw.sysctl("net/ipv4/ip_forward", 1)
+            client.ip("link set lo up", "link set eth0 up", f"addr add {FAR}2/24 dev eth0",
+                      f"route add default via {FAR}1")
+            fw.run(["nft", "-f", "-"], text_input=FIREWALL)
+        else:
+            self._cable("client", f"{SWITCH}2")
+        client.sysctl("net/ipv4/ip_local_port_range", "1024 65535")
+        client.sysctl("net/ipv4/tcp_tw_reuse", 1)
+        for n in range(1, SERVERS + 1):
+            ns = self.ns[f"rs{n}"]
+            self._cable(f"rs{n}", f"{SWITCH}{10 + n}")
+            ns.sysctl("net/ipv4/conf/all/arp_ignore", 1)
+            ns.sysctl("net/ipv4/conf/all/arp_announce", 2)
+            ns.sysctl("net/core/somaxconn", 4096)
+            ns.ip(f"addr add {VIP}/32 dev lo")
+            if self.firewall:
+                ns.ip(f"route add {FAR}0/24 via {SWITCH}1")
+        if self.firewall:
+            self.ns["director"].ip(f"route add {FAR}0/24 via {SWITCH}1")
+
+    def _serve(self):
+        self.groups = {}
+        for n in range(1, SERVERS + 1):
+            home = self.directory / f"rs{n}"
+            home.mkdir(parents=True, exist_ok=True)
+            (home / "index.html").write_text("x" * PAGE, encoding="ascii")
+            conf = home / "nginx.conf"
+            conf.write_text(NGINX.format(home=home), encoding="ascii")
+            (home / "pid").unlink(missing_ok=True)
+            self.groups[n] = Group(f"rs{n}", self.spec["share"])
+            self.procs.append(self.groups[n].popen(
+                self.ns[f"rs{n}"], ["nginx", "-e", str(home / "error.log"), "-p", str(home),
+                                    "-c", str(conf)], stderr=subprocess.DEVNULL))
+            wait_until(lambda home=home: (home / "pid").exists() and
+                       (home / "pid").read_text("ascii"), 60, f"nginx {n} is up")
+
+    def direct(self, director, fast_path):
+        words = [f"-A -t {VIP}:80 -s rr", *(
+            f"-a -t {VIP}:80 -r {SWITCH}{10 + n}:80 -g -w 1" for n in range(1, SERVERS + 1))]
+        ns = self.ns["director"]
+        ns.run(["ipvsadm", "-R"], text_input="\n".join(words) + "\n")
+        if fast_path is not None:
+            ns.sysctl("net/ipv4/vs/fast_path", fast_path)
+
+
+# -- tools: (command, what its output says)
+
+
+def found(pattern, text, what):
+    m = re.search(pattern, text)
+    if not m:
+        raise MeasureError(f"{what} says nothing of {pattern!r}: {text.strip()[-200:]}")
+    return float(m[1])
+
+
+def ab(url, spec):
+    argv = ["ab", "-q", "-r", "-s", "30", "-t", str(spec["seconds"]), "-n", "50000",
+            "-c", str(spec["together"]), url]
+
+    def read(text):
+        return {"rate": found(r"Requests per second:\s+([\d.]+)", text, "ab"),
+                "failed": found(r"Failed requests:\s+(\d+)", text, "ab"),
+                "ms": found(r"Time per request:\s+([\d.]+) \[ms\] \(mean\)", text, "ab")}
+    return argv, read
+
+
+def wrk(url, spec):
+    argv = ["wrk", "-t1", f"-c{spec['together']}", f"-d{spec['seconds']}s", "--timeout", "30s",
+            "-H", "Connection: close", "--latency", url]
+
+    def read(text):
+        errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)",
+                           text)
+        wrong = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+        unit = {"us": 1e-3, "ms": 1, "s": 1e3}
+        m = re.search(r"Latency\s+([\d.]+)(us|ms|s)\b", text)
+        return {"rate": found(r"Requests/sec:\s+([\d.]+)", text, "wrk"),
+                "failed": sum(map(int, errors.groups())) if errors else 0
+                + (int(wrong[1]) if wrong else 0),
+                "ms": float(m[1]) * unit[m[2]] if m else None}
+    return argv, read
+
+
+def httperf(url, spec, rate):
+    host = url.split("/")[2]
+    conns = max(int(rate * spec["seconds"]), 10)
+    argv = ["httperf", "--hog", f"--server={host}", "--uri=/", f"--rate={rate}",
+            f"--num-conns={conns}", f"--num-calls={spec['calls']}", "--timeout=30"]
+
+    def read(text):
+        errors = found(r"Errors: total (\d+)", text, "httperf")
+        return {"rate": found(r"Request rate: ([\d.]+)", text, "httperf") *
+                found(r"Total: .* replies (\d+)", text, "httperf") /
+                max(found(r"Total: .* requests (\d+)", text, "httperf"), 1),
+                "failed": errors, "asked": rate * spec["calls"],
+                "ms": found(r"Reply time \[ms\]: response ([\d.]+)", text, "httperf")}
+    return argv, read
+
+
+def vmstat(text):
+    """Means of interrupts, switches and idle time, without the first line (since boot)."""
+    lines = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()][1:]
+    heads = next(line.split() for line in text.splitlines() if " in " in line)
+    return {name: statistics.fmean(int(line[heads.index(name)]) for line in lines)
+            for name in ("in", "cs", "id")} if lines else {}
+
+
+def tried(site, argv, read, log):
+    """A run of a tool; what it and vmstat say is kept in LOG."""
+    tool = Group("client")
+    before = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
+    watch = subprocess.Popen(["vmstat", "-n", "1"], stdout=subprocess.PIPE, text=True)
+    began = time.monotonic()
+    proc = tool.popen(site.ns["client"], argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                      text=True)
+    try:
+        said, _ = proc.communicate(timeout=600)
+    finally:
+        proc.kill()
+        watch.terminate()
+    machine = watch.communicate()[0]
+    took = time.monotonic() - began
+    log.write_text(f"$ {' '.join(argv)}\n{said}\n$ vmstat -n 1\n{machine}", encoding="utf-8")
+    if proc.returncode:
+        raise MeasureError(f"{argv[0]}: exit status {proc.returncode}: {said.strip()[-200:]}")
+    now = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
+    return read(said) | {"took": took, "vmstat": vmstat(machine),
+                         "busy": {k: (now[k] - before[k]) / took for k in now}}
+
+
+def measure(spec):
+    (CGROUP / "cgroup.subtree_control").write_text("+cpu", "ascii")
+    logs = Path(spec["logs"])
+    rows = []
+    for number in range(spec["rounds"]):
+        for network in ("lan", "fwl"):
+            for way in list(WAYS)[::1 if number % 2 == 0 else -1]:
+                director, fast_path = WAYS[way]
+                with director.loaded() if director else contextlib.nullcontext(), \
+                        Site(spec, network == "fwl") as site:
+                    if director:
+                        site.direct(director, fast_path)
+                    one(spec, site, way, network, number, logs, rows)
+    return rows
+
+
+def one(spec, site, way, network, number, logs, rows):
+    url = f"http://{VIP if WAYS[way][0] else SWITCH + '11'}/"
+    tools = [("ab", *ab(url, spec)), ("wr", *wrk(url, spec))]
+    # Beside what the paper did, rates around what keeps all servers busy.
+    top = None
+    for name, argv, read in tools:
+        row = keep(spec, site, way, network, number, logs, rows, name, argv, read)
+        top = max(top or 0, row.get("rate", 0))
+    for share in spec["shares"]:
+        rate = max(round(top * share * spec["gain"] / spec["calls"]), 1)
+        keep(spec, site, way, network, number, logs, rows, "hp", *httperf(url, spec, rate))
+
+
+def keep(spec, site, way, network, number, logs, rows, name, argv, read):
+    cluster = "sg" if way == "single" else "cl"
+    log = logs / f"{name}-{cluster}-{network}{'' if way in ('single', 'l4lb') else '.' + way}" \
+                 f".{number + 1}{'.' + argv[4].split('=')[1] if name == 'hp' else ''}.log"
+    row = {"tool": name, "way": way, "network": network, "round": number}
+    try:
+        row |= tried(site, argv, read, log)
+    except (MeasureError, subprocess.TimeoutExpired) as e:
+        row["fault"] = " ".join(str(e).split())
+    rows.append(row)
+    print(f"  {number + 1}: {name}-{cluster}-{network} {way}: "
+          + (f"{row['rate']:,.0f} requests/s, {row['failed']:.0f} failed" if "rate" in row
+             else row["fault"]), flush=True)
+    time.sleep(1)
+    return row
+
+
+if __name__ == "__main__":
+    os.chdir(TOP)
+    wanted = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    Path(sys.argv[2]).write_text(json.dumps(measure(wanted)), encoding="utf-8")
