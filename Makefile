@@ -174,6 +174,13 @@ bench-site:
 	@tests/lab/deps
 	@bench/site $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
 
+.PHONY: bench-relay
+bench-relay: bench_words = $(foreach name,kernel rounds rate,\
+	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
+bench-relay:
+	@tests/lab/deps
+	@bench/relay $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
+
 .PHONY: bench-priority
 bench-priority: bench_words = $(foreach name,counts seeds ends,\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))

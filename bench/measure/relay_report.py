@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table and plots of "make bench-relay" from its results.json.
+
+  python3 bench/measure/relay_report.py DIRECTORY     draws them again
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
+# Sizes whose rows are shown: powers of two, which NetPIPE visits.
+SHOWN = [1 << n for n in range(10, 21)]
+PAPER = {PROXIES: 2.1, RELAY: 1.5}      # latency, of a direct connection's
+
+
+class Results:
+    def __init__(self, results):
+        self.r = results
+        self.ways = list(dict.fromkeys(r["way"] for r in results["rows"] if "lines" in r))
+
+    def sizes(self):
+        """Those that every way has."""
+        each = [{line[0] for line in r["lines"]} for r in self.r["rows"] if "lines" in r]
+        return sorted(set.intersection(*each)) if each else []
+
+    def values(self, way, size, column):
+        """Of each round; column 1: Mbit/s, 2: seconds."""
+        return [line[column] for r in self.r["rows"] if r["way"] == way and "lines" in r
+                for line in r["lines"] if line[0] == size]
+
+    def median(self, way, size, column):
+        return statistics.median(self.values(way, size, column))
+
+
+def spread(values, scale=1.0):
+    median = statistics.median(values)
+    text = f"{median * scale:,.1f}" if median * scale < 100 else f"{median * scale:,.0f}"
+    if len(values) > 1:
+        text += f" ± {50 * (max(values) - min(values)) / median:.0f} %"
+    return text
+
+
+def name(size):
+    return f"{size / 1024:,.0f} KiB" if size < 1 << 20 else f"{size / (1 << 20):,.0f} MiB"
+
+
+def head(res):
+    r, spec = res.r, res.r["spec"]
+    yield "# Relay"
+    yield ""
+    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
+           f"on {r['processor']};")
+    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
+    yield ""
+    yield (f"NetPIPE between compute nodes of two clusters, cables of {spec['rate']} Mbit/s, "
+           f"{spec['rounds']} rounds. Medians ± half of the range.")
+    yield ""
+
+
+def table(res, column, title, scale):
+    shown = [s for s in SHOWN if s in res.sizes()]
+    yield f"## {title}"
+    yield ""
+    yield "| message | " + " | ".join(res.ways) + " |"
+    yield "|---|" + "---|" * len(res.ways)
+    for size in shown:
+        yield f"| {name(size)} | " + " | ".join(
+            spread(res.values(w, size, column), scale) for w in res.ways) + " |"
+    yield ""
+
+
+def verdict(res):
+    yield "## Beside the paper"
+    yield ""
+    shown = [s for s in SHOWN if s in res.sizes()]
+    if not shown or STRAIGHT not in res.ways or PROXIES not in res.ways:
+        yield "A way is missing: nothing to compare."
+        return
+    small = shown[0]
+    latency = {w: res.median(w, small, 2) / res.median(STRAIGHT, small, 2) for w in res.ways}
+    low = [s for s in shown if s <= 32 << 10]
+    high = [s for s in shown if s >= 128 << 10]
+
+    def gain(way, sizes):
+        gains = [100 * (res.median(way, s, 1) / res.median(PROXIES, s, 1) - 1) for s in sizes]
+        return f"{min(gains):+.0f} to {max(gains):+.0f} %" if gains else ""
+    yield ("| | " + " | ".join(res.ways) + " |")
+    yield "|---|" + "---|" * len(res.ways)
+    yield f"| latency ({name(small)}), of direct: paper | " + " | ".join(
+        f"{PAPER[w]:g}" if w in PAPER else "" for w in res.ways) + " |"
+    yield "| the same, here | " + " | ".join(f"{latency[w]:.2f}" for w in res.ways) + " |"
+    yield "| bandwidth, of two proxies, to 32 KiB: paper | " + " | ".join(
+        "+18 to +27 %" if w == RELAY else "" for w in res.ways) + " |"
+    yield "| the same, here | " + " | ".join(gain(w, low) for w in res.ways) + " |"
+    yield "| bandwidth, of two proxies, from 128 KiB: paper | " + " | ".join(
+        "+6 to +16 %" if w == RELAY else "" for w in res.ways) + " |"
+    yield "| the same, here | " + " | ".join(gain(w, high) for w in res.ways) + " |"
+    yield ""
+    order = [w for w in (PROXIES, RELAY, "NAT and l4lb", STRAIGHT) if w in latency]
+    if all(latency[a] > latency[b] for a, b in zip(order, order[1:])):
+        yield (f"As in the paper: two proxies are slowest ({latency[PROXIES]:.1f} times a direct "
+               f"connection's latency), a relay at one end is better ({latency.get(RELAY, 0):.1f});"
+               f" without user space, by l4lb, it is {latency.get('NAT and l4lb', 0):.2f}.")
+    else:
+        yield ("Not as in the paper: by latency the order, slowest first, is "
+               f"{', '.join(sorted(latency, key=latency.get, reverse=True))}.")
+    yield ""
+
+
+def render(res):
+    return "\n".join([*head(res), *table(res, 2, "Latency: microseconds one way", 1e6),
+                      *table(res, 1, "Bandwidth: Mbit/s", 1), *verdict(res)])
+
+
+def draw(plt, res, path):
+    figure, grid = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+    for axes, column, scale, label in ((grid[0], 2, 1e6, "microseconds one way"),
+                                       (grid[1], 1, 1, "Mbit/s")):
+        for way in res.ways:
+            sizes = res.sizes()
+            values = [res.values(way, s, column) for s in sizes]
+            line, = axes.plot(sizes, [statistics.median(v) * scale for v in values], label=way)
+            axes.fill_between(sizes, [min(v) * scale for v in values],
+                              [max(v) * scale for v in values],
+                              color=line.get_color(), alpha=0.15, lw=0)
+        axes.set_xscale("log", base=2)
+        axes.set_xlabel("bytes of a message")
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+    grid[0].set_yscale("log")
+    grid[1].set_ylim(bottom=0)
+    grid[0].legend(fontsize="small")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def write(results, directory):
+    """table.md and the plot in DIRECTORY; the plot's name."""
+    res = Results(results)
+    (directory / "table.md").write_text(render(res), encoding="utf-8")
+    import matplotlib                               # slow to load
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    draw(plt, res, directory / "messages.png")
+    return ["messages.png"]
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1])
+    write(json.loads((where / "results.json").read_text("utf-8")), where)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Ways between two clusters on private addresses, of which only the front nodes can be
+reached. Inside a guest with two processors.
+
+    a1 10.1.0.2 ---- fa 10.1.0.1 | 198.18.0.1 ---- 198.18.0.2 | 10.2.0.1 fb ---- b1 10.2.0.2
+    compute          front                                      front            compute
+
+Every cable carries the rate that is asked for. NetPIPE sends from a1 to b1.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bed import TOP, MeasureError
+from systems import IP_VS, L4LB
+
+from lab.netns import Namespace, run, wait_until
+
+PORT = 5002            # NetPIPE's
+PUBLIC = {"fa": "198.18.0.1", "fb": "198.18.0.2"}
+INSIDE = {"fa": "10.1.0.1", "fb": "10.2.0.1"}
+COMPUTE = {"fa": "10.1.0.2", "fb": "10.2.0.2"}
+NODE = {"fa": "a1", "fb": "b1"}
+NAT = """table ip relay {
+	chain out {
+		type nat hook postrouting priority srcnat
+		oifname "pub" ip saddr %s/24 masquerade
+	}
+}
+"""
+HAPROXY = """\
+global
+	maxconn 1000
+defaults
+	mode tcp
+	timeout connect 10s
+	timeout client 1h
+	timeout server 1h
+listen relay
+	bind %s:%d
+	server there %s:%d
+"""
+# The way of a connection from a1: where it is opened to, and what the front nodes do.
+WAYS = ("direct", "two proxies", "NAT and relay", "NAT and ip_vs", "NAT and l4lb")
+
+
+class Clusters:
+    def __init__(self, rate):
+        self.rate = rate
+        self.ns = {n: Namespace(f"relay-{n}") for n in ("a1", "fa", "fb", "b1")}
+        self.procs, self.files = [], tempfile.TemporaryDirectory()
+
+    def __enter__(self):
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for proc in self.procs:
+            proc.kill()
+            proc.wait()
+        for ns in self.ns.values():
+            ns.destroy()
+        self.files.cleanup()
+
+    def _build(self):
+        for ns in self.ns.values():
+            ns.ip("link set lo up")
+            ns.sysctl("net/ipv6/conf/all/disable_ipv6", 1)
+            ns.sysctl("net/ipv4/conf/all/rp_filter", 0)
+            ns.sysctl("net/ipv4/conf/default/rp_filter", 0)
+        for one, name, other, peer in (("fa", "pub", "fb", "pub"), ("fa", "in", "a1", "eth0"),
+                                       ("fb", "in", "b1", "eth0")):
+            self.ns[one].ip(f"link add {name} type veth peer name {peer} "
+                            f"netns {self.ns[other].name}")
+            for node, device in ((one, name), (other, peer)):
+                # Cards of the paper's rate do not cut segments.
+                self.ns[node].run(f"ethtool -K {device} tso off gso off gro off")
+                self.ns[node].run(f"tc qdisc add dev {device} root netem rate {self.rate}mbit "
+                                  "limit 1000")
+                self.ns[node].ip(f"link set {device} up")
+        for front in ("fa", "fb"):
+            ns, node = self.ns[front], self.ns[NODE[front]]
+            ns.ip(f"addr add {PUBLIC[front]}/24 dev pub", f"addr add {INSIDE[front]}/24 dev in")
+            ns.sysctl("net/ipv4/ip_forward", 1)
+            node.ip(f"addr add {COMPUTE[front]}/24 dev eth0",
+                    f"route add default via {INSIDE[front]}")
+
+    def route(self):
+        """Each cluster knows the other's network, which is what cannot be had."""
+        self.ns["fa"].ip(f"route add 10.2.0.0/24 via {PUBLIC['fb']}")
+        self.ns["fb"].ip(f"route add 10.1.0.0/24 via {PUBLIC['fa']}")
+        return COMPUTE["fb"], COMPUTE["fa"]
+
+    def proxy(self, front, address, to):
+        conf = Path(self.files.name, f"{front}-{address}.cfg")
+        conf.write_text(HAPROXY % (address, PORT, to, PORT), encoding="ascii")
+        ns = self.ns[front]
+        self.procs.append(ns.popen(["haproxy", "-db", "-f", str(conf)],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        wait_until(lambda: f"{address}:{PORT}" in ns.run("ss -Hltn").stdout, 60,
+                   f"haproxy on {front} listens")
+
+    def proxies(self):
+        """Each front node hands on what its compute node asks of it, and what comes in."""
+        for front, other in (("fa", "fb"), ("fb", "fa")):
+            self.proxy(front, INSIDE[front], PUBLIC[other])
+            self.proxy(front, PUBLIC[front], COMPUTE[front])
+        return INSIDE["fa"], INSIDE["fb"]
+
+    def nat(self):
+        for front in PUBLIC:
+            self.ns[front].run(["nft", "-f", "-"], text_input=NAT % INSIDE[front])
+        return PUBLIC["fb"], PUBLIC["fa"]
+
+    def relay(self):
+        for front in PUBLIC:
+            self.proxy(front, PUBLIC[front], COMPUTE[front])
+        return self.nat()
+
+    def direct(self, tool):
+        """The recipe of the manual: what comes for the front node goes to its compute node."""
+        for front in PUBLIC:
+            self.ns[front].run([*tool, "service", "add", "tcp", f"{PUBLIC[front]}:{PORT}",
+                                "server", COMPUTE[front], "nat"])
+        return self.nat()
+
+
+def exchange(clusters, sender, receiver, to, spec):
+    """NetPIPE's lines: [(bytes, Mbit/s, seconds one way)]."""
+    out = Path(clusters.files.name, "np.out")
+    out.unlink(missing_ok=True)
+    server = clusters.ns[receiver].popen(["NPtcp", "-p", "0"], stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: f":{PORT}" in clusters.ns[receiver].run("ss -Hltn").stdout, 30,
+                   "NPtcp listens")
+        done = clusters.ns[sender].run(
+            ["NPtcp", "-h", to, "-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"]),
+             "-n", str(spec["times"]), "-o", str(out)], check=False, timeout=spec["patience"])
+    finally:
+        server.kill()
+        server.wait()
+    lines = [tuple(map(float, line.split())) for line in out.read_text("ascii").splitlines()] \
+        if out.exists() else []
+    if done.returncode or not lines:
+        raise MeasureError(f"NPtcp: exit status {done.returncode}: {done.stderr.strip()[-200:]}")
+    return lines
+
+
+@contextlib.contextmanager
+def way(name, rate, tool):
+    """The clusters with it; where a1 and b1 open their connections to."""
+    director = {"NAT and ip_vs": IP_VS, "NAT and l4lb": L4LB}.get(name)
+    with director.loaded() if director else contextlib.nullcontext(), Clusters(rate) as clusters:
+        if director:
+            yield clusters, clusters.direct(tool)
+        else:
+            yield clusters, {"direct": clusters.route, "two proxies": clusters.proxies,
+                             "NAT and relay": clusters.relay}[name]()
+
+
+def measure(spec):
+    tool, rows = [spec["ipvsctl"]], []
+    for number in range(spec["rounds"]):
+        for name in WAYS[::1 if number % 2 == 0 else -1]:
+            row = {"way": name, "round": number}
+            try:
+                with way(name, spec["rate"], tool) as (clusters, (there, back)):
+                    row["lines"] = exchange(clusters, "a1", "b1", there, spec)
+                    # The other cluster opens one, too.
+                    exchange(clusters, "b1", "a1", back, spec | {"most": spec["least"]})
+            except (MeasureError, subprocess.TimeoutExpired, RuntimeError) as e:
+                row["fault"] = " ".join(str(e).split())
+            rows.append(row)
+            print(f"  {number + 1}: {name}: " + (
+                row.get("fault") or f"{row['lines'][0][2] * 1e6:,.0f} us for "
+                f"{row['lines'][0][0]:,.0f} bytes, {row['lines'][-1][1]:.1f} Mbit/s for "
+                f"{row['lines'][-1][0]:,.0f}"), flush=True)
+    return rows
+
+
+if __name__ == "__main__":
+    os.chdir(TOP)
+    run(["modprobe", "-q", "sch_netem"], check=False)
+    wanted = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    Path(sys.argv[2]).write_text(json.dumps(measure(wanted)), encoding="utf-8")
