@@ -58,15 +58,16 @@ class Results:
         values = self.values(count, las, what, part)
         if not values:
             return ""
-        text = f"{statistics.fmean(values):,.0f}"
-        if len(values) > 1:
-            text += f" ± {50 * (max(values) - min(values)) / statistics.fmean(values):.0f} %"
+        mean = statistics.fmean(values)
+        text = f"{mean:,.0f}"
+        if len(values) > 1 and mean:
+            text += f" ± {50 * (max(values) - min(values)) / mean:.0f} %"
         return text
 
     def change(self, count, what, part=None):
         """Per cent by which it changes with LAS; means of all seeds."""
         off, on = (self.values(count, las, what, part) for las in (False, True))
-        if not off or not on:
+        if not off or not on or not statistics.fmean(off):
             return None
         return 100 * (statistics.fmean(on) / statistics.fmean(off) - 1)
 
@@ -134,7 +135,7 @@ def verdict(res):
         yield (f"With {most} users LAS changes the mean by {change:+.0f} %: "
                + (f"as the paper's, more than {PAPER} % less." if change < -PAPER
                   else f"less than the paper's {PAPER} %."))
-    failed = sum(sum(res.values(most, True, "failed")) for _ in (1,))
+    failed = sum(res.values(most, True, "failed"))
     yield (f"The largest hundredth of the documents takes {large:+.0f} %"
            + (f"; {failed:.0f} of all did not arrive." if failed else
               "; all of them arrive: none starves."))

@@ -283,6 +283,70 @@ def test_load_refuses_a_bad_trace(programs, tmp_path):
 # -- the report
 
 
+# -- SURGE's users
+
+VISIT = struct.Struct("<QQIIII")
+
+
+def surge(programs, path, port, users=4, seconds=1, seed=1, documents=3, idle=("20", "1.5", "60")):
+    clients = f"127.0.9.{next(NEXT_CLIENTS)}"
+    done = subprocess.run(
+        [programs / "surge", path / "visits", str(users), str(seconds), str(seed), str(documents),
+         "1.0", *idle, clients, "2", VIP, str(port), "5"],
+        capture_output=True, text=True, check=False, timeout=60)
+    assert not done.returncode, done.stderr
+    return list(VISIT.iter_unpack((path / "visits").read_bytes())), done.stdout
+
+
+def test_surge_waits_for_its_documents(programs, tmp_path):
+    """Closed loop: nobody has two under way; the idle time between them is as said."""
+    sizes = [5, 100_000, 30]
+    with Server(programs, tmp_path, sizes, cpu=5, cache=5) as server:
+        visits, said = surge(programs, tmp_path, server.port)
+    assert len(visits) > 20 and not any(v[5] for v in visits)
+    assert said.splitlines()[0].startswith("1 ")
+    assert {v[4] for v in visits} == set(range(4))
+    for user in range(4):
+        own = sorted(v for v in visits if v[4] == user)
+        for before, after in zip(own, own[1:]):
+            pause = after[0] - before[0] - before[1]
+            assert pause >= 19 * MS
+        assert all(size == sizes[document] for _, _, size, document, _, _ in own)
+    assert max(v[0] for v in visits) < 1.1e9
+
+
+def test_surge_follows_its_seed(programs, tmp_path):
+    """The same users ask for the same documents, by popularity."""
+    with Server(programs, tmp_path, [1] * 50, cache=50) as server:
+        def asked(seed):
+            visits, _ = surge(programs, tmp_path, server.port, users=8, seed=seed, documents=50,
+                              idle=("5", "1.5", "10"))
+            by_user = {}
+            for _, _, _, document, user, _ in sorted(visits):
+                by_user.setdefault(user, []).append(document)
+            return by_user
+        one, same, other = asked(1), asked(1), asked(2)
+    for user in range(8):
+        n = min(len(one[user]), len(same[user]))
+        assert n > 20 and one[user][:n] == same[user][:n]
+    assert any(one[u][:20] != other[u][:20] for u in range(8))
+    everything = [d for documents in one.values() for d in documents]
+    assert everything.count(0) > 3 * everything.count(9)
+
+
+@pytest.mark.parametrize("at, word, what", [
+    (2, "0", "there must be users"), (2, "x", "'x' is none of the numbers"),
+    (6, "0", "'0' is no number above 0"), (7, "0", "there must be users"),
+    (9, "10", "there must be users"), (10, "host", "'host' is not an IPv4 address")])
+def test_surge_refuses(programs, tmp_path, at, word, what):
+    argv = [programs / "surge", tmp_path / "visits", "1", "1", "1", "1", "1.0", "20", "1.5", "60",
+            "127.0.0.1", "1", VIP, "80", "5"]
+    argv[at] = word
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and what in done.stderr
+
+
+
 def test_estimate():
     e = report.Estimate([1.0, 2.0, 3.0])
     assert e.mean == 2

@@ -17,9 +17,10 @@ TOP = Path(__file__).resolve().parents[2]
 MEASURE = TOP / "bench/measure"
 
 
-def load(path, name):
-    """A file as a module of its own NAME: bench/scheduling has a "report", too."""
-    sys.path.insert(0, str(MEASURE))
+def load(path, name, directory=MEASURE):
+    """A file as a module of its own NAME, which imports from DIRECTORY: there are two
+    modules "report"."""
+    sys.path.insert(0, str(directory))
     try:
         loader = importlib.machinery.SourceFileLoader(name, str(path))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
@@ -29,7 +30,7 @@ def load(path, name):
         if shadowed:
             sys.modules["report"] = shadowed
     finally:
-        sys.path.remove(str(MEASURE))
+        sys.path.remove(str(directory))
     return module
 
 

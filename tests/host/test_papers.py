@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The benches of the papers' other experiments: options, and what their reports say of
+figures that are made up here. SURGE's users are in test_bench.py."""
+
+import json
+import subprocess
+
+import pytest
+from test_speed import MEASURE, TOP, load
+
+SCHEDULING = TOP / "bench/scheduling"
+connections = load(MEASURE / "connections.py", "bench_connections_report")
+site = load(MEASURE / "site_report.py", "bench_site_report")
+relay = load(MEASURE / "relay_report.py", "bench_relay_report")
+priority = load(SCHEDULING / "priority_report.py", "bench_priority_report", SCHEDULING)
+COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "processor": "one",
+          "load": [0.1, 0.2]}
+
+
+@pytest.mark.parametrize("name, words, what", [
+    ("connections", "--rounds 0", "'0' is not a number from 1 to 100"),
+    ("connections", "--requests 99", "'99' is not a number from 100 to 400000"),
+    ("connections", "--requests x", "'x' is not a number"),
+    ("connections", "--kernel uml", "invalid choice: 'uml'"),
+    ("connections", "--rate 5", "unrecognized arguments: --rate 5"),
+    ("site", "--seconds 0", "'0' is not a number from 1 to 7200"),
+    ("site", "--together 5001", "'5001' is not a number from 1 to 5000"),
+    ("site", "four", "unrecognized arguments: four"),
+    ("relay", "--rate 0", "'0' is not a number from 1 to 10000"),
+    ("relay", "--rounds -1", "argument --rounds"),
+    ("priority", "--counts 0", "'0' is not a number from 1 to 3000"),
+    ("priority", "--counts ", "--counts: name a number of users"),
+    ("priority", "--ends 5 5", "--ends: one to three sizes, each more than the one before"),
+    ("priority", "--ends 1 2 3 4", "--ends: one to three sizes"),
+    ("priority", "--ends 7 3", "each more than the one before"),
+    ("priority", "--ends 4294967296", "is not a number from 1 to 4294967295"),
+    ("priority", "--seeds 0", "'0' is not a number from 1 to 100"),
+])
+def test_bad_options(name, words, what):
+    """One line, and nothing is started."""
+    option, _, rest = words.partition(" ")
+    argv = [option, rest] if name == "priority" else words.split()
+    done = subprocess.run([TOP / "bench" / name, *argv], capture_output=True, text=True,
+                          check=False, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("bench: ")
+    assert what in done.stderr and f"bench/{name} --help" in done.stderr
+
+
+# -- connections
+
+
+def ladder(top, even=True, sessions=0.5, fall=0.8):
+    """A director that manages TOP a second, and less when asked for more."""
+    ways, rows = ["ip_vs", "l4lb fast 1"], []
+    for way, most in zip(ways, (top, 2 * top)):
+        for closes in (False, True):
+            for step in connections.RATES:
+                limit = most * (sessions if closes else 1)
+                achieved = min(step, limit if step < 2 * limit else fall * limit)
+                share = [100] * 7 if even else [100] * 6 + [150]
+                rows += [{"way": way, "closes": closes, "step": step, "round": n,
+                          "achieved": achieved * (1 + 0.02 * n), "offered": step, "opened": share}
+                         for n in range(2)]
+    return COMMON | {"spec": {"ways": ways, "rounds": 2, "requests": 100,
+                              "held": {"most": 1000}},
+                     "scale": 1, "memory": "512M", "rows": rows,
+                     "capacity": {"no director": 9 * top, "ip_vs": top, "l4lb fast 1": 2 * top},
+                     "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": 350},
+                              "l4lb fast 1": {"asked": 1000, "open": 1000, "bytes": 90}}}
+
+
+def test_connections_report(tmp_path):
+    assert connections.write(ladder(5000), tmp_path) == ["rates.png", "servers.png"]
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "they are not the limit" in text and "THEY ARE" not in text
+    assert "| 4,200 | 4,242 ± 1 % | 4,242 ± 1 % |" in text
+    assert "| ip_vs | 400 | 350 |" in text
+    assert "| l4lb fast 1 | 1,000 (all that were asked for) | 90 |" in text
+    assert "every server gets the same share" in text.split("As in the paper: ")[1]
+    assert "is 2.00 times that of ip_vs" in text
+    assert all((tmp_path / name).stat().st_size > 5000 for name in ("rates.png", "servers.png"))
+
+
+def test_connections_report_says_what_is_wrong(tmp_path):
+    results = ladder(5000, even=False, sessions=0.9, fall=1.0)
+    results["capacity"]["no director"] = 5500
+    results["scale"] = 0.5
+    connections.write(results, tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "THEY ARE THE LIMIT" in text
+    assert "rates × 0.50" in text
+    wrong = text.split("Not as in the paper: ")[1]
+    for part in ("every server", "sessions cost", "beyond the most"):
+        assert part in wrong
+    assert "As in the paper:" not in text.replace("Not as in the paper:", "")
+    none = ladder(5000)
+    none["rows"][0]["opened"] = [0] + [100] * 6
+    assert connections.Results(none).uneven("ip_vs", False) == 0
+
+
+# -- site
+
+
+def farm(client=0.4, gain=3.0, firewall=0.9):
+    rows = []
+    for tool in site.TOOLS:
+        for network in site.NETWORKS:
+            for way in site.WAYS:
+                rate = 500 * (1 if way == "single" else gain) * \
+                    (firewall if network == "fwl" else 1)
+                rows += [{"tool": tool, "way": way, "network": network, "round": n,
+                          "rate": rate + 10 * n, "failed": 0, "ms": 5.0,
+                          "vmstat": {"in": 1000, "cs": 2000, "id": 30},
+                          "busy": {"client": client, "rs1": 0.1, "rs2": 0.1, "rs3": 0.1,
+                                   "rs4": 0.1}} for n in range(2)]
+    return COMMON | {"rows": rows, "spec": {"share": 0.1, "rounds": 2, "seconds": 5,
+                                            "together": 50}}
+
+
+def test_site_report(tmp_path):
+    assert site.write(farm(), tmp_path) == ["requests.png"]
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "| ab | 505 ± 1 % | 1,505 ± 0 % | 1,505 ± 0 % | 455 ± 1 %" in text
+    assert "does 3.0 to 3.0 times what one server does: as in the paper" in text
+    assert "it is not the limit" in text
+    assert "| ab-cl-fwl l4lb | 1,000 | 2,000 | 30 | 0.40 |" in text
+
+
+def test_site_report_says_what_is_wrong(tmp_path):
+    results = farm(client=0.95, gain=1.2)
+    results["rows"] = [r for r in results["rows"]
+                       if (r["tool"], r["way"]) != ("ab", "ip_vs")] + \
+        [{"tool": "ab", "way": "ip_vs", "network": "lan", "round": 0, "fault": "no answer"}]
+    site.write(results, tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "IT IS THE LIMIT" in text
+    assert "1.2 times what one server does; in the paper it is 3 times" in text
+    assert "FAULT" in text
+
+
+# -- relay
+
+
+def pipe(factors, missing=()):
+    rows = []
+    for way, factor in factors.items():
+        for n in range(2):
+            if way in missing:
+                rows.append({"way": way, "round": n, "fault": "no"})
+                continue
+            rows.append({"way": way, "round": n, "lines": [
+                [size, size * 8 / (factor * (1e-4 + size * 8e-8)) / 1e6,
+                 factor * (1e-4 + size * 8e-8) * (1 + 0.01 * n)]
+                for size in (1 << k for k in range(10, 21))]})
+    return COMMON | {"spec": {"rate": 100, "rounds": 2}, "rows": rows}
+
+
+GOOD = {"direct": 1.0, "two proxies": 2.1, "NAT and relay": 1.5, "NAT and ip_vs": 1.1,
+        "NAT and l4lb": 1.05}
+
+
+def test_relay_report(tmp_path):
+    assert relay.write(pipe(GOOD), tmp_path) == ["messages.png"]
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "| the same, here | 1.00 | 2.10 | 1.50 | 1.10 | 1.05 |" in text
+    assert "As in the paper: two proxies are slowest (2.1" in text
+    assert "Not as" not in text
+    assert "+40 to +40 %" in text      # 2.1 / 1.5
+
+
+def test_relay_report_says_what_is_wrong(tmp_path):
+    relay.write(pipe(GOOD | {"NAT and relay": 2.5}), tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "Not as in the paper" in text and "NAT and relay, two proxies" in text
+    relay.write(pipe(GOOD, missing=("two proxies",)), tmp_path)
+    assert "nothing to compare" in (tmp_path / "table.md").read_text("utf-8")
+
+
+# -- priority
+
+
+def shop(small, large, failed=0):
+    """With LAS small documents take that share of the time, and the largest that."""
+    runs = []
+    for count, base in ((90, 100.0), (270, 1000.0)):
+        for las in (False, True):
+            for seed in (1, 2):
+                factor = (small, large) if las and count == 270 else (1, 1)
+                visits = [[base * factor[0] + seed, 10_000 + n] for n in range(99)]
+                visits.append([20 * base * factor[1], 2_000_000])
+                runs.append({"count": count, "las": las, "seed": seed, "failed": failed,
+                             "visits": visits, "director": {"bands": [
+                                 {"out_bytes": 300}, {"out_bytes": 100}] if las else None}})
+    return COMMON | {"runs": runs, "rate": 34e6, "mean": 53000, "idle": 2.6, "parameters": {
+        "users": {"seconds": 60, "warmup": 10, "seeds": 2, "even": 210},
+        "director": {"ends": [16384]}}}
+
+
+def test_priority_report(tmp_path):
+    assert priority.write(shop(0.2, 1.5), tmp_path) == ["response.png"]
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "as the paper's, more than 50 % less" in text
+    assert "The largest hundredth of the documents takes +50 %; all of them arrive" in text
+    assert "| mean response time, ms | 1,191 ± 0 % | 499 ± 0 % | -58 % |" in text
+    assert "Bytes in the bands: 75 %, 25 %." in text
+    # Drawn again from what it has left.
+    again = json.loads((tmp_path / "results.json").read_text("utf-8"))
+    assert "visits" not in again["runs"][0]
+    priority.write(again, tmp_path)
+    assert (tmp_path / "table.md").read_text("utf-8") == text
+
+
+def test_priority_report_says_what_is_wrong(tmp_path):
+    priority.write(shop(0.9, 1.0, failed=3), tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "less than the paper's 50 %" in text
+    assert "6 of all did not arrive" in text
