@@ -745,6 +745,31 @@ POLICY = "timeout tcp 7200 udp 30 on-idle reset on-loss move on-drain keep guard
 
 
 @pytest.mark.smoke
+def test_bands_are_set_shown_and_kept(director):
+    director.ctl("svc add", *WEB, "priority las 16K,1M server 10.0.0.11")
+    assert policy(director) == {"priority": 1, "las_bytes_0": 16384, "las_bytes_1": 1 << 20}
+    assert "priority las 16K,1M" in director.ctl("show")
+    service = director.json("save -F json")["services"][0]
+    assert (service["priority"], service["las_bytes"]) == ("las", [16384, 1 << 20])
+    assert director.json("stats")["services"][0]["bands"] == [
+        {"below": end, "out_packets": 0, "out_bytes": 0} for end in (16384, 1 << 20, None)]
+    rows = [line.split("  ")[0].strip(" ├└─│") for line in director.ctl("stats").splitlines()]
+    assert rows[-3:] == ["band 0, below 16K", "band 1, below 1M", "band 2, the rest"]
+    for form in ("", "-F json"):
+        saved = director.ctl("save", form)
+        before = policy(director)
+        director.ctl("svc flush --yes")
+        director.ctl("restore", stdin=saved)
+        assert policy(director) == before
+    director.ctl("svc change", *WEB, "priority las")
+    assert policy(director) == {"priority": 1}
+    ends = [b["below"] for b in director.json("stats")["services"][0]["bands"]]
+    assert ends == [16 << 10, 128 << 10, 1 << 20, None]
+    director.ctl("svc change", *WEB, "priority off")
+    assert policy(director) == {}
+
+
+@pytest.mark.smoke
 def test_policy_is_set_shown_and_kept(director):
     director.ctl("svc add", *WEB, "scheduler rr timeout tcp 2h udp 30s on-idle reset on-loss move "
                  "on-drain keep guard drop server 10.0.0.11")

@@ -179,6 +179,24 @@ def test_no_bands_without(nat):
     assert bands(raw) == [(0, 0)] * BANDS
 
 
+@pytest.mark.smoke
+def test_in_a_batch(nat, family):
+    """Many services at once bring it with them, and take it away."""
+    raw = Raw(nat, UDP, family)
+    server = genl.batch_server(raw.address(1), raw.dport)
+    with genl.L4lb(nat.director.ns) as own:
+        own.set_services([genl.batch_entry(raw.vip, raw.port, [server], proto=UDP,
+                                           policy={"priority": 1, "las_bytes_0": 50})])
+        client = raw.client()
+        client.open()
+        for _ in range(3):
+            client.reply(payload=bytes(12)).answered()
+        assert bands(raw) == [(2, 80), (1, 40), (0, 0), (0, 0)]
+        own.set_services([genl.batch_entry(raw.vip, raw.port, [server], proto=UDP)])
+        client.reply(payload=bytes(12)).answered()
+        assert bands(raw) == [(2, 80), (1, 40), (0, 0), (0, 0)]
+
+
 @pytest.mark.parametrize("path", ("stack", "fast"))
 def test_short_answers_pass_long_ones(nat, family, path):
     """With prio behind a bottleneck, what a new connection gets overtakes what an old one
