@@ -184,17 +184,19 @@ def test_in_a_batch(nat, family):
     """Many services at once bring it with them, and take it away."""
     raw = Raw(nat, UDP, family)
     server = genl.batch_server(raw.address(1), raw.dport)
+    client = raw.client()
+    size = len(client.reply_packet(payload=b"reply"))
+    due = [(2, 2 * size), (1, size), (0, 0), (0, 0)]
     with genl.L4lb(nat.director.ns) as own:
         own.set_services([genl.batch_entry(raw.vip, raw.port, [server], proto=UDP,
-                                           policy={"priority": 1, "las_bytes_0": 50})])
-        client = raw.client()
+                                           policy={"priority": 1, "las_bytes_0": size + 10})])
         client.open()
         for _ in range(3):
-            client.reply(payload=bytes(12)).answered()
-        assert bands(raw) == [(2, 80), (1, 40), (0, 0), (0, 0)]
+            client.reply(payload=b"reply").answered()
+        assert bands(raw) == due
         own.set_services([genl.batch_entry(raw.vip, raw.port, [server], proto=UDP)])
-        client.reply(payload=bytes(12)).answered()
-        assert bands(raw) == [(2, 80), (1, 40), (0, 0), (0, 0)]
+        client.reply(payload=b"reply").answered()
+        assert bands(raw) == due
 
 
 @pytest.mark.parametrize("path", ("stack", "fast"))
