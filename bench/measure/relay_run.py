@@ -138,14 +138,18 @@ def exchange(clusters, sender, receiver, to, spec):
     """NetPIPE's lines: [(bytes, Mbit/s, seconds one way)]."""
     out = Path(clusters.files.name, "np.out")
     out.unlink(missing_ok=True)
-    server = clusters.ns[receiver].popen(["NPtcp", "-p", "0"], stdout=subprocess.DEVNULL,
+    # Both ends must be told alike, or they lose step.
+    options = ["-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"])]
+    if spec["times"]:
+        options += ["-n", str(spec["times"])]
+    server = clusters.ns[receiver].popen(["NPtcp", *options], stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: f":{PORT}" in clusters.ns[receiver].run("ss -Hltn").stdout, 30,
                    "NPtcp listens")
         done = clusters.ns[sender].run(
-            ["NPtcp", "-h", to, "-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"]),
-             "-n", str(spec["times"]), "-o", str(out)], check=False, timeout=spec["patience"])
+            ["NPtcp", "-h", to, *options, "-o", str(out)], check=False,
+            timeout=spec["patience"])
     finally:
         server.kill()
         server.wait()
