@@ -10,6 +10,7 @@ from test_speed import MEASURE, TOP, load
 
 SCHEDULING = TOP / "bench/scheduling"
 connections = load(MEASURE / "connections.py", "bench_connections_report")
+LADDER = load(MEASURE / "ladder.py", "bench_ladder")
 site = load(MEASURE / "site_report.py", "bench_site_report")
 relay = load(MEASURE / "relay_report.py", "bench_relay_report")
 priority = load(SCHEDULING / "priority_report.py", "bench_priority_report", SCHEDULING)
@@ -50,7 +51,7 @@ def test_bad_options(name, words, what):
 # -- connections
 
 
-def ladder(top, even=True, sessions=0.5, fall=0.8):
+def ladder(top, even=True, sessions=0.5, fall=0.8, scale=1):
     """A director that manages TOP a second, and less when asked for more."""
     ways, rows = ["ip_vs", "l4lb fast 1"], []
     for way, most in zip(ways, (top, 2 * top)):
@@ -60,14 +61,15 @@ def ladder(top, even=True, sessions=0.5, fall=0.8):
                 achieved = min(step, limit if step < 2 * limit else fall * limit)
                 share = [100] * 7 if even else [100] * 6 + [150]
                 rows += [{"way": way, "closes": closes, "step": step, "round": n,
-                          "achieved": achieved * (1 + 0.02 * n), "offered": step, "opened": share}
+                          "scale": scale, "achieved": achieved * (1 + 0.02 * n),
+                          "offered": step, "opened": share}
                          for n in range(2)]
     return COMMON | {"spec": {"ways": ways, "rounds": 2, "requests": 100,
-                              "held": {"most": 1000}},
-                     "scale": 1, "memory": "512M", "rows": rows,
+                              "held": {"most": 1_000_000}},
+                     "scales": [scale], "memory": "512M", "rows": rows,
                      "capacity": {"no director": 9 * top, "ip_vs": top, "l4lb fast 1": 2 * top},
-                     "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": 350},
-                              "l4lb fast 1": {"asked": 1000, "open": 1000, "bytes": 90}}}
+                     "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": -350},
+                              "l4lb fast 1": {"asked": 1_000_000, "open": 1_000_000, "bytes": 90}}}
 
 
 def test_connections_report(tmp_path):
@@ -75,17 +77,16 @@ def test_connections_report(tmp_path):
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "they are not the limit" in text and "THEY ARE" not in text
     assert "| 4,200 | 4,242 ± 1 % | 4,242 ± 1 % |" in text
-    assert "| ip_vs | 400 | 350 |" in text
-    assert "| l4lb fast 1 | 1,000 (all that were asked for) | 90 |" in text
+    assert "| ip_vs | 400 | too few to tell |" in text
+    assert "| l4lb fast 1 | 1,000,000 (all that were asked for) | 90 |" in text
     assert "every server gets the same share" in text.split("As in the paper: ")[1]
     assert "is 2.00 times that of ip_vs" in text
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("rates.png", "servers.png"))
 
 
 def test_connections_report_says_what_is_wrong(tmp_path):
-    results = ladder(5000, even=False, sessions=0.9, fall=1.0)
+    results = ladder(5000, even=False, sessions=0.9, fall=1.0, scale=0.5)
     results["capacity"]["no director"] = 5500
-    results["scale"] = 0.5
     connections.write(results, tmp_path)
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "THEY ARE THE LIMIT" in text
@@ -96,7 +97,32 @@ def test_connections_report_says_what_is_wrong(tmp_path):
     assert "As in the paper:" not in text.replace("Not as in the paper:", "")
     none = ladder(5000)
     none["rows"][0]["opened"] = [0] + [100] * 6
-    assert connections.Results(none).uneven("ip_vs", False) == 0
+    assert connections.Results(none, 1).uneven("ip_vs", False) == 0
+
+
+def test_connections_report_of_two_ladders(tmp_path):
+    """What takes everything has not shown its most; the ladder beyond has."""
+    results = ladder(40_000)
+    connections.write(results, tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "ip_vs and l4lb fast 1 take all that is asked for" in text
+    assert "paper: sessions" not in text and "beyond the most" not in text
+    more = ladder(5000, scale=3.5)
+    results["scales"].append(3.5)
+    results["rows"] += more["rows"]
+    connections.write(results, tmp_path)
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert text.index("## The paper's rates\n") < text.index("## The paper's rates × 3.50")
+    assert "| 9,800 | " in text and "Beside the paper (rates × 3.50)" in text
+    assert "As in the paper: every server gets the same share at every rate; sessions" in text
+
+
+@pytest.mark.parametrize(("free", "ip_vs", "scales"), [
+    (60_000, 30_000, [1, 30_000 / 12_384]), (60_000, 15_000, [1]), (9000, 6192, [0.5])])
+def test_connections_scales(free, ip_vs, scales):
+    """The paper's rates where they can be offered; others where they show nothing."""
+    spec = {"absolute": True, "rates": connections.RATES, "limit": connections.PAPER_SETUP}
+    assert LADDER.scales(spec, {"no director": free, "ip_vs": ip_vs}) == scales
 
 
 # -- site
