@@ -269,12 +269,17 @@ def tried(site, argv, read, log):
 
 
 def measure(spec):
+    if not (CGROUP / "cgroup.controllers").exists():
+        run(["mount", "-t", "cgroup2", "cgroup2", str(CGROUP)])
     (CGROUP / "cgroup.subtree_control").write_text("+cpu", "ascii")
     logs = Path(spec["logs"])
     rows = []
+    # Who is loaded for the first time is slow.
+    for argv in (["ab", "-V"], ["wrk", "-v"], ["httperf", "--version"], ["nginx", "-v"]):
+        run(argv, check=False)
     for number in range(spec["rounds"]):
         for network in ("lan", "fwl"):
-            for way in list(WAYS)[::1 if number % 2 == 0 else -1]:
+            for way in spec["ways"][network][::1 if number % 2 == 0 else -1]:
                 director, fast_path = WAYS[way]
                 with director.loaded() if director else contextlib.nullcontext(), \
                         Site(spec, network == "fwl") as site:
@@ -310,7 +315,6 @@ def keep(spec, site, way, network, number, logs, rows, name, argv, read):
     print(f"  {number + 1}: {name}-{cluster}-{network} {way}: "
           + (f"{row['rate']:,.0f} requests/s, {row['failed']:.0f} failed" if "rate" in row
              else row["fault"]), flush=True)
-    time.sleep(1)
     return row
 
 
