@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "tests/unit"
-SOURCES = [ROOT / "kernel" / name for name in ("conn_bucket.c", "conn_resize.c", "conn_walk.c")]
+SOURCES = [ROOT / "kernel" / name for name in ("conn_bucket.c", "conn_resize.c", "conn_sweep.c",
+                                               "conn_walk.c")]
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
          "-fsanitize=address,undefined -fno-sanitize-recover=all").split()
 
@@ -19,7 +20,7 @@ FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
 def table(tmp_path_factory):
     """table("1", "1000") -> what it prints."""
     build = tmp_path_factory.mktemp("table")
-    for source in [*SOURCES, ROOT / "kernel/conn.h", ROOT / "kernel/conn_table.h"]:
+    for source in [*SOURCES, *(ROOT / "kernel" / name for name in ("conn.h", "conn_table.h", "defence.h"))]:
         for header in re.findall(r"#include <(.*)>", source.read_text()):
             stub = build / "include" / header
             stub.parent.mkdir(parents=True, exist_ok=True)
@@ -55,3 +56,12 @@ def test_readers_race_with_resizes(table):
     looks, resizes = map(int, re.findall(r"\d+", table("race", "5")))
     assert looks > 10000
     assert resizes > 3
+
+
+@pytest.mark.parametrize(("n", "slices"), [
+    (12_000, 4), (262_144, 4), (327_680, 8), (1_048_576, 16), (1_500_000, 32),
+    (4_194_304, 64), (2_000_000_000, 64)])
+def test_sweep(table, n, slices):
+    """A pass looks at every connection once; a large table has it in more slices, four a
+    second; not while entries are dropped under attack."""
+    assert table("sweep", str(n)) == f"{slices} slices\n"

@@ -6,6 +6,8 @@
  *				on in between, memory fails now and then
  *	table race SECONDS	readers look for what is there all the time while
  *				others come and go and the table is resized
+ *	table sweep N		what expires in a table that takes itself for one
+ *				of N connections; prints in how many slices
  *
  * Exits by an assertion when something is wrong.
  */
@@ -13,6 +15,7 @@
 #include <time.h>
 
 #include "conn_table.h"
+#include "defence.h"
 
 #define STEADY	400
 #define MANY	12000
@@ -27,12 +30,14 @@ static struct l4lb_conn_table table;
 static struct l4lb_real reals[8];
 static struct l4lb_conn *conns[MANY];
 static bool stop, queued;
-static bool racing;
+static bool no_interludes;
 static __thread bool moving;
+
+static bool sweep_queued;
 
 void shim_queue(struct delayed_work *work)
 {
-	WRITE_ONCE(queued, true);
+	WRITE_ONCE(*(work == &table.sweep ? &sweep_queued : &queued), true);
 }
 
 void shim_pause(void)
@@ -43,8 +48,22 @@ void shim_pause(void)
 		sched_yield();
 }
 
-void l4lb_conn_sweep_kick(struct l4lb_conn_table *t)
+/* What the sweep does with a connection. */
+static unsigned int swept[MANY], n_reset;
+
+void l4lb_conn_kill(struct l4lb_conn *conn)
 {
+	swept[conn->cport * 4 + conn->vport - 1]++;
+}
+
+void l4lb_reset_idle(struct l4lb_conn *conn)
+{
+	n_reset++;
+}
+
+bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
+{
+	return conn->vport == 1;
 }
 
 static u64 random_state = 1;
@@ -206,6 +225,8 @@ static void setup(void)
 		spin_lock_init(&table.locks[i]);
 	assert(!l4lb_conn_bucket_init() && !l4lb_conn_resize_init(&table));
 	ln.conns = &table;
+	table.ln = &ln;
+	l4lb_conn_sweep_init(&table);
 }
 
 static unsigned int bits(void)
@@ -298,7 +319,7 @@ static void step(void)
 /* While a resize is under way. */
 void shim_interlude(void)
 {
-	if (!racing && chance(3) == 0)
+	if (!no_interludes && chance(3) == 0)
 		step();
 }
 
@@ -408,7 +429,7 @@ static void race(unsigned int seconds)
 	time_t end = time(NULL) + seconds;
 	unsigned int i, turn = 0;
 
-	racing = true;
+	no_interludes = true;
 	for (i = 0; i < STEADY; i++)
 		assert(add(i));
 	for (i = 0; i < 3; i++)
@@ -438,12 +459,86 @@ static void race(unsigned int seconds)
 	printf("looks %lu resizes %lu\n", looks, moves);
 }
 
+/* ---- the sweep ---- */
+
+/* The slices until every connection was looked at: once, none of them twice. */
+static unsigned int sweep_pass(unsigned int expected)
+{
+	unsigned int i, gone = 0, slices = 0, before;
+
+	memset(swept, 0, sizeof(swept));
+	while (gone < expected) {
+		before = gone;
+		sweep_queued = false;
+		table.sweep.fn(&table.sweep.work);
+		assert(sweep_queued);
+		slices++;
+		for (i = 0, gone = 0; i < MANY; i++) {
+			assert(swept[i] <= 1);
+			gone += swept[i];
+		}
+		assert(gone > before);
+	}
+	assert(!table.sweep_at);
+	return slices;
+}
+
+static void sweep(unsigned int n)
+{
+	unsigned int i, slices;
+
+	no_interludes = true;
+	for (i = 0; i < MANY; i++)
+		assert(add(i));
+	assert(sweep_queued);
+	atomic_set(&table.n, n);
+
+	/* A template that is held stays, however old, and does not grow young. */
+	atomic_set(&conns[100]->n_holders, 1);
+	jiffies += 1001;
+	slices = sweep_pass(MANY - 1);
+	assert(n_reset == MANY - 1 && !swept[100]);
+	jiffies += L4LB_CONN_TIMEOUT_MAX;
+	sweep_pass(MANY - 1);
+	assert(l4lb_conn_idle(conns[100]) == L4LB_CONN_TIMEOUT_MAX);
+	atomic_set(&conns[100]->n_holders, 0);
+	for (i = 0; i < MANY; i++)
+		conns[i]->last = jiffies;
+
+	/* Nothing is over; an attack ends what may be dropped. */
+	sweep_queued = false;
+	table.sweep.fn(&table.sweep.work);
+	assert(sweep_queued);
+	table.sweep_at = 0;
+	ln.sysctl.drop_entry = L4LB_DEFENCE_ALWAYS;
+	assert(sweep_pass(MANY / 4) == 4 && ln.dropped == MANY / 4);
+	ln.sysctl.drop_entry = L4LB_DEFENCE_READY;
+
+	/* It rests when there is nothing, until there is something. */
+	atomic_set(&table.n, 0);
+	sweep_queued = false;
+	table.sweep.fn(&table.sweep.work);
+	assert(!sweep_queued);
+	l4lb_conn_sweep_kick(&table);
+	assert(sweep_queued);
+	sweep_queued = false;
+	l4lb_conn_sweep_kick(&table);
+	assert(!sweep_queued);
+
+	atomic_set(&table.n, MANY);
+	for (i = 0; i < MANY; i++)
+		del(i);
+	printf("%u slices\n", slices);
+}
+
 int main(int argc, char **argv)
 {
 	assert(argc == 3);
 	setup();
 	if (!strcmp(argv[1], "race")) {
 		race(atoi(argv[2]));
+	} else if (!strcmp(argv[1], "sweep")) {
+		sweep(atoi(argv[2]));
 	} else {
 		random_state = atoi(argv[1]);
 		at_random(atoi(argv[2]));

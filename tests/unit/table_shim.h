@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Just enough of the kernel for the files of the connection table (kernel/
- * conn_bucket.c, conn_resize.c, conn_walk.c) to be compiled, unchanged, as a
+ * conn_bucket.c, conn_resize.c, conn_sweep.c, conn_walk.c) to be compiled, unchanged, as a
  * user-space program with threads.  RCU is a lock that readers share.
  */
 #ifndef _L4LB_UNIT_TABLE_SHIM_H
@@ -63,6 +63,8 @@ static inline unsigned int order_base_2(u64 x)
 	return x > 1 ? 64 - __builtin_clzll(x - 1) : 0;
 }
 
+#define ilog2(n)		(63 - __builtin_clzll(n))
+
 /* ---- memory order, atomics, locks ---- */
 
 void shim_pause(void);
@@ -79,6 +81,9 @@ typedef struct { int counter; } atomic_t;
 typedef atomic_t refcount_t;
 
 #define atomic_read(v)		READ_ONCE((v)->counter)
+#define atomic_set(v, i)	WRITE_ONCE((v)->counter, i)
+#define atomic_xchg(v, i)	__atomic_exchange_n(&(v)->counter, i, __ATOMIC_SEQ_CST)
+#define smp_mb__after_atomic()	__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define atomic_inc(v)		__atomic_fetch_add(&(v)->counter, 1, __ATOMIC_SEQ_CST)
 #define atomic_dec(v)		__atomic_fetch_sub(&(v)->counter, 1, __ATOMIC_SEQ_CST)
 #define atomic_inc_return(v)	__atomic_add_fetch(&(v)->counter, 1, __ATOMIC_SEQ_CST)
@@ -191,13 +196,15 @@ union nf_inet_addr {
 
 #define ipv6_addr_equal(a, b)	(!memcmp(a, b, sizeof(struct in6_addr)))
 
-/* ---- of dest.h and flow.h, which define these in the kernel ---- */
+/* ---- of dest.h, flow.h, net.h and reset.h, which define these in the kernel ---- */
 
 #define _L4LB_DEST_H
 #define _L4LB_FLOW_H
+#define _L4LB_NET_H
+#define _L4LB_RESET_H
 
 enum { IP_VS_CONN_F_MASQ, IP_VS_CONN_F_DROUTE = 3 };
-enum l4lb_drop { L4LB_DROP_FULL };
+enum l4lb_drop { L4LB_DROP_FULL, L4LB_DROP_ENTRY };
 
 struct l4lb_flow {
 	union nf_inet_addr	saddr, daddr;
@@ -216,11 +223,21 @@ static inline struct l4lb_flow l4lb_flow_inverse(const struct l4lb_flow *flow)
 }
 
 struct l4lb_conn_table;
-struct l4lb_net { struct l4lb_conn_table *conns; };
+struct l4lb_net {
+	struct l4lb_conn_table	*conns;
+	struct { int drop_entry; } sysctl;
+	unsigned int		dropped;
+};
+
+#define l4lb_drop(ln, why)	((void)(why), (ln)->dropped++)
+
 struct l4lb_real {
 	struct { union nf_inet_addr addr; } dest;
 	struct { struct { u32 fwmark; } svc; } name;
 	struct l4lb_net *ln;
 };
+
+struct l4lb_conn;
+void l4lb_reset_idle(struct l4lb_conn *conn);
 
 #endif /* _L4LB_UNIT_TABLE_SHIM_H */
