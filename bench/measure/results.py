@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/*/table.md.
+"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/*/table.md; it
+points at the other benches' tables.
 
   python3 bench/measure/results.py      writes it again
 """
@@ -11,7 +12,7 @@ HEAD = """\
 # Results
 
 What the benchmarks of this directory gave; `README.md` says how to run and read them. This file is written by
-`bench/measure/results.py`. Schedulers: `results/schedulers/table.md`.
+`bench/measure/results.py`. Others: %s.
 
 ## Instructions for a packet
 
@@ -74,7 +75,8 @@ def speed(table):
 def write(bench):
     """RESULTS.md in the directory BENCH, from what is there."""
     record = json.loads((bench / "instructions.json").read_text("utf-8"))
-    lines = [HEAD]
+    others = sorted(p.parent.name for p in (bench / "results").glob("*/table.md"))
+    lines = [HEAD % ", ".join(f"`results/{name}/table.md`" for name in others)]
     for name in sorted(record, reverse=True):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
     tables = sorted((bench / "results/speed").glob("*/table.md"))
