@@ -261,6 +261,8 @@ def tried(site, argv, read, log):
     machine = watch.communicate()[0]
     took = time.monotonic() - began
     log.write_text(f"$ {' '.join(argv)}\n{said}\n$ vmstat -n 1\n{machine}", encoding="utf-8")
+    if any(server.poll() is not None for server in site.procs):
+        raise MeasureError("an nginx died")
     if proc.returncode:
         raise MeasureError(f"{argv[0]}: exit status {proc.returncode}: {said.strip()[-200:]}")
     now = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
