@@ -25,6 +25,17 @@ static unsigned int array_bits(const struct l4lb_conn_array *array)
 	return 64 - array->shift;
 }
 
+/* A larger array saves time.  It is not worth a process of the host, which the
+ * kernel would kill for memory: it takes half of what there is at most.
+ */
+static bool affordable(const struct l4lb_conn_table *table, unsigned int bits)
+{
+	u64 size = (u64)sizeof(struct l4lb_conn_bucket) << bits;
+
+	return bits <= table->bits_min ||
+	       size >> PAGE_SHIFT <= si_mem_available() / 2;
+}
+
 static struct l4lb_conn_array *array_alloc(unsigned int bits)
 {
 	struct l4lb_conn_array *array;
@@ -33,8 +44,8 @@ static struct l4lb_conn_array *array_alloc(unsigned int bits)
 	if (!array)
 		return NULL;
 	array->shift = 64 - bits;
-	array->buckets = kvzalloc(sizeof(*array->buckets) << bits,
-				  GFP_KERNEL | __GFP_NOWARN);
+	array->buckets = kvzalloc(sizeof(*array->buckets) << bits, GFP_KERNEL |
+				  __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!array->buckets) {
 		kfree(array);
 		return NULL;
@@ -122,7 +133,7 @@ static void resize_work(struct work_struct *work)
 		wanted = bits_wanted(table, bits);
 		if (wanted == bits)
 			return;
-		next = array_alloc(wanted);
+		next = affordable(table, wanted) ? array_alloc(wanted) : NULL;
 		if (!next) {
 			WRITE_ONCE(table->resize_at, slots_in_use(table) / 8 * 9);
 			return;

@@ -65,3 +65,9 @@ def test_sweep(table, n, slices):
     """A pass looks at every connection once; a large table has it in more slices, four a
     second; not while entries are dropped under attack."""
     assert table("sweep", str(n)) == f"{slices} slices\n"
+
+
+def test_poor(table):
+    """A larger table takes at most half of the memory that there is: for more, the kernel
+    would kill a process. Without it connections are found as well."""
+    table("poor", "12000")

@@ -8,6 +8,8 @@
  *				others come and go and the table is resized
  *	table sweep N		what expires in a table that takes itself for one
  *				of N connections; prints in how many slices
+ *	table poor N		N connections, and no memory for a larger table;
+ *				then there is
  *
  * Exits by an assertion when something is wrong.
  */
@@ -23,6 +25,7 @@
 
 pthread_rwlock_t shim_rcu;
 int shim_memory = -1;
+long shim_available = LONG_MAX;
 unsigned long jiffies = -100;
 
 static struct l4lb_net ln;
@@ -531,12 +534,58 @@ static void sweep(unsigned int n)
 	printf("%u slices\n", slices);
 }
 
+/* ---- a host without memory ---- */
+
+static void look_again(void)
+{
+	rcu_read_lock();
+	l4lb_conn_resize_check(&table);
+	rcu_read_unlock();
+	do_work();
+}
+
+static void poor(unsigned int n)
+{
+	unsigned int i, wanted;
+	long pages;
+
+	no_interludes = true;
+	shim_available = 0;
+	for (i = 0; i < n; i++) {
+		assert(add(i));
+		do_work();
+	}
+	assert(bits() == 8);
+	for (i = 0; i < n; i++)
+		check(i);
+
+	/* Half of what there is may be taken. */
+	for (wanted = 8; 2U << wanted < atomic_read(&table.n) + atomic_read(&table.n_out);)
+		wanted++;
+	pages = (sizeof(struct l4lb_conn_bucket) << wanted) >> PAGE_SHIFT;
+	shim_available = 2 * pages - 1;
+	look_again();
+	assert(bits() == 8);
+	shim_available = 2 * pages;
+	look_again();
+	assert(bits() == wanted);
+
+	/* Of the least size there is always one. */
+	shim_available = 0;
+	for (i = 0; i < n; i++)
+		del(i);
+	look_again();
+	assert(bits() == 8);
+}
+
 int main(int argc, char **argv)
 {
 	assert(argc == 3);
 	setup();
 	if (!strcmp(argv[1], "race")) {
 		race(atoi(argv[2]));
+	} else if (!strcmp(argv[1], "poor")) {
+		poor(atoi(argv[2]));
 	} else if (!strcmp(argv[1], "sweep")) {
 		sweep(atoi(argv[2]));
 	} else {

@@ -124,7 +124,14 @@ static inline void synchronize_rcu(void)
 
 /* ---- memory ---- */
 
-enum { GFP_KERNEL, GFP_ATOMIC, __GFP_NOWARN = 0, SLAB_HWCACHE_ALIGN = 0 };
+#define PAGE_SHIFT 12
+
+/* Pages that could be given away; the host has enough. */
+extern long shim_available;
+
+#define si_mem_available()	shim_available
+
+enum { GFP_KERNEL, GFP_ATOMIC, __GFP_NOWARN = 0, __GFP_RETRY_MAYFAIL = 0, SLAB_HWCACHE_ALIGN = 0 };
 
 /* So many more allocations will succeed; less than 0: all. */
 extern int shim_memory;
