@@ -116,12 +116,12 @@ def held(r):
     yield ""
     yield f"In a guest with {r['memory']} of memory, until there is none left to speak of."
     yield ""
-    yield "| way | open | bytes of memory for each |"
-    yield "|---|---|---|"
+    yield f"| way | open | bytes of memory for each | slowest {r['spec']['held']['step']:,} |"
+    yield "|---|---|---|---|"
     for way, row in r["held"].items():
         more = " (all that were asked for)" if row["asked"] >= r["spec"]["held"]["most"] else ""
         each = f"{row['bytes']:,.0f}" if row["open"] >= TELLING else "too few to tell"
-        yield f"| {way} | {row['open']:,}{more} | {each} |"
+        yield f"| {way} | {row['open']:,}{more} | {each} | {row['slowest']:.2f} s |"
     yield ""
 
 

@@ -20,6 +20,7 @@ from lab.netns import run
 
 CLIENTS, SERVERS = 7, 7
 SETTLE = 0.5            # seconds in which what still waits is dealt with
+PATIENCE = 5            # seconds after which nobody answers any more
 SHOWN = 100_000         # connections after which there is a line of progress
 V4 = FAMILIES[4]
 REFERENCE = "no director"
@@ -101,7 +102,7 @@ def available():
 def settled(bed, due):
     """How many are answered when DUE are, or when no more come for a while."""
     answered, moved = 0, time.monotonic()
-    while answered < due and time.monotonic() < moved + SETTLE:
+    while answered < due and time.monotonic() < moved + PATIENCE:
         time.sleep(SETTLE / 50)
         before, answered = answered, bed.gen.result().talks["gen0"].answered
         if answered != before:
@@ -116,17 +117,20 @@ def held(name, spec):
             bed.ns.sysctl("net/ipv4/vs/conn_max", 0)
         bed.gen.role("gen0", "client")
         bed.gen.zero()
-        before, asked, answered = available(), 0, 0
+        before, asked, answered, slowest = available(), 0, 0, 0
         while available() > spec["reserve"] and asked < spec["most"]:
             bed.gen.start(dev="gen0", family=4, proto="tcp", tcp_flags=SYN, size=64,
                           flows=spec["step"], first=asked, src=V4.clients, dst=dst, dport=PORT)
             asked += spec["step"]
+            began = time.monotonic()
             answered = settled(bed, asked)
+            slowest = max(slowest, time.monotonic() - began)
             if asked % SHOWN == 0:
                 print(f"  {name}: {answered:,} open, {available() >> 20} MB left", flush=True)
             if answered < asked:
                 break
-        return {"asked": asked, "open": answered, "bytes": (before - available()) / answered}
+        return {"asked": asked, "open": answered, "slowest": slowest,
+                "bytes": (before - available()) / answered}
 
 
 def hold(spec):

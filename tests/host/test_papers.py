@@ -65,11 +65,12 @@ def ladder(top, even=True, sessions=0.5, fall=0.8, scale=1):
                           "offered": step, "opened": share}
                          for n in range(2)]
     return COMMON | {"spec": {"ways": ways, "rounds": 2, "requests": 100,
-                              "held": {"most": 1_000_000}},
+                              "held": {"most": 1_000_000, "step": 100}},
                      "scales": [scale], "memory": "512M", "rows": rows,
                      "capacity": {"no director": 9 * top, "ip_vs": top, "l4lb fast 1": 2 * top},
-                     "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": -350},
-                              "l4lb fast 1": {"asked": 1_000_000, "open": 1_000_000, "bytes": 90}}}
+                     "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": -350, "slowest": 1},
+                              "l4lb fast 1": {"asked": 1_000_000, "open": 1_000_000, "bytes": 90,
+                                              "slowest": 0.5}}}
 
 
 def test_connections_report(tmp_path):
@@ -77,8 +78,8 @@ def test_connections_report(tmp_path):
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "they are not the limit" in text and "THEY ARE" not in text
     assert "| 4,200 | 4,242 ± 1 % | 4,242 ± 1 % |" in text
-    assert "| ip_vs | 400 | too few to tell |" in text
-    assert "| l4lb fast 1 | 1,000,000 (all that were asked for) | 90 |" in text
+    assert "| ip_vs | 400 | too few to tell | 1.00 s |" in text
+    assert "| l4lb fast 1 | 1,000,000 (all that were asked for) | 90 | 0.50 s |" in text
     assert "every server gets the same share" in text.split("As in the paper: ")[1]
     assert "is 2.00 times that of ip_vs" in text
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("rates.png", "servers.png"))
