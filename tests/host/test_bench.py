@@ -302,7 +302,7 @@ def test_surge_waits_for_its_documents(programs, tmp_path):
     """Closed loop: nobody has two under way; the idle time between them is as said."""
     sizes = [5, 100_000, 30]
     with Server(programs, tmp_path, sizes, cpu=5, cache=5) as server:
-        visits, said = surge(programs, tmp_path, server.port)
+        visits, said = surge(programs, tmp_path, server.port, seconds=2)
     assert len(visits) > 20 and not any(v[5] for v in visits)
     assert said.splitlines()[0].startswith("1 ")
     assert {v[4] for v in visits} == set(range(4))
@@ -312,7 +312,7 @@ def test_surge_waits_for_its_documents(programs, tmp_path):
             pause = after[0] - before[0] - before[1]
             assert pause >= 19 * MS
         assert all(size == sizes[document] for _, _, size, document, _, _ in own)
-    assert max(v[0] for v in visits) < 1.1e9
+    assert max(v[0] for v in visits) < 2.1e9
 
 
 def test_surge_follows_its_seed(programs, tmp_path):
