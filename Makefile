@@ -140,60 +140,33 @@ fuzz-packets:
 		$(if $(REPLAY),--replay '$(REPLAY)',--seed $(SEED) --count $(COUNT))
 
 # Variables of the command line become options of the same name.
-bench_options = $(foreach name,sched servers experiments seed repeat jobs,\
+options = $(foreach name,$(1),\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
 
-.PHONY: bench-schedulers
-bench-schedulers:
-	@tests/lab/deps
-	@bench/schedulers $(bench_options) $(if $(filter-out 0,$(QUICK)),--quick)
+options_speed       = kernel groups rounds
+options_schedulers  = sched servers experiments seed repeat jobs
+# The papers' other experiments, see bench/README.md.
+options_connections = kernel rounds requests
+options_site        = kernel rounds seconds together
+options_relay       = kernel rounds rate
+options_priority    = counts seeds ends jobs
 
-.PHONY: bench bench-instructions
-bench: bench_speed = $(foreach name,kernel groups rounds,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
-bench:
+BENCHES = schedulers connections site relay priority
+.PHONY: bench bench-speed $(BENCHES:%=bench-%)
+bench: bench-speed
+bench-speed $(BENCHES:%=bench-%): bench-%:
 	@tests/lab/deps
-	@bench/speed $(bench_speed) $(if $(filter-out 0,$(QUICK)),--quick)
+	@bench/$* $(call options,$(options_$*)) $(if $(filter-out 0,$(QUICK)),--quick)
 
+.PHONY: bench-instructions
 bench-instructions:
 	@tests/lab/deps
-	@bench/instructions $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(filter-out 0,$(UPDATE)),--update)
-
-# The papers' other experiments, see bench/README.md.
-.PHONY: bench-connections
-bench-connections: bench_words = $(foreach name,kernel rounds requests,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
-bench-connections:
-	@tests/lab/deps
-	@bench/connections $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
-
-.PHONY: bench-site
-bench-site: bench_words = $(foreach name,kernel rounds seconds together,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
-bench-site:
-	@tests/lab/deps
-	@bench/site $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
-
-.PHONY: bench-relay
-bench-relay: bench_words = $(foreach name,kernel rounds rate,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
-bench-relay:
-	@tests/lab/deps
-	@bench/relay $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
-
-.PHONY: bench-priority
-bench-priority: bench_words = $(foreach name,counts seeds ends,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
-bench-priority:
-	@tests/lab/deps
-	@bench/priority $(bench_words) $(if $(filter-out 0,$(QUICK)),--quick)
+	@bench/instructions $(call options,kernel) $(if $(filter-out 0,$(UPDATE)),--update)
 
 .PHONY: soak
-soak: soak_options = $(foreach name,kernel minutes seed,\
-	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
 soak:
 	@tests/lab/deps
-	@bench/soak $(soak_options)
+	@bench/soak $(call options,kernel minutes seed)
 
 .PHONY: style
 style:

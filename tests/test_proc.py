@@ -86,7 +86,7 @@ def test_persistent_services(nat):
         assert found, line
         name, time, mask = found.groups()
         want = {f"TCP  {hex4(vip)}:0050 rr ": (300, "FFFFFF00"),
-                f"TCP  [2001:0db8:0001:0000:0000:0000:0000:0131]:0050 rr": (60, "80000000"),
+                "TCP  [2001:0db8:0001:0000:0000:0000:0000:0131]:0050 rr": (60, "80000000"),
                 "FWM  00000012 rr": (60, "FFFFFFFF"),
                 f"UDP  {hex4(vip)}:0035 rr ops ": (60, "FFFFFFFF")}
         assert name in want, line

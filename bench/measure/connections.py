@@ -4,10 +4,9 @@
   python3 bench/measure/connections.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
-import sys
-from pathlib import Path
+
+from pages import again, figure, measured, shaded, spread
 
 RATES = list(range(2800, 21001, 1400))
 PAPER_SETUP, PAPER_SESSIONS = 12_384, 6_065
@@ -34,18 +33,20 @@ class Results:
         return sorted({r["step"] for r in self.r["rows"]})
 
     def achieved(self, way, closes, step):
-        """Median, least and most of the rounds, a second."""
-        values = [r["achieved"] for r in self.rows(way, closes, step)]
-        return statistics.median(values), min(values), max(values)
+        """Of each round, a second."""
+        return [r["achieved"] for r in self.rows(way, closes, step)]
+
+    def median(self, way, closes, step):
+        return statistics.median(self.achieved(way, closes, step))
 
     def best(self, way, closes):
-        return max((self.achieved(way, closes, s)[0], s) for s in self.steps())
+        return max((self.median(way, closes, s), s) for s in self.steps())
 
     def takes_all(self, way, closes):
         """Is all but a fiftieth achieved at the highest rate?"""
         step = self.steps()[-1]
         asked = statistics.median(r["offered"] for r in self.rows(way, closes, step))
-        return self.achieved(way, closes, step)[0] >= 0.98 * asked
+        return self.median(way, closes, step) >= 0.98 * asked
 
     def uneven(self, way, closes):
         """The worst trial's most of a server, of its fewest; 0: one got nothing."""
@@ -57,19 +58,9 @@ class Results:
         return worst
 
 
-def spread(values):
-    median, least, most = values
-    return f"{median:,.0f} ± {50 * (most - least) / median if median else 0:.0f} %"
-
-
 def head(r):
     spec = r["spec"]
-    yield "# Connections"
-    yield ""
-    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
-           f"on {r['processor']};")
-    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
-    yield ""
+    yield from measured("Connections", r)
     yield (f"{spec['requests']:,} requests a trial (paper: 112,000). Medians of "
            f"{spec['rounds']} rounds ± half of their range.")
     yield ""
@@ -140,7 +131,7 @@ def verdict(res):
     after = []
     for way in res.ways:
         top = res.best(way, False)[0]
-        after.append(res.achieved(way, False, res.steps()[-1])[0] / top)
+        after.append(res.median(way, False, res.steps()[-1]) / top)
     yield "| at the highest rate, of the most | falls slowly | " + \
         " | ".join(f"{a:.2f}" for a in after) + " |"
     even = [max(res.uneven(way, c) for c in (False, True)) for way in res.ways]
@@ -180,57 +171,46 @@ def render(r, ladders):
     return "\n".join(lines)
 
 
-def draw_rates(plt, ladders, path):
-    figure, rows = plt.subplots(len(ladders), 2, figsize=(11, 4.5 * len(ladders)), sharey="row",
-                                squeeze=False, layout="constrained")
-    for res, grid in zip(ladders, rows):
-        for axes, (closes, title) in zip(grid, KINDS.items()):
+def draw_rates(ladders, path):
+    with figure(path, len(ladders), 2, 11, 4.5 * len(ladders), sharey="row") as (_, rows):
+        for res, grid in zip(ladders, rows):
             x = [s * res.scale for s in res.steps()]
-            for way in res.ways:
-                median, least, most = zip(*(res.achieved(way, closes, s) for s in res.steps()))
-                line, = axes.plot(x, median, marker=".", label=way)
-                axes.fill_between(x, least, most, color=line.get_color(), alpha=0.15, lw=0)
-            axes.plot(x, x, color="black", lw=0.8, ls="--", label="all of them")
-            axes.set_title(title, fontsize="medium")
-            axes.set_xlabel("asked for, a second")
-            axes.set_ylim(bottom=0)
-            axes.grid(alpha=0.3)
-        grid[0].set_ylabel("achieved, a second")
-        grid[0].legend(fontsize="small")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+            for axes, (closes, title) in zip(grid, KINDS.items()):
+                for way in res.ways:
+                    shaded(axes, x, [res.achieved(way, closes, s) for s in res.steps()],
+                           statistics.median, way, marker=".")
+                axes.plot(x, x, color="black", lw=0.8, ls="--", label="all of them")
+                axes.set_title(title, fontsize="medium")
+                axes.set_xlabel("asked for, a second")
+                axes.set_ylim(bottom=0)
+                axes.grid(alpha=0.3)
+            grid[0].set_ylabel("achieved, a second")
+            grid[0].legend(fontsize="small")
 
 
-def draw_servers(plt, res, path):
-    figure, grid = plt.subplots(len(res.ways), 1, figsize=(11, 2.2 * len(res.ways)), sharex=True,
-                                layout="constrained", squeeze=False)
-    for axes, way in zip(grid.flat, res.ways):
-        for i, step in enumerate(res.steps()):
-            rows = res.rows(way, False, step)
-            counts = [statistics.median(r["opened"][n] for r in rows) for n in range(SERVERS)]
-            axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], counts, 0.7 / SERVERS,
-                     color=[f"C{n}" for n in range(SERVERS)])
-        axes.set_ylabel(f"{way}\nconnections")
-    grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.steps()))],
-                           [f"{s * res.scale:,.0f}" for s in res.steps()],
-                           rotation=45, fontsize="small")
-    grid[-1][0].set_xlabel("asked for, a second; a bar for each of the seven servers")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+def draw_servers(res, path):
+    with figure(path, len(res.ways), 1, 11, 2.2 * len(res.ways), sharex=True) as (_, grid):
+        for axes, way in zip(grid.flat, res.ways):
+            for i, step in enumerate(res.steps()):
+                rows = res.rows(way, False, step)
+                counts = [statistics.median(r["opened"][n] for r in rows) for n in range(SERVERS)]
+                axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], counts, 0.7 / SERVERS,
+                         color=[f"C{n}" for n in range(SERVERS)])
+            axes.set_ylabel(f"{way}\nconnections")
+        grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.steps()))],
+                               [f"{s * res.scale:,.0f}" for s in res.steps()],
+                               rotation=45, fontsize="small")
+        grid[-1][0].set_xlabel("asked for, a second; a bar for each of the seven servers")
 
 
 def write(results, directory):
     """table.md and plots in DIRECTORY; the plots' names."""
     ladders = [Results(results, scale) for scale in results["scales"]]
     (directory / "table.md").write_text(render(results, ladders), encoding="utf-8")
-    import matplotlib                               # slow to load
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    draw_rates(plt, ladders, directory / "rates.png")
-    draw_servers(plt, ladders[-1], directory / "servers.png")
+    draw_rates(ladders, directory / "rates.png")
+    draw_servers(ladders[-1], directory / "servers.png")
     return ["rates.png", "servers.png"]
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    write(json.loads((where / "results.json").read_text("utf-8")), where)
+    again(write)

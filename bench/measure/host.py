@@ -2,11 +2,16 @@
 """The host's side of what is measured in a guest: build, boot, say what is wrong."""
 
 import argparse
+import datetime
 import importlib.machinery
 import importlib.util
+import json
 import os
+import shlex
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -36,6 +41,72 @@ def natural(least, most):
             raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
         return int(text)
     return parse
+
+
+class Parser(argparse.ArgumentParser):
+    """Of bench/NAME; bad arguments get one line."""
+
+    def __init__(self, name, description):
+        super().__init__(prog=f"bench/{name}", description=description,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.name = name
+
+    def quick_and_out(self, what="under three minutes"):
+        self.add_argument("--quick", action="store_true", help=what)
+        self.add_argument("--out", type=Path, metavar="DIR",
+                          help=f"where results go (build/bench/{self.name})")
+
+    def options(self, argv=None):
+        options = self.parse_args(argv)
+        options.out = (options.out or TOP / "build/bench" / self.name / (
+            "quick" if options.quick else "")).absolute()
+        return options
+
+    def error(self, message):
+        self.exit(2, f"bench: {message} (see {self.prog} --help)\n")
+
+
+class Record:
+    """Of a run of bench/NAME: when it began, and what was to be seen then."""
+
+    def __init__(self, name, kernel):
+        self.name, self.kernel = name, kernel
+        self.started, self.load = time.monotonic(), os.getloadavg()[0]
+
+    def header(self):
+        """How and when results were made."""
+        return {"command": shlex.join([f"bench/{self.name}", *sys.argv[1:]]),
+                "date": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+                "kernel": self.kernel.release}
+
+    def conditions(self):
+        """What measured times depend on besides."""
+        return self.header() | {"processor": processor(), "load": [
+            round(n, 1) for n in (self.load, os.getloadavg()[0])]}
+
+    def publish(self, results, out, write, more=()):
+        """RESULTS and what WRITE makes of them, in the directory OUT; the table is shown."""
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "results.json").write_text(json.dumps(results, indent=1) + "\n",
+                                          encoding="utf-8")
+        plots = write(results, out)
+        say()
+        say((out / "table.md").read_text("utf-8"))
+        say(f"{(time.monotonic() - self.started) / 60:.1f} min. Results:")
+        for path in ("table.md", "results.json", *plots, *more):
+            say(f"  {os.path.relpath(out / path)}")
+
+
+def finish(bench, *errors):
+    """Exits with what BENCH returns; BenchError and ERRORS get one line."""
+    try:
+        sys.exit(bench())
+    except (BenchError, *errors) as e:
+        print(f"bench: {e}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("bench: interrupted, nothing was written", file=sys.stderr)
+        sys.exit(130)
 
 
 def processor():

@@ -4,10 +4,9 @@
   python3 bench/measure/relay_report.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
-import sys
-from pathlib import Path
+
+from pages import again, figure, measured, shaded, spread
 
 STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
 # Sizes whose rows are shown: powers of two, which NetPIPE visits.
@@ -34,26 +33,13 @@ class Results:
         return statistics.median(self.values(way, size, column))
 
 
-def spread(values, scale=1.0):
-    median = statistics.median(values)
-    text = f"{median * scale:,.1f}" if median * scale < 100 else f"{median * scale:,.0f}"
-    if len(values) > 1:
-        text += f" ± {50 * (max(values) - min(values)) / median:.0f} %"
-    return text
-
-
 def name(size):
     return f"{size / 1024:,.0f} KiB" if size < 1 << 20 else f"{size / (1 << 20):,.0f} MiB"
 
 
 def head(res):
     r, spec = res.r, res.r["spec"]
-    yield "# Relay"
-    yield ""
-    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
-           f"on {r['processor']};")
-    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
-    yield ""
+    yield from measured("Relay", r)
     yield (f"NetPIPE between compute nodes of two clusters, cables of {spec['rate']} Mbit/s, "
            f"{spec['rounds']} rounds. Medians ± half of the range.")
     yield ""
@@ -67,7 +53,7 @@ def table(res, column, title, scale):
     yield "|---|" + "---|" * len(res.ways)
     for size in shown:
         yield f"| {name(size)} | " + " | ".join(
-            spread(res.values(w, size, column), scale) for w in res.ways) + " |"
+            spread(res.values(w, size, column), scale, 1) for w in res.ways) + " |"
     yield ""
 
 
@@ -114,39 +100,29 @@ def render(res):
                       *table(res, 1, "Bandwidth: Mbit/s", 1), *verdict(res)])
 
 
-def draw(plt, res, path):
-    figure, grid = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
-    for axes, column, scale, label in ((grid[0], 2, 1e6, "microseconds one way"),
-                                       (grid[1], 1, 1, "Mbit/s")):
-        for way in res.ways:
-            sizes = res.sizes()
-            values = [res.values(way, s, column) for s in sizes]
-            line, = axes.plot(sizes, [statistics.median(v) * scale for v in values], label=way)
-            axes.fill_between(sizes, [min(v) * scale for v in values],
-                              [max(v) * scale for v in values],
-                              color=line.get_color(), alpha=0.15, lw=0)
-        axes.set_xscale("log", base=2)
-        axes.set_xlabel("bytes of a message")
-        axes.set_ylabel(label)
-        axes.grid(alpha=0.3)
-    grid[0].set_yscale("log")
-    grid[1].set_ylim(bottom=0)
-    grid[0].legend(fontsize="small")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+def draw(res, path):
+    with figure(path, 1, 2, 12, 4.5) as (_, (grid,)):
+        for axes, column, scale, label in ((grid[0], 2, 1e6, "microseconds one way"),
+                                           (grid[1], 1, 1, "Mbit/s")):
+            for way in res.ways:
+                shaded(axes, res.sizes(), [[v * scale for v in res.values(way, s, column)]
+                                           for s in res.sizes()], statistics.median, way)
+            axes.set_xscale("log", base=2)
+            axes.set_xlabel("bytes of a message")
+            axes.set_ylabel(label)
+            axes.grid(alpha=0.3)
+        grid[0].set_yscale("log")
+        grid[1].set_ylim(bottom=0)
+        grid[0].legend(fontsize="small")
 
 
 def write(results, directory):
     """table.md and the plot in DIRECTORY; the plot's name."""
     res = Results(results)
     (directory / "table.md").write_text(render(res), encoding="utf-8")
-    import matplotlib                               # slow to load
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    draw(plt, res, directory / "messages.png")
+    draw(res, directory / "messages.png")
     return ["messages.png"]
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    write(json.loads((where / "results.json").read_text("utf-8")), where)
+    again(write)

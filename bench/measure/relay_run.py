@@ -17,9 +17,10 @@ import tempfile
 from pathlib import Path
 
 from bed import TOP, MeasureError
+from network import Network
 from systems import IP_VS, L4LB
 
-from lab.netns import Namespace, run, wait_until
+from lab.netns import run, wait_until
 
 PORT = 5002            # NetPIPE's
 PUBLIC = {"fa": "198.18.0.1", "fb": "198.18.0.2"}
@@ -49,34 +50,18 @@ listen relay
 WAYS = ("direct", "two proxies", "NAT and relay", "NAT and ip_vs", "NAT and l4lb")
 
 
-class Clusters:
-    def __init__(self, rate):
-        self.rate = rate
-        self.ns = {n: Namespace(f"relay-{n}") for n in ("a1", "fa", "fb", "b1")}
-        self.procs, self.files = [], tempfile.TemporaryDirectory()
+class Clusters(Network):
+    """Two of a front and a compute node each."""
 
-    def __enter__(self):
-        try:
-            self._build()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+    def __init__(self, rate):
+        super().__init__("relay", ("a1", "fa", "fb", "b1"))
+        self.rate, self.files = rate, tempfile.TemporaryDirectory()
 
     def __exit__(self, *_):
-        for proc in self.procs:
-            proc.kill()
-            proc.wait()
-        for ns in self.ns.values():
-            ns.destroy()
+        super().__exit__()
         self.files.cleanup()
 
     def _build(self):
-        for ns in self.ns.values():
-            ns.ip("link set lo up")
-            ns.sysctl("net/ipv6/conf/all/disable_ipv6", 1)
-            ns.sysctl("net/ipv4/conf/all/rp_filter", 0)
-            ns.sysctl("net/ipv4/conf/default/rp_filter", 0)
         for one, name, other, peer in (("fa", "pub", "fb", "pub"), ("fa", "in", "a1", "eth0"),
                                        ("fb", "in", "b1", "eth0")):
             self.ns[one].ip(f"link add {name} type veth peer name {peer} "

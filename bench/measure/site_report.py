@@ -4,10 +4,9 @@
   python3 bench/measure/site_report.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
-import sys
-from pathlib import Path
+
+from pages import again, figure, measured, spread
 
 TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
 NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
@@ -54,22 +53,9 @@ def cell(res, *which):
     return spread(res.rates(*which)) if res.rates(*which) else "FAULT"
 
 
-def spread(values):
-    median = statistics.median(values)
-    text = f"{median:,.0f}"
-    if len(values) > 1 and median:
-        text += f" ± {50 * (max(values) - min(values)) / median:.0f} %"
-    return text
-
-
 def head(res):
     r, spec = res.r, res.r["spec"]
-    yield "# Site"
-    yield ""
-    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
-           f"on {r['processor']};")
-    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
-    yield ""
+    yield from measured("Site", r)
     yield (f"Four nginx, a page of 2,504 bytes, no logs; each has {spec['share']:g} of a processor, "
            "so that client and director have")
     yield (f"the rest. {spec['rounds']} rounds of {spec['seconds']} s, {spec['together']} "
@@ -156,37 +142,30 @@ def render(res):
     return "\n".join([*head(res), *table(res), *verdict(res)])
 
 
-def draw(plt, res, path):
-    figure, grid = plt.subplots(1, len(TOOLS), figsize=(4.5 * len(TOOLS), 4),
-                                layout="constrained")
-    for axes, (tool, title) in zip(grid, TOOLS.items()):
-        for i, network in enumerate(NETWORKS):
-            for j, way in enumerate(WAYS):
-                values = res.rates(tool, way, network)
-                if values:
-                    median = statistics.median(values)
-                    axes.bar(i + 0.27 * j, median, 0.25, color=f"C{j}",
-                             yerr=[[median - min(values)], [max(values) - median]],
-                             label=way if not i else None, error_kw={"lw": 0.8})
-        axes.set_xticks([i + 0.27 for i in range(len(NETWORKS))], NETWORKS.values())
-        axes.set_title(title, fontsize="medium")
-    grid[0].set_ylabel("requests a second")
-    grid[0].legend(fontsize="small")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+def draw(res, path):
+    with figure(path, 1, len(TOOLS), 4.5 * len(TOOLS), 4) as (_, (grid,)):
+        for axes, (tool, title) in zip(grid, TOOLS.items()):
+            for i, network in enumerate(NETWORKS):
+                for j, way in enumerate(WAYS):
+                    values = res.rates(tool, way, network)
+                    if values:
+                        median = statistics.median(values)
+                        axes.bar(i + 0.27 * j, median, 0.25, color=f"C{j}",
+                                 yerr=[[median - min(values)], [max(values) - median]],
+                                 label=way if not i else None, error_kw={"lw": 0.8})
+            axes.set_xticks([i + 0.27 for i in range(len(NETWORKS))], NETWORKS.values())
+            axes.set_title(title, fontsize="medium")
+        grid[0].set_ylabel("requests a second")
+        grid[0].legend(fontsize="small")
 
 
 def write(results, directory):
     """table.md and the plot in DIRECTORY; the plot's name."""
     res = Results(results)
     (directory / "table.md").write_text(render(res), encoding="utf-8")
-    import matplotlib                               # slow to load
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    draw(plt, res, directory / "requests.png")
+    draw(res, directory / "requests.png")
     return ["requests.png"]
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    write(json.loads((where / "results.json").read_text("utf-8")), where)
+    again(write)

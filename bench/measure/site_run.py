@@ -22,10 +22,11 @@ import sys
 import time
 from pathlib import Path
 
-from bed import TOP, MeasureError  # noqa: F401 (finds lab)
+from bed import TOP, MeasureError
+from network import Network
 from systems import IP_VS, L4LB
 
-from lab.netns import Namespace, run, wait_until
+from lab.netns import run, wait_until
 
 SERVERS = 4
 PAGE = 2504             # bytes, the paper's
@@ -86,46 +87,23 @@ class Group:
         return int(words["usage_usec"]) / 1e6
 
 
-class Site:
+class Site(Network):
     """Network and servers; director and firewall as asked for."""
 
     def __init__(self, spec, firewall):
         self.spec, self.firewall = spec, firewall
         names = ["client", "switch", "director", *(f"rs{n}" for n in range(1, SERVERS + 1))]
         names += ["fw"] if firewall else []
-        self.ns = {n: Namespace(f"site-{n}") for n in names}
-        self.procs = []
+        super().__init__("site", names)
         self.directory = Path("/run/site")
-
-    def __enter__(self):
-        try:
-            self._build()
-            self._serve()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        for proc in self.procs:
-            proc.terminate()
-        for proc in self.procs:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                proc.wait(10)
-        for ns in self.ns.values():
-            ns.destroy()
 
     def _cable(self, name, address):
         switch = self.ns["switch"]
         switch.ip(f"link add {name} type veth peer name eth0 netns {self.ns[name].name}",
                   f"link set {name} master br0", f"link set {name} up")
-        self.ns[name].ip("link set lo up", "link set eth0 up", f"addr add {address}/24 dev eth0")
+        self.ns[name].ip("link set eth0 up", f"addr add {address}/24 dev eth0")
 
     def _build(self):
-        for ns in self.ns.values():
-            ns.sysctl("net/ipv6/conf/all/disable_ipv6", 1)
-            ns.sysctl("net/ipv4/conf/all/rp_filter", 0)
-            ns.sysctl("net/ipv4/conf/default/rp_filter", 0)
         self.ns["switch"].ip("link add br0 type bridge", "link set br0 up")
         self._cable("director", f"{SWITCH}10")
         self.ns["director"].sysctl("net/ipv4/ip_forward", 1)
@@ -139,7 +117,7 @@ class Site:
             fw.ip(f"link add eth1 type veth peer name eth0 netns {client.name}",
                   "link set eth1 up", f"addr add {FAR}1/24 dev eth1")
             fw.sysctl("net/ipv4/ip_forward", 1)
-            client.ip("link set lo up", "link set eth0 up", f"addr add {FAR}2/24 dev eth0",
+            client.ip("link set eth0 up", f"addr add {FAR}2/24 dev eth0",
                       f"route add default via {FAR}1")
             fw.run(["nft", "-f", "-"], text_input=FIREWALL)
         else:
@@ -157,6 +135,7 @@ class Site:
                 ns.ip(f"route add {FAR}0/24 via {SWITCH}1")
         if self.firewall:
             self.ns["director"].ip(f"route add {FAR}0/24 via {SWITCH}1")
+        self._serve()
 
     def _serve(self):
         self.groups = {}

@@ -6,8 +6,8 @@
     clients .1.1- ---- bottleneck ---- director ---- servers .3.1-.3.4
     198.18.0.0/17                      NAT           198.18.128.0/17
 
-What the director sends to the clients waits in four bands (prio) of a link of the rate
-that the run's file "spec" (JSON) gives. Leaves visits, and in "director" (JSON) what the
+What the director sends to the clients waits in four bands of a link; rate and queueing
+discipline are in the run's file "spec" (JSON). Leaves visits, and in "director" (JSON) what the
 director has counted.
 """
 
@@ -24,7 +24,6 @@ from lab.netns import Namespace, run  # noqa: E402
 CLIENT, GATE, VIP = "198.18.1.1", "198.18.2.1", "198.18.4.1"
 INSIDE, SERVER = "198.18.255.1", "198.18.131."
 PORT, SERVERS = 80, 4
-BANDS = "prio bands 4 priomap 0 1 2 3 1 1 1 1 1 1 1 1 1 1 1 1"
 
 
 class Bed:
@@ -60,7 +59,7 @@ class Bed:
         self.servers.run(f"tc qdisc add dev eth0 root netem delay {spec['delay']} limit 100000")
         ns.run(f"tc qdisc add dev eth0 root handle 1: tbf rate {spec['rate']}bit burst 3200 "
                f"limit {100 * spec['queue']}kb")
-        ns.run(f"tc qdisc add dev eth0 parent 1:1 handle 2: {BANDS}")
+        ns.run(f"tc qdisc add dev eth0 parent 1:1 handle 2: {spec['bands']}")
         for band in range(1, 5):
             ns.run(f"tc qdisc add dev eth0 parent 2:{band} pfifo limit {spec['queue']}")
 

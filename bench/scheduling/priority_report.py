@@ -4,13 +4,18 @@
   python3 bench/scheduling/priority_report.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
 import sys
 from pathlib import Path
 
 from report import percentile
 
+# Behind our own directory, which has a report of its own.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
+
+from pages import again, figure, shaded  # noqa: E402
+
+WAYS = ("without", "LAS, prio", "LAS, ets")
 # Documents by size; the largest hundredth has a class of its own.
 CLASSES = ((16 << 10, "up to 16 KiB"), (128 << 10, "16 to 128 KiB"), (1 << 20, "128 KiB to 1 MiB"),
            (1 << 62, "above 1 MiB"))
@@ -31,7 +36,7 @@ def summary(run):
         classes.setdefault(class_of(size), []).append(t)
     by_size = sorted(visits, key=lambda v: v[1])
     largest = [t for t, _ in by_size[-max(1, round(LARGEST * len(visits))):]]
-    return {**{k: run[k] for k in ("count", "las", "seed", "failed", "director")},
+    return {**{k: run[k] for k in ("count", "way", "seed", "failed", "director")},
             "documents": len(visits), "mean": statistics.fmean(took),
             "median": percentile(took, 50), "p95": percentile(took, 95),
             "p99": percentile(took, 99), "longest": took[-1],
@@ -47,15 +52,15 @@ class Results:
         self.r = results
         self.counts = sorted({run["count"] for run in results["runs"]})
 
-    def values(self, count, las, what, part=None):
+    def values(self, count, way, what, part=None):
         """One for each seed that has it."""
-        found = [run[what] for run in self.r["runs"] if (run["count"], run["las"]) == (count, las)]
+        found = [run[what] for run in self.r["runs"] if (run["count"], run["way"]) == (count, way)]
         if part is not None:
             found = [f[part] for f in found if part in f]
         return found
 
-    def cell(self, count, las, what, part=None):
-        values = self.values(count, las, what, part)
+    def cell(self, count, way, what, part=None):
+        values = self.values(count, way, what, part)
         if not values:
             return ""
         mean = statistics.fmean(values)
@@ -64,12 +69,17 @@ class Results:
             text += f" ± {50 * (max(values) - min(values)) / mean:.0f} %"
         return text
 
-    def change(self, count, what, part=None):
+    def change(self, count, way, what, part=None):
         """Per cent by which it changes with LAS; means of all seeds."""
-        off, on = (self.values(count, las, what, part) for las in (False, True))
+        off, on = (self.values(count, w, what, part) for w in (WAYS[0], way))
         if not off or not on or not statistics.fmean(off):
             return None
         return 100 * (statistics.fmean(on) / statistics.fmean(off) - 1)
+
+    def least(self, count):
+        """The mean in ms below which the link cannot bring it, packets without headers: so
+        many documents a second, and each of COUNT users waits for one or is idle."""
+        return 1000 * (count * self.r["mean"] * 8 / self.r["rate"] - self.r["idle"])
 
 
 def percent(value):
@@ -103,18 +113,20 @@ ROWS = (("mean", None, "mean response time, ms"), ("median", None, "median, ms")
 def table(res, count):
     yield f"## {count} users"
     yield ""
-    yield "| | without | LAS | change |"
-    yield "|---|---|---|---|"
+    yield f"| | {WAYS[0]} | " + " | ".join(f"{w} | change" for w in WAYS[1:]) + " |"
+    yield "|---|---" + "|---|---" * len(WAYS[1:]) + "|"
     for what, part, title in ROWS:
-        change = percent(res.change(count, what, part)) if what != "failed" else ""
-        yield (f"| {title} | {res.cell(count, False, what, part)} | "
-               f"{res.cell(count, True, what, part)} | {change} |")
-    bands = [run["director"]["bands"] for run in res.r["runs"]
-             if run["count"] == count and run["las"]]
-    if bands:
+        cells = [res.cell(count, WAYS[0], what, part)]
+        for way in WAYS[1:]:
+            cells += [res.cell(count, way, what, part),
+                      percent(res.change(count, way, what, part)) if what != "failed" else ""]
+        yield f"| {title} | {' | '.join(cells)} |"
+    yield ""
+    for way in WAYS[1:]:
+        bands = [run["director"]["bands"] for run in res.r["runs"]
+                 if (run["count"], run["way"]) == (count, way)]
         total = [sum(b[i]["out_bytes"] for b in bands) for i in range(len(bands[0]))]
-        yield ""
-        yield "Bytes in the bands: " + ", ".join(
+        yield f"Bytes in the bands, {way}: " + ", ".join(
             f"{100 * n / sum(total):.0f} %" for n in total) + "."
     yield ""
 
@@ -122,24 +134,36 @@ def table(res, count):
 def verdict(res):
     yield "## Beside the paper"
     yield ""
-    even = res.r["parameters"]["users"]["even"]
-    yield "| users | the paper: mean with SRPT | mean with LAS |"
-    yield "|---|---|---|"
+    even, most = res.r["parameters"]["users"]["even"], res.counts[-1]
+    yield "| users | the paper: mean with SRPT | " + " | ".join(
+        f"mean, {w}" for w in WAYS[1:]) + " |"
+    yield "|---|---" + "|---" * len(WAYS[1:]) + "|"
     for count in res.counts:
         theirs = "the same" if count < even else f"more than {PAPER} % less" if count > even else ""
-        yield f"| {count} | {theirs} | {percent(res.change(count, 'mean'))} |"
+        yield f"| {count} | {theirs} | " + " | ".join(
+            percent(res.change(count, w, "mean")) for w in WAYS[1:]) + " |"
     yield ""
-    most = res.counts[-1]
-    change, large = res.change(most, "mean"), res.change(most, "largest")
+    for way in WAYS[1:]:
+        yield from sentences(res, way, most, most > even)
     if most > even:
-        yield (f"With {most} users LAS changes the mean by {change:+.0f} %: "
-               + (f"as the paper's, more than {PAPER} % less." if change < -PAPER
-                  else f"less than the paper's {PAPER} %."))
-    failed = sum(res.values(most, True, "failed"))
-    yield (f"The largest hundredth of the documents takes {large:+.0f} %"
-           + (f"; {failed:.0f} of all did not arrive." if failed else
-              "; all of them arrive: none starves."))
+        yield (f"Who waits does not ask: if all arrive, the mean of {most} users over such a link is "
+               f"{res.least(most):,.0f} ms at least, in whatever order (Little's law); a mean below "
+               "that has large documents still waiting when the minute is over.")
     yield ""
+
+
+def sentences(res, way, most, overload):
+    change, large = res.change(most, way, "mean"), res.change(most, way, "largest")
+    if overload:
+        yield (f"{way}: with {most} users the mean changes by {change:+.0f} %: "
+               + (f"as in the paper, more than {PAPER} % less." if change < -PAPER
+                  else f"less than the paper's {PAPER} %."))
+    failed = {w: sum(sum(res.values(c, w, "failed")) for c in res.counts) for w in WAYS}
+    longest = max(max(res.values(c, way, "longest")) for c in res.counts) / 1000
+    yield (f"{way}: the largest hundredth of the documents takes {large:+.0f} %; "
+           + (f"{failed[way]:.0f} of all loads' documents did not arrive in time (without it "
+              f"{failed[WAYS[0]]:.0f}): THEY STARVE." if failed[way] > failed[WAYS[0]] else
+              f"as many arrive as without it, the last after {longest:.0f} s: none starves."))
 
 
 def render(res):
@@ -150,45 +174,31 @@ def render(res):
     return "\n".join(lines)
 
 
-def draw(plt, res, path):
+def draw(res, path):
     panels = (("mean", None, "all"), ("classes", CLASSES[0][1], CLASSES[0][1]),
               ("classes", CLASSES[1][1], CLASSES[1][1]), ("largest", None, "largest hundredth"))
-    figure, grid = plt.subplots(1, len(panels), figsize=(4 * len(panels), 4), layout="constrained")
-    for axes, (what, part, title) in zip(grid, panels):
-        for las, label in ((False, "without"), (True, "LAS")):
-            values = [res.values(c, las, what, part) for c in res.counts]
-            line, = axes.plot(res.counts, [statistics.fmean(v) if v else float("nan")
-                                           for v in values], marker=".", label=label)
-            axes.fill_between(res.counts, [min(v, default=float("nan")) for v in values],
-                              [max(v, default=float("nan")) for v in values],
-                              color=line.get_color(), alpha=0.15, lw=0)
-        axes.set_title(title, fontsize="medium")
-        axes.set_xlabel("users")
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.3)
-    grid[0].set_ylabel("mean response time, ms")
-    grid[0].legend(fontsize="small")
-    figure.suptitle(f"{res.r['kernel']}, a link of {res.r['rate'] / 1e6:.1f} Mbit/s",
-                    fontsize="medium")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    with figure(path, 1, len(panels), 4 * len(panels), 4) as (drawn, (grid,)):
+        for axes, (what, part, title) in zip(grid, panels):
+            for way in WAYS:
+                shaded(axes, res.counts, [res.values(c, way, what, part) for c in res.counts],
+                       statistics.fmean, way, marker=".")
+            axes.set_title(title, fontsize="medium")
+            axes.set_xlabel("users")
+            axes.set_ylim(bottom=0)
+            axes.grid(alpha=0.3)
+        grid[0].set_ylabel("mean response time, ms")
+        grid[0].legend(fontsize="small")
+        drawn.suptitle(f"{res.r['kernel']}, a link of {res.r['rate'] / 1e6:.1f} Mbit/s",
+                       fontsize="medium")
 
 
 def write(results, directory):
-    """results.json, without each visit, table.md and the plot; the plot's name."""
-    if "visits" in results["runs"][0]:
-        results = results | {"runs": [summary(run) for run in results["runs"]]}
-        (directory / "results.json").write_text(json.dumps(results, indent=1) + "\n",
-                                                encoding="utf-8")
+    """table.md and the plot in DIRECTORY; the plot's name."""
     res = Results(results)
     (directory / "table.md").write_text(render(res), encoding="utf-8")
-    import matplotlib                               # slow to load
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    draw(plt, res, directory / "response.png")
+    draw(res, directory / "response.png")
     return ["response.png"]
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    write(json.loads((where / "results.json").read_text("utf-8")), where)
+    again(write)

@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 # Behind our own directory, which has a report of its own.
 sys.path.append(str(TOP / "bench/measure"))
 
-from host import LAB, BenchError, call, natural, say  # noqa: E402, F401
+from host import LAB, BenchError, Parser, Record, call, finish, natural, say  # noqa: E402, F401
 
 SOURCES = TOP / "bench/scheduling"
 PROGRAMS = {"httpd": ["httpd.c"], "load": ["load.c", "fetch.c"], "surge": ["surge.c", "fetch.c"]}
