@@ -60,8 +60,8 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * @v6: the same; only so much of it is allocated as the family needs
  * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
  *
- * Of IPv4 it is one cache line, with @served two.  The real server there is 0 if it is of the
- * other family (tunnels): see l4lb_conn_server().
+ * Of IPv4 it is one cache line, with @served two.  The real server there is 0
+ * if it is of the other family (tunnels): see l4lb_conn_server().
  *
  * Lookups return connections under RCU without a reference: nothing that
  * handles a packet may keep one beyond that packet.  @control, @seq and @ack

@@ -133,8 +133,8 @@ l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
 	return L4LB_PARSE_OK;
 }
 
-/* Ports, TCP flags and SCTP chunk; @quoted: inside an ICMP error, where eight bytes of
- * the L4 header are all there may be.
+/* Ports, TCP flags and SCTP chunk; @quoted: inside an ICMP error, where eight
+ * bytes of the L4 header are all there may be.
  */
 static __always_inline enum l4lb_parse
 l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)

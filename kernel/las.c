@@ -61,8 +61,7 @@ int l4lb_las_reserve(struct l4lb_service *svc, const struct l4lb_policy *policy,
 	}
 	for_each_possible_cpu(cpu)
 		u64_stats_init(&per_cpu_ptr(bands->cpu, cpu)->syncp);
-	/* Packets see it whole. */
-	smp_store_release(&svc->bands, bands);
+	WRITE_ONCE(svc->bands, bands);
 	return 0;
 }
 
@@ -86,7 +85,8 @@ void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 		WRITE_ONCE(svc->policy.las_bytes[i], policy->las_bytes[i]);
 		WRITE_ONCE(svc->band_ends[i], bytes[i] ?: U32_MAX);
 	}
-	WRITE_ONCE(svc->policy.priority, policy->priority);
+	/* Who sees it, sees the counters. */
+	smp_store_release(&svc->policy.priority, policy->priority);
 }
 
 static void count(const struct l4lb_bands *bands, unsigned int band,
@@ -118,7 +118,8 @@ void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 	u32 served = READ_ONCE(conn->served);
 	unsigned int band = 0;
 
-	if (!svc || READ_ONCE(svc->policy.priority) != L4LB_PRIORITY_LAS)
+	if (!svc ||
+	    smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
 		return;
 	while (band < L4LB_BANDS - 1 &&
 	       served >= READ_ONCE(svc->band_ends[band]))
@@ -126,7 +127,7 @@ void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 	/* Where two CPUs write at once, one packet is not counted. */
 	WRITE_ONCE(conn->served, min_t(u64, (u64)served + len, U32_MAX - 1));
 	skb->priority = band;
-	count(smp_load_acquire(&svc->bands), band, len);
+	count(READ_ONCE(svc->bands), band, len);
 }
 
 static void sum(const struct l4lb_bands *bands,

@@ -24,7 +24,9 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	l4lb_fast_changed(ln);
 }
 
-/* Cannot fail: the guard and the bands are reserved.  Removed real servers are not told. */
+/* Cannot fail: the guard and the bands are reserved.  Removed real servers are
+ * not told.
+ */
 void l4lb_service_apply_policy(struct l4lb_service *svc,
 			       const struct l4lb_policy *policy)
 {

@@ -19,7 +19,7 @@
  * @guard: L4LB_GUARD_*: what of packets to its address that none takes
  * @fast_path: L4LB_FAST_PATH_*: may its packets pass by the stack
  * @priority: L4LB_PRIORITY_*: of replies
- * @las_bytes: where bands end, see l4lb_las_bytes()
+ * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *
  * 0 is the default of each: as the namespace has it.  The packet path reads
  * them with READ_ONCE(), a change applies from the next packet.

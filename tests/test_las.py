@@ -110,7 +110,7 @@ def test_by_what_has_passed(nat, family, proto, path, left):
     assert left.since() == {0: 1}
 
 
-@pytest.mark.parametrize("ends", ((), (1000,), (3000, 20000)))
+@pytest.mark.parametrize("ends", ((), (1000,), (3000, 20000), (2 * 1428, 10 * 1428)))
 def test_where_bands_end(nat, ends):
     """The last that has an end is followed by the rest; without any they are as
     documented. A band has what ends in the next one, too."""
@@ -178,6 +178,8 @@ def test_only_where_replies_pass(request, shape):
 def test_no_bands_without(nat):
     """Counters are there from when they are asked for."""
     raw = Raw(nat, UDP)
+    assert bands(raw) == []
+    set_policy(raw, udp=60)
     assert bands(raw) == []
     las(raw)
     assert bands(raw) == [(0, 0)] * BANDS
