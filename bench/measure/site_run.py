@@ -173,7 +173,9 @@ def found(pattern, text, what):
 
 
 def ab(url, spec):
-    argv = ["ab", "-q", "-r", "-s", "30", "-t", str(spec["seconds"]), "-n", "50000",
+    # More than come in that time; ab has memory for each.
+    most = max(50_000, 3000 * spec["seconds"])
+    argv = ["ab", "-q", "-r", "-s", "30", "-t", str(spec["seconds"]), "-n", str(most),
             "-c", str(spec["together"]), url]
 
     def read(text):
@@ -194,8 +196,7 @@ def wrk(url, spec):
         unit = {"us": 1e-3, "ms": 1, "s": 1e3}
         m = re.search(r"Latency\s+([\d.]+)(us|ms|s)\b", text)
         return {"rate": found(r"Requests/sec:\s+([\d.]+)", text, "wrk"),
-                "failed": sum(map(int, errors.groups())) if errors else 0
-                + (int(wrong[1]) if wrong else 0),
+                "failed": sum(int(n) for m in (errors, wrong) if m for n in m.groups()),
                 "ms": float(m[1]) * unit[m[2]] if m else None}
     return argv, read
 
@@ -208,6 +209,7 @@ def httperf(url, spec, rate):
 
     def read(text):
         errors = found(r"Errors: total (\d+)", text, "httperf")
+        errors += sum(int(n) for n in re.findall(r"[1345]xx=(\d+)", text))
         return {"rate": found(r"Request rate: ([\d.]+)", text, "httperf") *
                 found(r"Total: .* replies (\d+)", text, "httperf") /
                 max(found(r"Total: .* requests (\d+)", text, "httperf"), 1),
@@ -224,7 +226,7 @@ def vmstat(text):
             for name in ("in", "cs", "id")} if lines else {}
 
 
-def tried(site, argv, read, log):
+def tried(site, argv, read, log, patience):
     """A run of a tool; what it and vmstat say is kept in LOG."""
     tool = Group("client")
     before = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
@@ -233,7 +235,7 @@ def tried(site, argv, read, log):
     proc = tool.popen(site.ns["client"], argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                       text=True)
     try:
-        said, _ = proc.communicate(timeout=600)
+        said, _ = proc.communicate(timeout=patience)
     finally:
         proc.kill()
         watch.terminate()
@@ -289,7 +291,7 @@ def keep(spec, site, way, network, number, logs, rows, name, argv, read):
                  f".{number + 1}{'.' + argv[4].split('=')[1] if name == 'hp' else ''}.log"
     row = {"tool": name, "way": way, "network": network, "round": number}
     try:
-        row |= tried(site, argv, read, log)
+        row |= tried(site, argv, read, log, 600 + 2 * spec["seconds"])
     except (MeasureError, subprocess.TimeoutExpired) as e:
         row["fault"] = " ".join(str(e).split())
     rows.append(row)

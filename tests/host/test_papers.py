@@ -12,6 +12,7 @@ SCHEDULING = TOP / "bench/scheduling"
 connections = load(MEASURE / "connections.py", "bench_connections_report")
 LADDER = load(MEASURE / "ladder.py", "bench_ladder")
 site = load(MEASURE / "site_report.py", "bench_site_report")
+SITE_RUN = load(MEASURE / "site_run.py", "bench_site_run")
 relay = load(MEASURE / "relay_report.py", "bench_relay_report")
 priority = load(SCHEDULING / "priority_report.py", "bench_priority_report", SCHEDULING)
 COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "processor": "one",
@@ -211,6 +212,58 @@ def test_relay_report_says_what_is_wrong(tmp_path):
 
 
 # -- priority
+
+
+AB = """\
+Complete requests:      887
+Failed requests:        3
+Requests per second:    286.68 [#/sec] (mean)
+Time per request:       171.02 [ms] (mean)
+Time per request:       3.42 [ms] (mean, across all concurrent requests)
+"""
+WRK = """\
+    Latency   156.81ms  133.39ms 571.83ms   62.01%
+  887 requests in 3.09s, 2.32MB read
+  Socket errors: connect 1, read 2, write 3, timeout 4
+  Non-2xx or 3xx responses: 5
+Requests/sec:    286.68
+"""
+HTTPERF = """\
+Total: connections 174 requests 1740 replies 870 test-duration 3.434 s
+Request rate: 506.6 req/s (2.0 ms/req)
+Reply time [ms]: response 40.8 transfer 0.0
+Reply status: 1xx=0 2xx=868 3xx=0 4xx=0 5xx=2
+Errors: total 87 client-timo 87 socket-timo 0 connrefused 0 connreset 0
+"""
+SITE_SPEC = {"seconds": 3, "together": 50, "calls": 10}
+
+
+@pytest.mark.parametrize("tool, text, rate, failed, ms", [
+    (SITE_RUN.ab, AB, 286.68, 3, 171.02),
+    (SITE_RUN.wrk, WRK, 286.68, 15, 156.81),
+    (SITE_RUN.wrk, "Latency 1.50s 1.00s\nRequests/sec: 7.5\n", 7.5, 0, 1500),
+    (lambda *args: SITE_RUN.httperf(*args, 58), HTTPERF, 253.3, 89, 40.8)])
+def test_what_tools_say(tool, text, rate, failed, ms):
+    argv, read = tool("http://192.0.2.1/", SITE_SPEC)
+    assert " ".join(argv).count("192.0.2.1") == 1
+    row = read(text)
+    assert (row["rate"], row["failed"], row["ms"]) == (pytest.approx(rate), failed, ms)
+    with pytest.raises(SITE_RUN.MeasureError, match="says nothing of"):
+        read("Killed")
+
+
+def test_ab_does_not_end_early():
+    argv, _ = SITE_RUN.ab("http://192.0.2.1/", SITE_SPEC | {"seconds": 1800})
+    assert int(argv[argv.index("-n") + 1]) > 1000 * 1800
+
+
+def test_vmstat():
+    """Means, without the line of what has been since boot."""
+    head = " r b swpd free buff cache si so bi bo in cs us sy id wa st"
+    lines = [" 1 0 0 1 0 1 0 0 0 0 %d %d 1 2 %d 0 0" % n
+             for n in ((9000, 9000, 1), (500, 600, 50), (600, 400, 60))]
+    assert SITE_RUN.vmstat("\n".join(["procs ---memory---", head, *lines])) == {
+        "in": 550, "cs": 500, "id": 55}
 
 
 def shop(small, large, failed=0):
