@@ -158,7 +158,7 @@ static int parse_bands(struct args *a, const char *object, bool on,
 		snprintf(part, sizeof(part), "%.*s", (int)len, word);
 		if (len >= sizeof(part) || !parse_size(part, &end))
 			return fail(RC_USAGE, object,
-				    "bad size \"%.*s\": write bytes, or 16K, 2M, 1G",
+				    "bad size \"%.*s\": write bytes, or 16K, 2M, 1G; less than 4G",
 				    (int)len, word);
 		if (end <= last)
 			return fail(RC_USAGE, object,
