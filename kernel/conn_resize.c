@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The size of the connection table: between half a connection and four in a
- * bucket of six, and two after a change.
+ * The size of the connection table: between half a slot and four in use in a
+ * bucket of six, and about two after a change.
  *
  * Nothing waits for a change.  It is made by a work item, one bucket at a time,
  * each under its stripe's lock only; meanwhile readers look in both arrays.
@@ -17,7 +17,8 @@
 
 #define BITS_MAX	24		/* 1 GiB, 64 million slots at their fullest */
 #define SLOTS_MOST	4		/* per bucket: then it grows */
-#define SLOTS_USUAL	2		/* after a change */
+#define SLOTS_USUAL	3		/* at most, after a change */
+#define SLOTS_LEAST	2		/* in as many buckets one: then it shrinks */
 #define RETRY		(HZ / 4)
 
 static unsigned int array_bits(const struct l4lb_conn_array *array)
@@ -72,11 +73,13 @@ static unsigned int slots_in_use(const struct l4lb_conn_table *table)
 static unsigned int bits_wanted(const struct l4lb_conn_table *table,
 				unsigned int bits)
 {
-	u64 slots = slots_in_use(table), size = 1ULL << bits;
+	unsigned int slots = slots_in_use(table);
+	u64 size = 1ULL << bits;
 
-	if (slots <= size * SLOTS_MOST && slots >= size / SLOTS_USUAL)
+	if (slots <= size * SLOTS_MOST && slots >= size / SLOTS_LEAST)
 		return bits;
-	bits = order_base_2(max_t(u64, slots / SLOTS_USUAL, 1));
+	bits = order_base_2(max_t(unsigned int, 1,
+				    DIV_ROUND_UP(slots, SLOTS_USUAL)));
 	return clamp_t(unsigned int, bits, table->bits_min, BITS_MAX);
 }
 

@@ -9,7 +9,7 @@ import pytest
 from lab import fast, genl
 from lab.flows import nft, set_policy
 from lab.netns import wait_until
-from lab.packet import ACK, TCP, UDP
+from lab.packet import ACK, SCTP, TCP, UDP
 from lab.raw import Raw
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -46,8 +46,8 @@ class Left:
     def watch(self, raw):
         nft(self.lab,
             "table netdev p { chain c { type filter hook egress device eth0 priority 0; " +
-            " ".join(f"meta l4proto {{ tcp, udp }} th sport {raw.port} meta priority {n} counter;"
-                     for n in range(8)) + " }; }")
+            " ".join(f"meta l4proto {{ tcp, udp, sctp }} th sport {raw.port} "
+                     f"meta priority {n} counter;" for n in range(8)) + " }; }")
         self.before = self._counts()
 
     def _counts(self):
@@ -108,6 +108,23 @@ def test_by_what_has_passed(nat, family, proto, path, left):
     left.since()
     other.reply(ACK, b"x").answered()
     assert left.since() == {0: 1}
+
+
+def test_associations(nat, family, left):
+    """SCTP, which has no fast path, likewise."""
+    raw = Raw(nat, SCTP, family)
+    left.watch(raw)
+    las(raw, (500, 1500, 4000))
+    client = raw.client()
+    client.establish()
+    had = sum(size for _, size in bands(raw))
+    assert set(left.since()) == {0} and 0 < had < 500
+    for n in range(8):
+        length = len(client.reply_packet(ACK, bytes(100 * n)))
+        client.reply(ACK, bytes(100 * n)).answered()
+        assert left.since() == {sum(had >= end for end in (500, 1500, 4000)): 1}, (n, had)
+        had += length
+    assert sum(size for _, size in bands(raw)) == had
 
 
 @pytest.mark.parametrize("ends", ((), (1000,), (3000, 20000), (2 * 1428, 10 * 1428)))

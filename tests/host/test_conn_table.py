@@ -67,6 +67,12 @@ def test_sweep(table, n, slices):
     assert table("sweep", str(n)) == f"{slices} slices\n"
 
 
+def test_sizes(table):
+    """It doubles at four slots in a bucket, and shrinks at half a slot: about two are in use
+    of each bucket after that, and memory for no more."""
+    table("sizes", "12000")
+
+
 def test_poor(table):
     """A larger table takes at most half of the memory that there is: for more, the kernel
     would kill a process. Without it connections are found as well."""

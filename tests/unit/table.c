@@ -10,6 +10,8 @@
  *				of N connections; prints in how many slices
  *	table poor N		N connections, and no memory for a larger table;
  *				then there is
+ *	table sizes N		N connections come and go, each before the
+ *				table is looked at
  *
  * Exits by an assertion when something is wrong.
  */
@@ -560,7 +562,7 @@ static void poor(unsigned int n)
 		check(i);
 
 	/* Half of what there is may be taken. */
-	for (wanted = 8; 2U << wanted < atomic_read(&table.n) + atomic_read(&table.n_out);)
+	for (wanted = 8; 3U << wanted < atomic_read(&table.n) + atomic_read(&table.n_out);)
 		wanted++;
 	pages = (sizeof(struct l4lb_conn_bucket) << wanted) >> PAGE_SHIFT;
 	shim_available = 2 * pages - 1;
@@ -578,6 +580,39 @@ static void poor(unsigned int n)
 	assert(bits() == 8);
 }
 
+/* ---- its size ---- */
+
+static unsigned int in_use(void)
+{
+	return atomic_read(&table.n) + atomic_read(&table.n_out);
+}
+
+/* Doubled and halved, when it is time; about two in a bucket after that. */
+static void sizes(unsigned int n)
+{
+	unsigned int i, before;
+
+	no_interludes = true;
+	for (i = 0; i < n; i++) {
+		before = bits();
+		assert(add(i));
+		look_again();
+		assert(bits() == before || bits() == before + 1);
+		assert(bits() == before || in_use() > 4U << before);
+		assert(in_use() <= 4U << bits());
+	}
+	assert(bits() > 10);
+	while (i--) {
+		before = bits();
+		del(i);
+		look_again();
+		assert(bits() == before || in_use() * 2 < 1U << before);
+		assert(bits() == before || in_use() <= 3U << bits());
+		assert(bits() == 8 || in_use() * 2 >= 1U << bits());
+	}
+	assert(bits() == 8);
+}
+
 int main(int argc, char **argv)
 {
 	assert(argc == 3);
@@ -586,6 +621,8 @@ int main(int argc, char **argv)
 		race(atoi(argv[2]));
 	} else if (!strcmp(argv[1], "poor")) {
 		poor(atoi(argv[2]));
+	} else if (!strcmp(argv[1], "sizes")) {
+		sizes(atoi(argv[2]));
 	} else if (!strcmp(argv[1], "sweep")) {
 		sweep(atoi(argv[2]));
 	} else {

@@ -58,6 +58,8 @@ typedef u32 __be32;
 #define IS_ENABLED(option)	true
 #define WARN_ON_ONCE(x)		assert(!(x))
 
+#define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+
 static inline unsigned int order_base_2(u64 x)
 {
 	return x > 1 ? 64 - __builtin_clzll(x - 1) : 0;
