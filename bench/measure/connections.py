@@ -151,7 +151,7 @@ def verdict(res):
     if agree:
         yield f"As in the paper: {'; '.join(agree)}."
     if differ:
-        yield f"Not as in the paper: {'; '.join(differ)}."
+        yield f"In the paper, but not here: {'; '.join(differ)}."
     if open_ended:
         yield (f"{' and '.join(dict.fromkeys(open_ended))} take all that is asked for at the "
                "highest rate: their most, and what comes after it, is beyond this ladder.")

@@ -63,6 +63,8 @@ class Results:
         values = self.values(count, way, what, part)
         if not values:
             return ""
+        if what == "failed":
+            return f"{sum(values)}"
         mean = statistics.fmean(values)
         text = f"{mean:,.0f}"
         if len(values) > 1 and mean:
@@ -107,7 +109,7 @@ ROWS = (("mean", None, "mean response time, ms"), ("median", None, "median, ms")
         ("largest", None, "the largest hundredth: mean, ms"),
         ("longest", None, "longest of all, ms"),
         ("slowdown", None, "slowdown, ms for each KiB"),
-        ("documents", None, "documents"), ("failed", None, "failed"))
+        ("documents", None, "documents"), ("failed", None, "failed, of all seeds"))
 
 
 def table(res, count):

@@ -93,10 +93,10 @@ def test_connections_report_says_what_is_wrong(tmp_path):
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "THEY ARE THE LIMIT" in text
     assert "rates × 0.50" in text
-    wrong = text.split("Not as in the paper: ")[1]
+    wrong = text.split("In the paper, but not here: ")[1]
     for part in ("every server", "sessions cost", "beyond the most"):
         assert part in wrong
-    assert "As in the paper:" not in text.replace("Not as in the paper:", "")
+    assert "As in the paper:" not in text
     none = ladder(5000)
     none["rows"][0]["opened"] = [0] + [100] * 6
     assert connections.Results(none, 1).uneven("ip_vs", False) == 0
