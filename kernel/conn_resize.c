@@ -78,8 +78,8 @@ static unsigned int bits_wanted(const struct l4lb_conn_table *table,
 
 	if (slots <= size * SLOTS_MOST && slots >= size / SLOTS_LEAST)
 		return bits;
-	bits = order_base_2(max_t(unsigned int, 1,
-				    DIV_ROUND_UP(slots, SLOTS_USUAL)));
+	slots = DIV_ROUND_UP(slots, SLOTS_USUAL);
+	bits = order_base_2(max_t(unsigned int, slots, 1));
 	return clamp_t(unsigned int, bits, table->bits_min, BITS_MAX);
 }
 

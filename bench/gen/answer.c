@@ -6,7 +6,7 @@
  *	client  SYN ------> server
  *	        <------ SYN ACK
  *	        ACK ------>		opened
- *	        FIN ACK --> 		and closed at once, if so asked
+ *	        FIN ACK -->		and closed at once, if so asked
  *	        <------ FIN ACK
  *	        ACK ------>
  *
