@@ -137,7 +137,7 @@ def test_scheduler_is_busy_while_used(topologies, backend):
 def test_namespace_ends_with_live_connections(topologies, backend):
     """Directors come and go with services, connections and traffic inside."""
     backend.load()
-    for turn in range(5 if os.environ.get("L4LB_VEHICLE") == "uml" else 20):
+    for turn in range(5 if os.environ.get("L4LB_VEHICLE") == "debug" else 20):
         with small_lab(f"gone{turn}-") as (client, director):
             with genl.Ipvs(director.ns) as ipvs:
                 for family, vip, rip in ((4, "198.51.100.1", "192.0.2.9"),

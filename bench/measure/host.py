@@ -133,7 +133,7 @@ class Kernel:
         try:
             if name == "uml":
                 say("the UML kernel (built once, 5 minutes on two free cores)")
-                directory = Path(call("building the UML kernel", [LAB / "uml-build", "fast"])
+                directory = Path(call("building the UML kernel", [LAB / "uml-build"])
                                  .splitlines()[-1])
                 self.release = (directory / "include/config/kernel.release").read_text("ascii")
                 self.release = self.release.strip()
@@ -155,7 +155,7 @@ class Kernel:
         with tempfile.TemporaryDirectory(prefix="run-", dir=TOP / "build/bench") as directory:
             files = [os.path.join(directory, name) for name in ("spec", "result")]
             Path(files[0]).write_text(spec, encoding="utf-8")
-            vehicle = ["--vehicle", "fast"] if self.name == "uml" else \
+            vehicle = ["--vehicle", "uml"] if self.name == "uml" else \
                 ["--vehicle", "qemu", "--kernel", self.name, "--cpus", str(cpus)]
             # The generator first, by a small process: UML has died of it otherwise.
             command = (f"insmod build/{self.release}/bench/l4lb_gen.ko && "

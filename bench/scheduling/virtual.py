@@ -26,7 +26,7 @@ class Kernel:
     """The virtual-time kernel with our modules and the bench's programs."""
 
     def __init__(self, *programs):
-        done = subprocess.run([LAB / "uml-build", "virtual-time"], stdin=subprocess.DEVNULL,
+        done = subprocess.run([LAB / "uml-build"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise BenchError("the virtual-time kernel could not be built")

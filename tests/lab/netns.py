@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # Emulated and debug kernels are slow; deadlines say "surely broken", so they
 # may be generous without making a passing run any longer.
-SLOW = 3 if os.environ.get("L4LB_VEHICLE") == "uml" else 1
+SLOW = 3 if os.environ.get("L4LB_VEHICLE") == "debug" else 1
 
 
 class DeadlineError(AssertionError):
