@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["lab.share"]
+pytest_plugins = ["lab.events", "lab.rows", "lab.share"]
 
 from lab import genl, packet  # noqa: E402
 from lab.netns import SLOW, Namespace, run, wait_until  # noqa: E402

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A pytest plugin: fewer rows of tests that have many.
+
+A test with parameters a, b and c runs for each of their combinations. With
+--rows=pairs only as many of them run as it takes for any two values of any two
+parameters to meet, with --rows=each for any value to occur: a covering array,
+chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007).
+What fails for a value, or for two in company, is still found; the full product
+is what "make test-all" runs.
+"""
+
+import collections
+import itertools
+
+import pytest
+
+STRENGTH = {"each": 1, "pairs": 2}
+# Few enough to have them all.
+FEW = {"each": 2, "pairs": 6}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--rows", choices=("all", *STRENGTH), default="all",
+                     help="of tests with parameters: all, enough for all pairs of values, or "
+                          "for each value once (default: all)")
+
+
+@pytest.hookimpl(trylast=True)     # after -m and -k
+def pytest_collection_modifyitems(config, items):
+    if config.option.rows == "all":
+        return
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    kept = set()
+    for group in groups.values():
+        kept.update(covering([values(item) for item in group], group, config.option.rows))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def values(item):
+    """{parameter: which of its values}."""
+    return item.callspec.indices if hasattr(item, "callspec") else {}
+
+
+def covering(rows, items, how):
+    """Those of ITEMS whose ROWS together hold all tuples of values that occur."""
+    if len(items) <= FEW[how]:
+        return items
+    wanted = [tuples(row, STRENGTH[how]) for row in rows]
+    missing = set().union(*wanted)
+    chosen = []
+    while missing:
+        best = max(range(len(items)), key=lambda n: (len(wanted[n] & missing), -n))
+        chosen.append(items[best])
+        missing -= wanted[best]
+    return chosen or items[:1]
+
+
+def tuples(row, strength):
+    return set(itertools.combinations(sorted(row.items()), min(strength, len(row))))
