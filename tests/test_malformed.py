@@ -18,13 +18,6 @@ from lab.raw import Raw
 from lab.topology import pattern
 
 
-@pytest.fixture(scope="module")
-def seed():
-    value = random.randrange(1 << 32)
-    print(f"seed {value}")
-    return value
-
-
 @pytest.fixture(autouse=True)
 def forget_routes(topologies):
     """Among the packets are good ICMP errors: the path MTU that the stack

@@ -18,13 +18,6 @@ from lab.raw import Raw
 ADDRESS, SERVER = "198.51.100.160", "192.0.2.20"
 
 
-@pytest.fixture(scope="module")
-def seed():
-    value = random.randrange(1 << 32)
-    print(f"seed {value}")
-    return value
-
-
 def send(ipvs, message):
     """Send raw bytes, wait for the answer if one is due, drop what comes."""
     ipvs.sock.send(message)
