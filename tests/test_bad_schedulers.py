@@ -224,6 +224,7 @@ def test_unload_in_use(nat, backend, sched):
     site.unharmed()
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_unload_waits(nat, moody):
     """What a service leaves behind is torn down later, by the module's code:

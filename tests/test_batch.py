@@ -453,6 +453,7 @@ def test_unprivileged(nat, ipvs, own):
     assert len(ipvs.services()) == 1
 
 
+@pytest.mark.emulated
 def test_single_commands_meanwhile(nat, ipvs, own):
     """Batches and single commands take turns; whoever reads sees the whole of a
     batch or nothing of it."""

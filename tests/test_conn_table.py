@@ -195,6 +195,7 @@ def test_newest_after_growing(nat, family):
 # ---- time ----
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_expiry_is_exact(lab, family):
     """Before its time is over a flow's packet goes to its server, afterwards to

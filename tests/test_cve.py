@@ -179,6 +179,7 @@ def test_cve_2025_68813_no_route_for_a_local_client(lab, family):
         lab.director.ns.ip(f"route del unreachable {host}")
 
 
+@pytest.mark.emulated
 def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
     """The device goes down between a route's lookup and its being kept: the
     route then kept the device for good (unregister_netdevice: waiting)."""
@@ -332,6 +333,7 @@ def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
                 (raw.address(1) if lab.shape == "nat" else raw.vip, client.address)
 
 
+@pytest.mark.emulated
 def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
     """The quoted header's length was read twice from memory that its sender
     shares: once to check it, once to use it."""

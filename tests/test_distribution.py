@@ -394,6 +394,7 @@ def test_nowhere_better(caches, sched):
 # ---- another scheduler for a live service ----
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 def test_swap_under_traffic(topologies, backend, shape):

@@ -613,6 +613,7 @@ def test_first_packets_too(nat, family, proto, policy):
         raw.client().open()
 
 
+@pytest.mark.timer
 def test_a_new_rule_applies_after_a_term(nat):
     """At the latest; until then the flow goes on. All of them end, as those without
     a rule have to be judged again."""
@@ -653,6 +654,7 @@ def test_a_new_rule_applies_after_a_term(nat):
         nat.director.ns.run("nft delete table inet t")
 
 
+@pytest.mark.timer
 def test_a_term(lab, family):
     """Taken without a pause, it goes by the stack once in eight seconds, in each
     direction. So does one that has paused."""
@@ -676,6 +678,7 @@ def test_a_term(lab, family):
     request_is(idle, fast=1)
 
 
+@pytest.mark.timer
 def test_requests_do_not_renew_replies(nat, family=4):
     """Whose requests change between devices, and are judged each time, has no longer
     a term for replies."""
@@ -932,6 +935,7 @@ def request_is_slow(client):
     assert fast.read(client.raw.lab.director.ns)["fast"] == before
 
 
+@pytest.mark.timer
 def test_timeouts(nat, family, policy):
     """Fast packets keep a flow alive, of either direction; without any it ends."""
     raw = ready(nat, UDP, family)
@@ -1136,6 +1140,7 @@ def repair_routes(lab):
                            "mtu 1400")
 
 
+@pytest.mark.timer
 def test_replies_follow_rules(nat, family):
     """The stack routes replies by their VIP: so they go there at once, also when the
     rule is made, changed or withdrawn while they are taken."""

@@ -300,6 +300,7 @@ def test_vlan(rig):
     rig.works()
 
 
+@pytest.mark.emulated
 def test_more_than_there_are_numbers(rig):
     """A device without one has its packets go by the stack, until others have gone and
     a term is over: a flow may know theirs."""
@@ -338,6 +339,7 @@ def traffic(rig):
         thread.join(20)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_changes_under_traffic(rig):
     """Devices come, change and go while their packets are taken."""

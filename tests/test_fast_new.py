@@ -534,6 +534,7 @@ def test_one_packet_service(nat, family):
         begun(raw)
 
 
+@pytest.mark.emulated
 def test_becomes_a_one_packet_service(nat, family):
     """While flows begin."""
     raw = ready(nat, UDP, family)
@@ -718,6 +719,7 @@ def test_replies(nat, family, proto):
         assert reply_is(client, fast=1).src == raw.vip
 
 
+@pytest.mark.timer
 def test_a_term(nat):
     """Begun at ingress, a flow goes by the stack once in eight seconds, in each
     direction, like any other; the firewall may end it then."""
@@ -849,6 +851,7 @@ def test_flood_of_new_flows(lab, family):
         assert sum(raw.dest(1)[k] for k in ("active", "inactive")) == 10
 
 
+@pytest.mark.timer
 def test_drop_entry(nat, family):
     """Half-open connections that began at ingress go, the established stay."""
     raw = ready(nat, TCP, family)

@@ -210,6 +210,7 @@ def test_holders(nat, own, family):
             for s in ("ASSURED", "ESTABLISHED", "CLOSE", "SYN_RECV")] == [1, 1, 1, 1]
 
 
+@pytest.mark.timer
 def test_on_the_fast_path(nat, own, family):
     """Flags of both directions, as long as packets take it."""
     raw = fast.ready(Raw(nat, UDP, family))
@@ -517,6 +518,7 @@ def many(count):
         yield ns
 
 
+@pytest.mark.emulated
 def test_many(backend):
     """Complete, whatever the buffers' size; and when nothing passes."""
     before = backend.refcount()

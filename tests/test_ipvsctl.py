@@ -312,6 +312,7 @@ def udp(fresh):
     return fresh
 
 
+@pytest.mark.timer
 @both_modules
 def test_drain_waits_and_undrain_restores(udp):
     server = ["udp:192.0.2.10:5353", "10.0.0.11"]
@@ -486,6 +487,7 @@ def test_ipv6_connections(fresh):
     assert "[2001:db8::11]:53" in fresh.ctl("conn show -6 server [2001:db8::11]")
 
 
+@pytest.mark.timer
 @both_modules
 def test_stats_count_rate_and_zero(udp):
     knock(udp, 4)

@@ -48,6 +48,7 @@ def damage(chance, data):
     return bytes(data)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages(nat, backend, seed):
     """The commands of test_config_fuzz, their bytes damaged."""
@@ -81,6 +82,7 @@ def check_policy(values):
     assert given == ends[:len(given)] and given == sorted(set(given)), ends
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
     """The same for family L4LB; what is refused has changed no option
@@ -175,6 +177,7 @@ def test_many_messages_in_one_send(nat):
     assert len(ipvs.services()) == 300
 
 
+@pytest.mark.emulated
 def test_concurrent_writers_and_dumpers(nat):
     """Several clients change and list at once; in the end the table is what
     the last acknowledged requests made it."""

@@ -365,6 +365,7 @@ def oracle(dr):
         oracle.forget()
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_under_traffic(oracle, sched):
@@ -392,6 +393,7 @@ def test_entries_lowered_are_given_up_at_once(oracle, sched):
     wait_until(lambda: a.ask(1, 3, 5).count(1) >= 2, 5, what="addresses forgotten")
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_expire_lowered_under_traffic(oracle, sched):
@@ -429,6 +431,7 @@ def test_refused_flags_leave_the_traffic_alone(nat):
     assert servers() == before and len(set(before)) > 1
 
 
+@pytest.mark.emulated
 def test_options_change_while_packets_flow(oracle):
     """Writers of options, edits of scheduler and pool, and 3,000 addresses: what
     KASAN, lockdep and the leak check of this kernel see is the finding."""

@@ -92,6 +92,7 @@ def test_deleted_server_loses_its_clients(nat, family):
     assert raw.client(address).open() == 3 - first
 
 
+@pytest.mark.timer
 def test_template_expires(nat, family):
     """After its time, and without connections, the client is free again."""
     nat.ipvs.timeouts(udp=1)

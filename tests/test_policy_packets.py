@@ -107,6 +107,7 @@ def test_timeouts_apply_from_the_next_packet(nat, policy, value):
         assert want - 4 <= client.row()["expires"] <= want
 
 
+@pytest.mark.timer
 @both_modules
 def test_a_short_timeout_ends_only_its_flows(nat, module, policy):
     short, long = Raw(nat, UDP), Raw(nat, UDP)
@@ -151,6 +152,7 @@ def idle(lab, module, policy, proto, family):
     return client
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @both_modules
 def test_reset_when_idle(lab, module, policy):
@@ -221,6 +223,7 @@ def test_numbers_after_a_new_start(dr, policy):
     assert client.arrive()[1].seq == 5_001
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @both_modules
 def test_an_idle_application_is_told(nat, module, policy, family):
@@ -417,6 +420,7 @@ def test_persistent_clients_leave_a_draining_server(nat, module, policy):
 
 # -- how long a template lives
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @both_modules
 def test_a_template_ends_after_the_connection(lab, module):
@@ -448,6 +452,7 @@ def test_a_template_ends_after_the_connection(lab, module):
     assert len(templates()) == len(clients)
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_a_template_stays_with_a_live_connection(nat):
     """And has its time again when that closes."""

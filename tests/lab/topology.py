@@ -43,6 +43,7 @@ ends themselves with raw packets:
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import hashlib
 import os
@@ -74,6 +75,7 @@ HTTP_PORTS = (80, 443, *range(8000, 8100))
 PACKET_AUXDATA, PACKET_IGNORE_OUTGOING, SOL_PACKET = 8, 23, 263
 TP_STATUS_CSUMNOTREADY = 8
 SO_RCVBUFFORCE = 33
+SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 
 
 class Node:
@@ -90,6 +92,13 @@ class Node:
             text = self.ns.run(["ip", "-br", "link", "show", device]).stdout
             self.macs[device] = bytes.fromhex(text.split()[2].replace(":", ""))
         return self.macs[device]
+
+    def is_running(self, device):
+        """Is it up, and does its kernel know that its cable is plugged in?"""
+        with self.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            request = struct.pack("16sH22x", device.encode("ascii"), 0)
+            flags, = struct.unpack_from("H", fcntl.ioctl(s, SIOCGIFFLAGS, request), 16)
+        return bool(flags & IFF_RUNNING)
 
     def __repr__(self):
         return f"<{self.role}>"
@@ -271,6 +280,7 @@ class Topology:
                 for x, a, y, b in self._cables()))
             for role, node in self.nodes.items():
                 node.ns.ip(*self._lines(role))
+            self._wait_for_links()
             self._phantoms()
         except BaseException:
             self.destroy()
@@ -397,6 +407,14 @@ class Topology:
                 yield f"addr add {FRONT[4]}{host}/32 dev {carrier}"
                 yield f"addr add {FRONT[6]}{host}/128 dev " \
                     f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
+
+    def _wait_for_links(self):
+        """A device drops what it is given, without a word, until the kernel has
+        dealt with its carrier, which it does in a thread of its own."""
+        for x, a, y, b in self._cables():
+            for role, device in ((x, a), (y, b)):
+                wait_until(lambda r=role, d=device: self.nodes[r].is_running(d), 10,
+                           what=f"{role}'s {device} up")
 
     def _phantoms(self):
         """Teach the servers' last hop the phantoms' link addresses."""
