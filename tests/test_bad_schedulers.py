@@ -151,7 +151,6 @@ def test_unknown_name(site, log):
     assert log.lines("l4lb") == []
 
 
-@pytest.mark.smoke
 def test_unknown_name_by_tools(site):
     """ipvsctl and ipvsadm, adding and changing."""
     other = f"{site.raw.vip}:{site.lab.fresh_port()}"
@@ -225,7 +224,6 @@ def test_unload_in_use(nat, backend, sched):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 def test_unload_waits(nat, moody):
     """What a service leaves behind is torn down later, by the module's code:
     rmmod does not return before that, however long it takes."""
@@ -265,7 +263,6 @@ def test_change_to_a_failing_scheduler(site, moody, parameter, code):
     site.carries_on()
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("parameter", ("init_error", "build_error"))
 def test_add_with_a_failing_scheduler(site, moody, parameter):
     """No service is left of it, not even a closed port's hooks."""

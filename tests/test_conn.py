@@ -107,7 +107,6 @@ def test_udp_state(lab, family):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 def test_expiry(nat, family, proto):
     """An idle connection goes after its timeout, a busy one stays; the counts
     of its server follow."""

@@ -118,7 +118,6 @@ def test_stateful_rules(nat, family, on):
             assert has_entries(nat, client, 0)
 
 
-@pytest.mark.smoke
 def test_masquerade(nat, family):
     """Servers whose way to the client is not the director: they answer the
     director's own address, and what comes back is translated twice."""
@@ -178,7 +177,6 @@ def reuse(raw, client, server):
     return len(got)
 
 
-@pytest.mark.smoke
 def test_reused_port(nat, family, backend):
     """An established entry, its server draining, and a SYN from the same port:
     it gets another server and another entry. ip_vs drops the first one."""

@@ -89,7 +89,6 @@ COVERED = {
 # ---- configuration ----
 
 
-@pytest.mark.smoke
 def test_cve_2024_42322_persistence_engine(nat, family):
     """A service asks for a persistence engine by name: the engine that is not
     there was used without RCU. Here it is refused, and nothing stays behind."""
@@ -275,7 +274,6 @@ def test_cve_2026_68476_headers_outside_the_head(lab, family, proto):
             assert (number, p.ttl, p.payload) == (1, 63, pattern(size))
 
 
-@pytest.mark.smoke
 def test_cve_2026_68476_shared_packet(lab, family, proto):
     """Somebody else holds the packet too, as a capture does: he must go on
     seeing what came in."""
@@ -311,7 +309,6 @@ def error_about(raw, client, data, kind=None):
                               0, data)
 
 
-@pytest.mark.smoke
 def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
     """The quoted headers are in a page fragment: they were written to where the
     head has no room for them."""

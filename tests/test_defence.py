@@ -22,7 +22,6 @@ ALL_PAGES = 2**31 - 1       # more than any guest has
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 @pytest.mark.parametrize("name", NAMES)
 def test_automatic_modes(nat, name):
     """1 becomes 2 while memory is low, and 2 becomes 1 afterwards."""

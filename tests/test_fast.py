@@ -877,7 +877,6 @@ def test_server_drains(nat, family, proto, policy):
     assert client.number == number
 
 
-@pytest.mark.smoke
 @BOTH
 def test_service_policy(lab, family, proto, policy):
     """Off, and on again, from the next packet; whatever the namespace has."""
@@ -973,7 +972,6 @@ def test_thresholds(nat, family):
 
 # ---- routes and neighbours ----
 
-@pytest.mark.smoke
 def test_route_changed(lab, family):
     """To the server: the next packet takes the new one."""
     if lab.shape == "tun":
@@ -1068,7 +1066,6 @@ def test_route_with_a_label(nat):
     reply_is(client, fast=1)
 
 
-@pytest.mark.smoke
 def test_neighbour(nat, family):
     """One that has to be asked for, or did not answer, is the stack's affair."""
     raw = ready(nat, UDP, family)

@@ -624,7 +624,6 @@ def test_thresholds(nat, family):
         assert late.icmp()
 
 
-@pytest.mark.smoke
 @BOTH
 def test_whose_word_counts(nat, family, proto):
     """The service's, then the namespace's; from the next packet on."""
@@ -778,7 +777,6 @@ def test_repeated(lab, family):
         assert raw.service.stats["conns"] == conns + 1
 
 
-@pytest.mark.smoke
 def test_port_used_again(lab, family):
     """A SYN on a closed connection is the stack's; the new one's packets are taken."""
     raw = ready(lab, TCP, family)

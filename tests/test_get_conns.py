@@ -402,7 +402,6 @@ BAD = {
 SAYS_WHY = not os.uname().release.startswith("6.1.")
 
 
-@pytest.mark.smoke
 def test_bad_filters(nat, own, backend):
     """Each has its sentence, which points to the attribute; a dump of all is as
     good as before, and nothing keeps the module."""
@@ -563,7 +562,6 @@ def test_is_linear(nat, own):
 
 # ---- who, and whose ----
 
-@pytest.mark.smoke
 def test_unprivileged(nat, own):
     """As every command of the family; the file in /proc is for all."""
     Raw(nat, UDP).client().open()

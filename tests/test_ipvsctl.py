@@ -181,7 +181,6 @@ def test_replace_sets_everything_and_takes_defaults(director):
         "-A -t 192.0.2.10:80 -s wlc\n-a -t 192.0.2.10:80 -r 10.0.0.11:80 -m -w 1\n")
 
 
-@pytest.mark.smoke
 @both_modules
 def test_refusals_change_nothing_and_say_why(director):
     director.ctl("svc add", *WEB, "scheduler rr server 10.0.0.11:8080 server 10.0.0.12")
@@ -635,7 +634,6 @@ def test_only_the_option_is_sent(director):
     assert values(director)["expire"] == 5
 
 
-@pytest.mark.smoke
 def test_bad_options_change_nothing(director):
     director.ctl("svc add", *WEB, "scheduler lblcr option expire 300")
     director.ctl("svc add udp 192.0.2.20:53 scheduler rr")
@@ -667,7 +665,6 @@ def test_bad_options_change_nothing(director):
     assert (director.state(), values(director)) == (before, had)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("form", ["json", "ipvsadm", "show"])
 def test_options_are_saved_and_restored(director, form, tmp_path):
     director.build("svc add tcp 192.0.2.10:80 scheduler lblcr option expire 5 option entries 6\n"
@@ -711,7 +708,6 @@ def test_ipvsadm_stops_at_saved_options(director):
     assert director.ctl("save") == "".join(known)
 
 
-@pytest.mark.smoke
 @both_modules
 def test_ip_vs_has_no_options(director, module):
     """It says so in one line, and knows its schedulers all the same."""
@@ -746,7 +742,6 @@ def policy(director):
 POLICY = "timeout tcp 7200 udp 30 on-idle reset on-loss move on-drain keep guard drop"
 
 
-@pytest.mark.smoke
 def test_bands_are_set_shown_and_kept(director):
     director.ctl("svc add", *WEB, "priority las 16K,1M server 10.0.0.11")
     assert policy(director) == {"priority": 1, "las_bytes_0": 16384, "las_bytes_1": 1 << 20}
@@ -806,7 +801,6 @@ def test_only_the_policy_is_sent(director):
     assert policy(director) == {"guard": 2}
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("form", ["save -F json", "save", "-j show"])
 def test_policy_is_saved_and_restored(director, form):
     rules = ("-A -t 192.0.2.10:80 -s rr\n-A -f 7 -6 -s rr\n-A -t 192.0.2.30:80 -s rr\n"
@@ -826,7 +820,6 @@ def test_policy_is_saved_and_restored(director, form):
         assert own.policy(mark)["sctp"] == 5 and len(own.policies()) == 2
 
 
-@pytest.mark.smoke
 @both_modules
 def test_ip_vs_has_no_policy(director, module):
     """It says so in one line."""
@@ -844,7 +837,6 @@ def test_ip_vs_has_no_policy(director, module):
     director.ctl("svc change", *WEB, "guard off")
 
 
-@pytest.mark.smoke
 def test_schedulers_are_described(director):
     known = {s["name"]: s for s in director.json("sched list")["schedulers"]}
     assert known["rr"]["options"] == known["rr"]["flags"] == []
@@ -868,7 +860,6 @@ def test_schedulers_are_described(director):
     assert director.ctl("scheduler show") == director.ctl("scheduler list")
 
 
-@pytest.mark.smoke
 def test_flags_go_with_their_scheduler(director):
     director.ctl("svc add", *WEB, "scheduler sh flags fallback,port persistent 60 "
                  "server 10.0.0.11")
@@ -992,7 +983,6 @@ def test_a_refusal_in_the_middle_says_how_far_it_came(director):
     assert "services: 1 added, 0 changed, 1 already so" in director.ctl("restore", stdin=fixed)
 
 
-@pytest.mark.smoke
 def test_a_refused_restore_changes_nothing_and_names_the_line(director, tmp_path):
     director.ctl("svc add", *WEB, "server 10.0.0.11")
     before = director.state()

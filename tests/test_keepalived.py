@@ -95,7 +95,6 @@ def test_quorum_and_sorry_server(nat, run, tmp_path):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 def test_inhibit_on_failure(nat, run):
     """Weight 0 instead of removal: who is connected stays, nobody new comes."""
     port = nat.http_port()

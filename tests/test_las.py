@@ -204,7 +204,6 @@ def test_no_bands_without(nat):
     assert bands(raw) == [(0, 0)] * BANDS
 
 
-@pytest.mark.smoke
 def test_in_a_batch(nat, family):
     """Many services at once bring it with them, and take it away."""
     raw = Raw(nat, UDP, family)

@@ -437,7 +437,6 @@ def broken_replies(client, number=1):
     yield packet.ip(src, client.address, raw.proto, l4[:14])
 
 
-@pytest.mark.smoke
 @pytest.mark.usefixtures("only_l4lb")
 @pytest.mark.parametrize("proto", (TCP, SCTP), ids=("tcp", "sctp"))
 def test_reply_that_cannot_be_translated(nat, family, proto):

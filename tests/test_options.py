@@ -57,7 +57,6 @@ def test_family(own):
                    genl.GET_SERVICES: 5, genl.GET_CONNS: 5}
 
 
-@pytest.mark.smoke
 def test_unprivileged(nat, ipvs):
     ipvs.service(V4, 80, sched="lblc")
     requests = [(c, genl.F_ACK) for c in range(1, 6)] + [
@@ -119,7 +118,6 @@ def test_schedulers_that_do_not_exist(own):
 
 # -- options of a service
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("vip", (V4, V6, 77))
 def test_set_and_get(ipvs, own, vip):
     s = ipvs.service(fwmark=vip, sched="lblcr") if vip == 77 else \
@@ -379,7 +377,6 @@ def test_entries_lowered_under_traffic(oracle, sched):
     assert a.ask(9, 1, 1) == [1, 1, 1]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_are_given_up_at_once(oracle, sched):
     """Not only as others need their room: of three addresses of the busier
@@ -394,7 +391,6 @@ def test_entries_lowered_are_given_up_at_once(oracle, sched):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_expire_lowered_under_traffic(oracle, sched):
     a = Addresses(oracle, sched)

@@ -37,7 +37,6 @@ def test_client_sticks(lab, family, proto):
     assert dests[raw.address(first)]["active"] + dests[raw.address(first)]["inactive"] == 5
 
 
-@pytest.mark.smoke
 def test_template_assured(nat, family, proto):
     """NONE until the server has answered once (UDP) or the connection stands."""
     raw = persistent(nat, proto, family)

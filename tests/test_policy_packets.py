@@ -92,7 +92,6 @@ def test_each_service_has_its_timeouts(lab, module, policy, value):
         assert want - 4 <= expires <= want, (value, family)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("value", ("tcp", "udp"))
 def test_timeouts_apply_from_the_next_packet(nat, policy, value):
     raw = Raw(nat, PROTO[value])
@@ -153,7 +152,6 @@ def idle(lab, module, policy, proto, family):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 @both_modules
 def test_reset_when_idle(lab, module, policy):
     """Both ends are told, with the numbers they expect."""
@@ -224,7 +222,6 @@ def test_numbers_after_a_new_start(dr, policy):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 @both_modules
 def test_an_idle_application_is_told(nat, module, policy, family):
     """A client that waits for an answer, and the server that has its socket. With
@@ -263,7 +260,6 @@ def test_an_idle_application_is_told(nat, module, policy, family):
 DEFAULT, KEEP, MOVE, RESET_LOST = 0, 1, 2, 3
 
 
-@pytest.mark.smoke
 @both_modules
 @pytest.mark.parametrize("how", ("removed", "weight 0"))
 def test_datagrams_move_on(lab, module, policy, how):
@@ -421,7 +417,6 @@ def test_persistent_clients_leave_a_draining_server(nat, module, policy):
 # -- how long a template lives
 
 @pytest.mark.timer
-@pytest.mark.smoke
 @both_modules
 def test_a_template_ends_after_the_connection(lab, module):
     """Connect, close, wait; the closed connection is still remembered. With ip_vs
@@ -628,7 +623,6 @@ def test_guards_of_one_address(nat, policy):
         assert own.policy(mark)["tcp"] == 0
 
 
-@pytest.mark.smoke
 def test_a_guard_lets_the_host_work(nat, policy, family):
     """What it starts itself, from the VIP or to it, goes on."""
     raw = Raw(nat, TCP, family)

@@ -100,7 +100,6 @@ def test_dropped_packets_do_not_count(nat):
     wait_until(lambda: raw.service.stats["inpkts"] == 3, 5, step=0.1)
 
 
-@pytest.mark.smoke
 def test_zero(nat):
     """ZERO of one service leaves the others; ZERO of all takes everything.
     Connection counts are no statistics and stay."""
@@ -199,7 +198,6 @@ def percpu_packets(ns):
 
 
 @pytest.mark.timer
-@pytest.mark.smoke
 def test_frozen(nat, family, backend):
     """run_estimation=0: counters and rates stand still, but for those by CPU.
     Afterwards nothing is missing, and rates do not jump."""

@@ -102,7 +102,6 @@ def test_hundred_rounds(topologies, backend):
     rounds_under_traffic(topologies["nat"], backend, 100)
 
 
-@pytest.mark.smoke
 def test_module_is_busy_while_services_exist(topologies, backend):
     """rmmod is refused, whatever the service holds; connections alone do not
     keep it."""
@@ -280,7 +279,6 @@ def test_ip_vs_cannot_come_beside(topologies, backend, log):
     assert raw.client().open() == 1
 
 
-@pytest.mark.smoke
 def test_idle_module(backend):
     """Loading and unloading with nothing configured, many times."""
     for _ in range(5):
