@@ -33,6 +33,8 @@ help:
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
 	@echo '  test        the test suite on Debian 6.12 in QEMU (about half an hour)'
 	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
+	@echo '  mutants     breaks the product on purpose: do the tests notice?'
+	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
 	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
 	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|uml, or REPLAY=FILE)'
 	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
@@ -120,6 +122,11 @@ test-all:
 	@tests/lab/suite --slow --again host 6.12 6.1 uml
 	@for path in 0 2; do \
 		L4LB_KEEP_RESULTS=1 tests/lab/suite --again 6.12 -- --fast-path $$path || exit; done
+
+.PHONY: mutants
+mutants:
+	@tests/lab/deps
+	@tests/lab/mutants $(if $(JOBS),--jobs '$(JOBS)') $(foreach pattern,$(MUTANTS),'$(pattern)')
 
 # Theirs alone: bench-schedulers takes a SEED only when it is given.
 fuzz-config fuzz-packets: SEED ?= 1
