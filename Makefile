@@ -83,7 +83,8 @@ modules:
 test-modules: modules
 	@mkdir -p $(obj)-tests $(out)/$(KREL)/tests
 	+@exec 9>$(obj)-tests.lock; flock 9; \
-	rsync -rc --delete --include='*.c' --include=Kbuild --exclude='*' tests/modules/ $(obj)-tests/; \
+	rsync -rc --delete --exclude=l4lb_example.c --include='*.c' --include=Kbuild --exclude='*' \
+		tests/modules/ $(obj)-tests/; \
 	sed -n '/^```c$$/,/^```$$/{/^```/d;s/\<mine/example/g;p}' schedulers/README.md >$(obj)-tests/.example; \
 	cmp -s $(obj)-tests/.example $(obj)-tests/l4lb_example.c || \
 		cp $(obj)-tests/.example $(obj)-tests/l4lb_example.c; \
