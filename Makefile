@@ -34,6 +34,8 @@ help:
 	@echo '  test        the test suite, each test where it is quickest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    everything on every kernel, and on in-tree ip_vs as the control (hours)'
+	@echo '  mutants     breaks the product on purpose: do the tests notice?'
+	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
 	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
 	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|debug, or REPLAY=FILE)'
 	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
@@ -82,7 +84,8 @@ modules:
 test-modules: modules
 	@mkdir -p $(obj)-tests $(out)/$(KREL)/tests
 	+@exec 9>$(obj)-tests.lock; flock 9; \
-	rsync -rc --delete --include='*.c' --include=Kbuild --exclude='*' tests/modules/ $(obj)-tests/; \
+	rsync -rc --delete --exclude=l4lb_example.c --include='*.c' --include=Kbuild --exclude='*' \
+		tests/modules/ $(obj)-tests/; \
 	sed -n '/^```c$$/,/^```$$/{/^```/d;s/\<mine/example/g;p}' schedulers/README.md >$(obj)-tests/.example; \
 	cmp -s $(obj)-tests/.example $(obj)-tests/l4lb_example.c || \
 		cp $(obj)-tests/.example $(obj)-tests/l4lb_example.c; \
@@ -127,6 +130,11 @@ test-all:
 		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
 	done; \
 	exit $$status
+
+.PHONY: mutants
+mutants:
+	@tests/lab/deps
+	@tests/lab/mutants $(if $(JOBS),--jobs '$(JOBS)') $(foreach pattern,$(MUTANTS),'$(pattern)')
 
 # Theirs alone: bench-schedulers takes a SEED only when it is given.
 fuzz-config fuzz-packets: SEED ?= 1

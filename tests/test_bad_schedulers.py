@@ -304,6 +304,20 @@ def test_failure_in_use(nat, moody):
     wait_until(lambda: moody["tables"] == 1, 5, what="old pools gone")
 
 
+def test_failure_in_a_batch(nat, moody, own):
+    """The same asked for with others at once: what came before it is taken back."""
+    site = Site(nat, "moody")
+    raw = site.raw
+    servers = [genl.batch_server(raw.address(n), raw.dport, weight=n, upper=n) for n in (1, 2, 3)]
+    with moody.failing("build_error"):
+        batch = [genl.batch_entry(raw.vip, raw.port + 1, servers, sched="rr"),
+                 genl.batch_entry(raw.vip, raw.port, servers, sched="moody")]
+        said = genl.is_refused(lambda: own.set_services(batch), errno.ENOMEM)
+        assert re.search("no memory", said), said
+        site.unharmed()
+    assert (moody["states"], moody["tables"]) == (1, 1)
+
+
 def test_failure_in_use_by_tools(nat, moody):
     """What ipvsctl and ipvsadm say."""
     site = Site(nat, "moody")
