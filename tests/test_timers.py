@@ -19,6 +19,7 @@ from test_settings import setting
 
 from lab import fast, genl, walk
 from lab.flows import TERM, admitted, ready, reply_is, request_is, set_policy
+from lab.netns import Namespace
 from lab.packet import ACK, DATA, RST, SCTP, SYN, TCP, UDP
 from lab.raw import Raw
 
@@ -65,6 +66,16 @@ def in_every_state(walker):
             began = time.monotonic()
         flows.append((one.client, began + one.TIMEOUT[state], state))
     return flows
+
+
+def test_a_new_namespace(backend):
+    """Has these, whatever another has been told."""
+    ns = Namespace("fresh")
+    try:
+        with genl.Ipvs(ns) as ipvs:
+            assert ipvs.timeouts() == (900, 120, 300)
+    finally:
+        ns.destroy()
 
 
 @pytest.mark.parametrize("shape", ("nat", "dr"))
@@ -146,7 +157,7 @@ def test_a_busy_flow_stays_fast(nat, family, only_l4lb):
         client.send(ACK, b"on").arrive()
     grown = fast.grown(nat.director.ns, before)
     assert grown["fast"] + grown["slow_admit"] == 3600
-    assert abs(grown["slow_admit"] - 3600 / TERM) <= 3600 / TERM / 8 + 1, grown
+    assert grown["slow_admit"] == 3600 // TERM, grown
 
 
 # -- persistence
