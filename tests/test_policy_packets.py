@@ -184,6 +184,7 @@ def test_reset_when_idle(lab, module, policy):
             assert (tag(p), tag(q)) == ((0x1234567, 1), (0x1234567, 0))
 
 
+@pytest.mark.timer
 def test_nobody_is_reset_unless_established_and_asked(nat, policy):
     """Silent: without the setting; when it is switched off again; in another
     state; and as long as nothing is known, because no packet was seen since."""
@@ -206,6 +207,7 @@ def test_nobody_is_reset_unless_established_and_asked(nat, policy):
         assert not client.raw.client_tap.take(lambda p, c=client: p.dst == c.address)
 
 
+@pytest.mark.timer
 def test_numbers_after_a_new_start(dr, policy):
     """A client that starts anew from the same port has other numbers."""
     raw = Raw(dr, TCP)
@@ -517,6 +519,7 @@ def datagram(lab, vip, udp):
         return "open"
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @both_modules
 def test_guard(nat, module, policy, family):

@@ -311,6 +311,7 @@ def errors(lab):
     return [int(value) for name, value in lines if name in names]
 
 
+@pytest.mark.timer
 @pytest.mark.parametrize("offload", (True, False), ids=("offload", "computed"))
 @pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
 def test_associations(topologies, shape, family, offload):

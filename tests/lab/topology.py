@@ -409,12 +409,10 @@ class Topology:
                     f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
 
     def _wait_for_links(self):
-        """A device drops what it is given, without a word, until the kernel has
-        dealt with its carrier, which it does in a thread of its own."""
+        """Until a thread of the kernel has seen to its carrier, a device drops all."""
         for x, a, y, b in self._cables():
-            for role, device in ((x, a), (y, b)):
-                wait_until(lambda r=role, d=device: self.nodes[r].is_running(d), 10,
-                           what=f"{role}'s {device} up")
+            wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].is_running(a) and
+                       self.nodes[y].is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")
 
     def _phantoms(self):
         """Teach the servers' last hop the phantoms' link addresses."""
@@ -637,6 +635,11 @@ class Http:
         self.close()
 
     def close(self):
+        """In good order: what an end has to send again counts in another test."""
+        with contextlib.suppress(OSError):
+            self.sock.settimeout(1)
+            self.sock.shutdown(socket.SHUT_WR)
+            self.lines.read()
         self.lines.close()
         self.sock.close()
 
