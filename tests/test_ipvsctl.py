@@ -575,7 +575,8 @@ FULL = """\
 svc add tcp 192.0.2.10:443 persistent 10m mask 24 server 10.0.0.11 dr weight 7 \
 server 10.0.0.12 dr max-conns 70000 min-conns 50
 svc add udp 192.0.2.10:53 scheduler rr ops server 10.0.0.11:5353
-svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun
+svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun \
+type gue port 6080 remcsum
 svc add fwmark 7 scheduler sh flags flag-1,port server 10.0.0.9 weight 0
 svc add fwmark 7 inet6"""
 
