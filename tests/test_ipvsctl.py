@@ -572,11 +572,25 @@ def test_filters_columns_and_order(director):
     assert "unknown column" in director.ctl("show -o nme", code=2)
 
 
+def test_sort_by_active_connections(fresh):
+    """Those that are being opened are active."""
+    for port in (80, 81, 82):
+        fresh.ctl(f"svc add tcp {VIP}:{port} scheduler rr server 10.0.0.11:{port}")
+    for port in (81, 82, 82):
+        with fresh.ns.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+            s.setblocking(False)
+            s.connect_ex((VIP, port))
+    services = fresh.json("show sort active")["services"]
+    assert [(s["port"], s["servers"][0]["active"]) for s in services] == \
+        [(82, 2), (81, 1), (80, 0)]
+
+
 FULL = """\
 svc add tcp 192.0.2.10:443 persistent 10m mask 24 server 10.0.0.11 dr weight 7 \
 server 10.0.0.12 dr max-conns 70000 min-conns 50
 svc add udp 192.0.2.10:53 scheduler rr ops server 10.0.0.11:5353
-svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun
+svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun \
+type gue port 6080 remcsum
 svc add fwmark 7 scheduler sh flags flag-1,port server 10.0.0.9 weight 0
 svc add fwmark 7 inet6"""
 
@@ -907,6 +921,19 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
     assert again == {"dry_run": False,
                      "services": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0},
                      "servers": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0}}
+
+
+@pytest.mark.parametrize("change", ("weight 5", "max-conns 10", "min-conns 4",
+                                    "type gue port 6081", "remcsum"))
+def test_restore_sees_each_difference(director, change):
+    """Of a server, and nothing else."""
+    director.ctl("svc add", *WEB, "server 10.0.0.11 tun type gue port 6080 csum weight 2 "
+                 "max-conns 9 min-conns 3")
+    saved = director.ctl("save")
+    director.ctl("rs change tcp:192.0.2.10:80 10.0.0.11", change)
+    assert director.ctl("save") != saved
+    director.ctl("restore", stdin=saved)
+    assert director.ctl("save") == saved
 
 
 @pytest.mark.smoke
