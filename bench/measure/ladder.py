@@ -18,6 +18,7 @@ from still import Awake
 from systems import IP_VS, L4LB
 
 CLIENTS, SERVERS = 7, 7
+REST = 0.01             # seconds, see still.py
 SETTLE = 0.5            # seconds in which what still waits is dealt with
 PATIENCE = 5            # seconds after which nobody answers any more
 SHOWN = 100_000         # connections after which there is a line of progress
@@ -79,7 +80,7 @@ class Ladder:
 
     def rows(self):
         for closes in (False, True)[:1 if self.name == REFERENCE else 2]:
-            for rate in self.spec["rates"]:
+            for rate in self.spec["sessions" if closes else "rates"]:
                 row = self.trial(self.spec["requests"], rate, closes)
                 yield row | {"way": self.name, "closes": closes}
 
@@ -146,9 +147,8 @@ def climb(awake, spec):
 
 
 def measure(spec):
-    with Awake() as awake:
-        result = climb(awake, spec) if "climb" in spec["parts"] else {}
-        return result | ({"held": hold(awake, spec)} if "hold" in spec["parts"] else {})
+    with Awake(REST) as awake:
+        return climb(awake, spec) | {"held": hold(awake, spec)}
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from systems import IP_VS, L4LB
 
 from lab.netns import run, wait_until
 
+REST = 0.01            # seconds, see still.py
 PORT = 5002            # NetPIPE's
 PUBLIC = {"fa": "198.18.0.1", "fb": "198.18.0.2"}
 INSIDE = {"fa": "10.1.0.1", "fb": "10.2.0.1"}
@@ -172,7 +173,7 @@ def measure(spec):
     for name in WAYS:
         row = {"way": name}
         try:
-            with Awake() as awake, way(name, spec["rate"], tool) as (clusters, ends):
+            with Awake(REST) as awake, way(name, spec["rate"], tool) as (clusters, ends):
                 row["lines"] = both(clusters, *ends, spec, awake)
         except (MeasureError, subprocess.TimeoutExpired, RuntimeError) as e:
             row["fault"] = " ".join(str(e).split())
