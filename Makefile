@@ -161,9 +161,9 @@ options = $(foreach name,$(1),\
 options_speed       = kernel groups rounds
 options_schedulers  = sched servers experiments seed repeat jobs
 # The papers' other experiments, see bench/README.md.
-options_connections = kernel rounds requests
-options_site        = kernel rounds seconds together
-options_relay       = kernel rounds rate
+options_connections = kernel requests seed
+options_site        = kernel seconds together seed
+options_relay       = kernel rate seed
 options_priority    = counts seeds ends jobs
 
 BENCHES = schedulers connections site relay priority
