@@ -316,9 +316,9 @@ class Topology:
         set_ = node.ns.sysctl
         for scope in ("all", "default"):
             set_(f"net/ipv4/conf/{scope}/rp_filter", 0)
-        set_("net/ipv6/conf/default/accept_dad", 0)
-        set_("net/ipv6/conf/default/dad_transmits", 0)
-        set_("net/ipv6/conf/default/router_solicitations", 0)
+        for name, value in {"accept_dad": 0, "dad_transmits": 0, "router_solicitations": 0,
+                            "mldv2_unsolicited_report_interval": 1}.items():    # none later
+            set_(f"net/ipv6/conf/default/{name}", value)
         if node.role == "director" or (node.role == "router" and self.shape == "tun"):
             set_("net/ipv4/ip_forward", 1)
             set_("net/ipv6/conf/all/forwarding", 1)
