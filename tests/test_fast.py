@@ -658,6 +658,7 @@ def test_a_new_rule_applies_after_a_term(nat):
 def test_a_term(lab, family):
     """Taken without a pause, it goes by the stack once in eight seconds, in each
     direction. So does one that has paused."""
+    fast.quiet()
     raw = ready(lab, UDP, family)
     busy, idle = admitted(raw), admitted(raw)
     nat, before = lab.shape == "nat", fast.read(lab.director.ns)

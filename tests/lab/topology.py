@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The canonical topologies: one client, one director, four real servers.
 
-Each node is a network namespace; both address families are up at once. `.N`
-below means 198.51.100.N and 2001:db8:1::N on the front network.
+Each node is a network namespace with both address families. `.N` below means
+198.51.100.N and 2001:db8:1::N on the front network.
 
  nat: two networks; the servers' default route is the director.
 
@@ -46,12 +46,14 @@ import errno
 import fcntl
 import functools
 import hashlib
+import itertools
 import os
 import signal
 import socket
 import struct
 import sys
 import threading
+import time
 
 from . import packet
 from .netns import SLOW, Namespace, run, wait_until
@@ -317,7 +319,7 @@ class Topology:
         for scope in ("all", "default"):
             set_(f"net/ipv4/conf/{scope}/rp_filter", 0)
         for name, value in {"accept_dad": 0, "dad_transmits": 0, "router_solicitations": 0,
-                            "mldv2_unsolicited_report_interval": 1}.items():    # none later
+                            "mldv2_unsolicited_report_interval": 1}.items():
             set_(f"net/ipv6/conf/default/{name}", value)
         if node.role == "director" or (node.role == "router" and self.shape == "tun"):
             set_("net/ipv4/ip_forward", 1)
@@ -409,7 +411,8 @@ class Topology:
                     f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
 
     def _wait_for_links(self):
-        """Until a thread of the kernel has seen to its carrier, a device drops all."""
+        """Until a thread of the kernel has seen to its carrier, a device drops all. Then
+        it reports its multicast groups, which would count as some test's packets."""
         for x, a, y, b in self._cables():
             wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].is_running(a) and
                        self.nodes[y].is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")
@@ -598,15 +601,12 @@ def _converse(name, conn, peer):
                 return
 
 
-_next_port = [20000]
+_client_ports = itertools.cycle(range(20001, 65000))
 
 
 def fresh_port():
     """A client port that no test of this session has used."""
-    _next_port[0] += 1
-    if _next_port[0] >= 65000:
-        _next_port[0] = 20001
-    return _next_port[0]
+    return next(_client_ports)
 
 
 class Http:
