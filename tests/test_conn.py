@@ -303,6 +303,7 @@ def drop(lab, raws, open_, keep):
         wait_until(lambda c=case, n=count: raws[c].dest(1)["inactive"] == n, 5)
 
 
+@pytest.mark.smoke
 def test_overloaded_server_is_skipped(nat):
     raw = Raw(nat, UDP, numbers=(1, 2, 3))
     raw.edit(2, upper=1)

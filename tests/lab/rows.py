@@ -8,6 +8,9 @@ chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007)
 What fails for a value, or for two in company, is still found; the full product
 is what "make test-all" runs.
 
+--rows=few is less still: what is marked `emulated`, each value once, and besides
+one test of each file, to see that the file's matter works there at all.
+
 A parameter with many values is a list of cases. --rows=each is for kernels on
 which the tests run a second time, so of a long list it takes some, from all
 over it.
@@ -18,9 +21,9 @@ import itertools
 
 import pytest
 
-STRENGTH = {"each": 1, "pairs": 2}
-# Few enough to have them all.
-FEW = {"each": 2, "pairs": 6}
+STRENGTH = {"few": 1, "each": 1, "pairs": 2}
+# So little that all of them run.
+FEW = {"few": 1, "each": 2, "pairs": 6}
 MANY = 6        # values of one parameter: more than "each" takes
 
 
@@ -37,8 +40,13 @@ def pytest_collection_modifyitems(config, items):
     groups = collections.defaultdict(list)
     for item in items:
         groups[item.nodeid.partition("[")[0]].append(item)
-    kept = set()
+    kept, files = set(), set()
     for group in groups.values():
+        if config.option.rows == "few" and not group[0].get_closest_marker("emulated"):
+            if group[0].path in files:
+                continue
+            files.add(group[0].path)
+            group = group[:1]
         kept.update(chosen(group, config.option.rows))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
@@ -47,7 +55,7 @@ def pytest_collection_modifyitems(config, items):
 def chosen(items, how):
     """Those of one test's ITEMS that run."""
     rows = [values(item) for item in items]
-    if how == "each":
+    if STRENGTH[how] == 1:
         for name in sorted(set().union(*rows)):
             keep = spread(list(dict.fromkeys(row.get(name) for row in rows)))
             items, rows = zip(*[(item, row) for item, row in zip(items, rows)

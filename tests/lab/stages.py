@@ -29,14 +29,14 @@ RESULTS = TOP / "build/results"
 NAMES = ("host", "uml", "virtual-time", "6.12", "6.1", "debug")
 DEBIAN = ("6.12", "6.1")
 
-SMOKE = ("smoke and not slow", "each")
+SMOKE = ("smoke and not timer and not slow", "each")
 WHOLE = ("not slow", "pairs")
 # -m and --rows. A stage that a tier does not name has WHOLE.
 TIERS = {
     "everyday": {
         "uml": ("not timer and not emulated and not slow", "pairs"),
         "virtual-time": ("timer and not slow", "pairs"),
-        "6.12": ("(smoke or emulated) and not slow", "each")},
+        "6.12": ("(smoke or emulated) and not slow", "few")},
     "smoke": {name: SMOKE for name in NAMES},
     "all": {name: ("slow or not slow", "all") for name in NAMES}
     | {"virtual-time": ("timer", "all")}}
@@ -128,6 +128,8 @@ class Stage:
             return ["timeout", "-k", "5", str(seconds), *argv]
         vehicle = ["native"] if self.native else \
             ["qemu", "--kernel", self.name] if self.name in DEBIAN else [self.name]
+        if self.selection.tier == "all":
+            vehicle.append("--stock")
         return [str(LAB / "run"), "--timeout", str(seconds), "--cpus", str(cpus),
                 "--vehicle", *vehicle, "--", *argv]
 
