@@ -7,7 +7,7 @@ import time
 import pytest
 
 from lab.genl import PERSISTENT
-from lab.netns import wait_until
+from lab.netns import pinned, wait_until
 from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
 from lab.raw import Raw
 from test_conn import CL, CW, ES, FW, IN_ONLY, LA, LI, OUT, SA, SR, SS, TW, Walker
@@ -152,6 +152,29 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
                 client.send(RST)        # SYN_RECV, but let them go
                 client.reply(RST)
             wait_until(lambda: not states(raw).get("SYN_RECV"), 5)
+
+
+@pytest.mark.timer
+def test_drop_entry_takes_one_in_32(nat, only_l4lb):
+    """Each second, of those that are half-open. Of 2,000, some 770 are left after 30 seconds,
+    and chance moves that by 22; there may be one look more or less in that time."""
+    raw = Raw(nat, TCP)
+    seconds, left = 30, []
+    with pinned():
+        for _ in range(2000):
+            raw.client().send()
+        raw.fence()
+    time.sleep(1.5)         # none is too young to go
+    with setting(nat, "drop_entry", 3):
+        time.sleep(0.5)
+        for _ in range(2):
+            left.append((states(raw)["SYN_RECV"], counts(nat)["drop_entry"]))
+            time.sleep(seconds * (len(left) == 1))
+    (before, counted_before), (after, counted_after) = left
+    assert 1800 < before <= 2000
+    one_in = 1 / (1 - (after / before) ** (1 / seconds))
+    assert 27 < one_in < 38, (before, after)
+    assert counted_after - counted_before == before - after
 
 
 @pytest.mark.timer

@@ -40,7 +40,7 @@ static const struct option_def {
 	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only" },
 	{ 'n', "dry-run", NONE, 'n', NULL,
 	  "check and print what would be done, change nothing" },
-	{ 'q', "quiet", NONE, 'q', NULL, "errors only" },
+	{ 'q', "quiet", NONE, 'q', NULL, "no report of what was done" },
 	{ 'v', "verbose", NONE, 'v', NULL,
 	  "name each change sent to the kernel; twice: dump the messages" },
 	{ 0, "timeout", VALUE, 'T', "SECS",
