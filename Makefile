@@ -31,14 +31,17 @@ PYTHON  ?= $(CACHE)/venv/bin/python3
 help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
-	@echo '  test        the test suite on Debian 6.12 in QEMU (about half an hour)'
-	@echo '  test-all    test, then everything again on Debian 6.1 and on a debug kernel'
+	@echo '  test        the test suite, each test where it is quickest (8 minutes)'
+	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
+	@echo '  test-all    everything on every kernel, and on in-tree ip_vs as the control (hours)'
+	@echo '  mutants     breaks the product on purpose: do the tests notice?'
+	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
 	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
-	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|uml, or REPLAY=FILE)'
+	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|debug, or REPLAY=FILE)'
 	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
 	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
-	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1; an hour, quick 3 minutes)'
+	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
 	@echo '  bench       speed, memory and tables beside in-tree ip_vs'
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 3 minutes)'
 	@echo '  bench-instructions  instructions for a packet, compared with the record'
@@ -81,7 +84,8 @@ modules:
 test-modules: modules
 	@mkdir -p $(obj)-tests $(out)/$(KREL)/tests
 	+@exec 9>$(obj)-tests.lock; flock 9; \
-	rsync -rc --delete --include='*.c' --include=Kbuild --exclude='*' tests/modules/ $(obj)-tests/; \
+	rsync -rc --delete --exclude=l4lb_example.c --include='*.c' --include=Kbuild --exclude='*' \
+		tests/modules/ $(obj)-tests/; \
 	sed -n '/^```c$$/,/^```$$/{/^```/d;s/\<mine/example/g;p}' schedulers/README.md >$(obj)-tests/.example; \
 	cmp -s $(obj)-tests/.example $(obj)-tests/l4lb_example.c || \
 		cp $(obj)-tests/.example $(obj)-tests/l4lb_example.c; \
@@ -114,12 +118,23 @@ demo:
 .PHONY: test test-all
 test:
 	@tests/lab/deps
-	@tests/lab/suite --together --again 6.12 host
+	@tests/lab/suite $(if $(TESTS),-k '$(TESTS)') $(if $(SEED),--seed '$(SEED)') $(KERNEL)
+# Results of all parts are summed; a part that fails does not keep the others from running.
 test-all:
 	@tests/lab/deps
-	@tests/lab/suite --slow --again host 6.12 6.1 uml
-	@for path in 0 2; do \
-		L4LB_KEEP_RESULTS=1 tests/lab/suite --again 6.12 -- --fast-path $$path || exit; done
+	@status=0; \
+	tests/lab/suite --tier all --timeout 10800 || status=1; \
+	tests/lab/suite --tier all --timeout 10800 --keep debug 6.1 || status=1; \
+	tests/lab/suite --keep --label ip_vs uml -- --backend ip_vs || status=1; \
+	for path in 0 2; do \
+		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
+	done; \
+	exit $$status
+
+.PHONY: mutants
+mutants:
+	@tests/lab/deps
+	@tests/lab/mutants $(if $(JOBS),--jobs '$(JOBS)') $(foreach pattern,$(MUTANTS),'$(pattern)')
 
 # Theirs alone: bench-schedulers takes a SEED only when it is given.
 fuzz-config fuzz-packets: SEED ?= 1
@@ -130,7 +145,7 @@ fuzz-config fuzz-packets: KERNEL ?= 6.12
 .PHONY: fuzz-config
 fuzz-config:
 	@tests/lab/deps
-	@L4LB_KEEP_RESULTS=1 tests/lab/suite --guests 1 $(KERNEL) -- -k test_same_answers --config-count $(COUNT) \
+	@tests/lab/suite --tier all --show -k test_same_answers $(KERNEL) -- -s --config-count $(COUNT) \
 		$(if $(REPLAY),--config-replay '$(REPLAY)',--config-seed $(SEED) --config-seeds $(SEEDS))
 
 .PHONY: fuzz-packets
@@ -146,9 +161,9 @@ options = $(foreach name,$(1),\
 options_speed       = kernel groups rounds
 options_schedulers  = sched servers experiments seed repeat jobs
 # The papers' other experiments, see bench/README.md.
-options_connections = kernel rounds requests
-options_site        = kernel rounds seconds together
-options_relay       = kernel rounds rate
+options_connections = kernel requests seed
+options_site        = kernel seconds together seed
+options_relay       = kernel rate seed
 options_priority    = counts seeds ends jobs
 
 BENCHES = schedulers connections site relay priority
@@ -156,7 +171,8 @@ BENCHES = schedulers connections site relay priority
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:
 	@tests/lab/deps
-	@bench/$* $(call options,$(options_$*)) $(if $(filter-out 0,$(QUICK)),--quick)
+	@bench/$* $(call options,$(options_$*)) $(if $(filter-out 0,$(QUICK)),--quick) \
+		$(if $(filter-out 0,$(UPDATE)),--update)
 
 .PHONY: bench-instructions
 bench-instructions:

@@ -151,7 +151,6 @@ def test_unknown_name(site, log):
     assert log.lines("l4lb") == []
 
 
-@pytest.mark.smoke
 def test_unknown_name_by_tools(site):
     """ipvsctl and ipvsadm, adding and changing."""
     other = f"{site.raw.vip}:{site.lab.fresh_port()}"
@@ -224,7 +223,7 @@ def test_unload_in_use(nat, backend, sched):
     site.unharmed()
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 def test_unload_waits(nat, moody):
     """What a service leaves behind is torn down later, by the module's code:
     rmmod does not return before that, however long it takes."""
@@ -264,7 +263,6 @@ def test_change_to_a_failing_scheduler(site, moody, parameter, code):
     site.carries_on()
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("parameter", ("init_error", "build_error"))
 def test_add_with_a_failing_scheduler(site, moody, parameter):
     """No service is left of it, not even a closed port's hooks."""
@@ -304,6 +302,20 @@ def test_failure_in_use(nat, moody):
     raw.add(3, weight=7)
     assert site.reached(6) == {1, 2, 3}
     wait_until(lambda: moody["tables"] == 1, 5, what="old pools gone")
+
+
+def test_failure_in_a_batch(nat, moody, own):
+    """The same asked for with others at once: what came before it is taken back."""
+    site = Site(nat, "moody")
+    raw = site.raw
+    servers = [genl.batch_server(raw.address(n), raw.dport, weight=n, upper=n) for n in (1, 2, 3)]
+    with moody.failing("build_error"):
+        batch = [genl.batch_entry(raw.vip, raw.port + 1, servers, sched="rr"),
+                 genl.batch_entry(raw.vip, raw.port, servers, sched="moody")]
+        said = genl.is_refused(lambda: own.set_services(batch), errno.ENOMEM)
+        assert re.search("no memory", said), said
+        site.unharmed()
+    assert (moody["states"], moody["tables"]) == (1, 1)
 
 
 def test_failure_in_use_by_tools(nat, moody):

@@ -87,7 +87,6 @@ def test_get_is_what_set_takes(ipvs, own, family):
     assert own.policy(lblc)["tcp"] == 5 and own.policy(lblc)["on_loss"] == 2
 
 
-@pytest.mark.smoke
 def test_same_as_one_by_one(ipvs, own, family):
     """What family IPVS makes with a command for each is what a batch makes."""
     vip, rips = (V4, RIPS) if family == 4 else (V6, RIPS6)
@@ -391,7 +390,6 @@ def test_one_wrong_entry_and_nothing_changes(ipvs, own, what):
     assert len(ipvs.services()) == 4
 
 
-@pytest.mark.smoke
 def test_a_service_named_twice(ipvs, own):
     """The second one is wrong, wherever the first is."""
     batch = [batch_entry(V4, port, RIPS[:1]) for port in (5, 3, 4)]
@@ -453,6 +451,7 @@ def test_unprivileged(nat, ipvs, own):
     assert len(ipvs.services()) == 1
 
 
+@pytest.mark.emulated
 def test_single_commands_meanwhile(nat, ipvs, own):
     """Batches and single commands take turns; whoever reads sees the whole of a
     batch or nothing of it."""

@@ -33,6 +33,7 @@ def timed(call):
     return out, time.monotonic() - began
 
 
+@pytest.mark.emulated
 @both_modules
 def test_two_thousand_by_four(director, module):  # noqa: F811
     """Saved as it was restored; with ip_vs the old way. The times are printed:

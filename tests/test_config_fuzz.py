@@ -105,6 +105,7 @@ def check(duel, sequences, origins, every=40):
     return played
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_same_answers(ns, request):
     """SEEDS times COUNT commands, or what the options say."""

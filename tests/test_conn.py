@@ -106,7 +106,7 @@ def test_udp_state(lab, family):
     assert (raw.dest(1)["active"], raw.dest(1)["inactive"]) == (0, 1)
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 def test_expiry(nat, family, proto):
     """An idle connection goes after its timeout, a busy one stays; the counts
     of its server follow."""
@@ -139,6 +139,7 @@ def test_expiry(nat, family, proto):
         busy.nothing_arrives()
 
 
+@pytest.mark.timer
 def test_fin_timeout(nat):
     nat.ipvs.timeouts(fin=2)
     raw = Raw(nat, TCP)
@@ -229,6 +230,7 @@ def test_service_deleted_and_back(nat, family):
     assert other.client().open() == 1
 
 
+@pytest.mark.timer
 def test_thresholds_on_edit(lab, family):
     """An edit takes a server out or back in by what it holds at that moment."""
     raw = Raw(lab, UDP, family)
@@ -260,6 +262,7 @@ def expire(lab, raw, clients):
     wait_until(lambda: raw.dest(1)["inactive"] == left, 5, step=0.1)
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_thresholds_by_count(nat):
     """u connections close the server; it opens again when the count falls

@@ -110,7 +110,6 @@ def test_grows_and_shrinks(shape, family, request):
     wait_until(lambda: size(lab) == first, 10, what="a smaller table")
 
 
-@pytest.mark.smoke
 def test_listing_while_it_changes(nat, family):
     """Connections that are there all the time are listed once, whatever others
     come and go and however the table changes between two reads."""
@@ -152,7 +151,6 @@ def test_listing_is_linear(nat):
     assert seconds() < 12 * few
 
 
-@pytest.mark.smoke
 def test_replies_go_to_the_newest(nat, family):
     """One client socket that reaches one server through several services: what
     comes back has the VIP of the newest connection that is left."""
@@ -195,7 +193,7 @@ def test_newest_after_growing(nat, family):
 # ---- time ----
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 def test_expiry_is_exact(lab, family):
     """Before its time is over a flow's packet goes to its server, afterwards to
     any; nobody need have removed it."""
@@ -234,7 +232,6 @@ def test_conn_max_by_default(nat):
     assert int(nat.director.ns.sysctl("net/ipv4/vs/conn_max")) > 50000
 
 
-@pytest.mark.smoke
 def test_conn_max_refuses(lab, family):
     """Established connections stay, and who comes then is refused and counted."""
     raw = Raw(lab, TCP, family)
@@ -277,7 +274,6 @@ def test_conn_max_evicts(lab, family):
         assert sum(raw.dest(1)[k] for k in ("active", "inactive")) == 6
 
 
-@pytest.mark.smoke
 def test_conn_max_and_datagrams(lab, family):
     """A flow of one datagram makes room, one of more does not."""
     raw = Raw(lab, UDP, family)

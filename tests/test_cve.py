@@ -89,7 +89,6 @@ COVERED = {
 # ---- configuration ----
 
 
-@pytest.mark.smoke
 def test_cve_2024_42322_persistence_engine(nat, family):
     """A service asks for a persistence engine by name: the engine that is not
     there was used without RCU. Here it is refused, and nothing stays behind."""
@@ -179,6 +178,7 @@ def test_cve_2025_68813_no_route_for_a_local_client(lab, family):
         lab.director.ns.ip(f"route del unreachable {host}")
 
 
+@pytest.mark.emulated
 def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
     """The device goes down between a route's lookup and its being kept: the
     route then kept the device for good (unregister_netdevice: waiting)."""
@@ -274,7 +274,6 @@ def test_cve_2026_68476_headers_outside_the_head(lab, family, proto):
             assert (number, p.ttl, p.payload) == (1, 63, pattern(size))
 
 
-@pytest.mark.smoke
 def test_cve_2026_68476_shared_packet(lab, family, proto):
     """Somebody else holds the packet too, as a capture does: he must go on
     seeing what came in."""
@@ -310,7 +309,6 @@ def error_about(raw, client, data, kind=None):
                               0, data)
 
 
-@pytest.mark.smoke
 def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
     """The quoted headers are in a page fragment: they were written to where the
     head has no room for them."""
@@ -332,6 +330,7 @@ def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
                 (raw.address(1) if lab.shape == "nat" else raw.vip, client.address)
 
 
+@pytest.mark.emulated
 def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
     """The quoted header's length was read twice from memory that its sender
     shares: once to check it, once to use it."""

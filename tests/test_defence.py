@@ -21,7 +21,7 @@ ALL_PAGES = 2**31 - 1       # more than any guest has
 # ---- modes ----
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 @pytest.mark.parametrize("name", NAMES)
 def test_automatic_modes(nat, name):
     """1 becomes 2 while memory is low, and 2 becomes 1 afterwards."""
@@ -79,6 +79,7 @@ def test_drop_packet(nat, family, proto, backend, rate):
     assert scheduled(raw, 4) == [1] * 4
 
 
+@pytest.mark.timer
 def test_drop_packet_when_memory_is_low(nat, backend):
     """All pages are wanted and next to none of them is there: all are dropped."""
     raw = Raw(nat, TCP)
@@ -103,6 +104,7 @@ def states(raw):
     return {state: found.count(state) for state in found}
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_drop_entry(nat, family, backend):
     """Half-open connections go, some each second; established ones and UDP stay."""
@@ -132,6 +134,7 @@ def test_drop_entry(nat, family, backend):
     assert states(raw)["SYN_RECV"] == left
 
 
+@pytest.mark.timer
 def test_drop_entry_spares_a_handshake_under_way(nat, backend):
     """An answer within a second finds its connection, however many are killed
     meanwhile."""
@@ -151,7 +154,7 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
             wait_until(lambda: not states(raw).get("SYN_RECV"), 5)
 
 
-@pytest.mark.slow
+@pytest.mark.timer
 def test_drop_entry_and_templates(nat):
     """Templates of half-open connections go after these; one that a connection
     has confirmed stays."""
@@ -170,7 +173,7 @@ def test_drop_entry_and_templates(nat):
     assert [t["state"] for t in templates() if t["client"] == kept.address] == ["ASSURED"]
 
 
-@pytest.mark.slow
+@pytest.mark.timer
 def test_drop_entry_and_idle_connections(nat):
     """After a minute without a packet a connection that had few is given up,
     one that had many is not."""

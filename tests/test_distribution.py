@@ -134,7 +134,6 @@ def test_twos(dr, backend):
 # ---- who may not be chosen ----
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ALL)
 def test_never_chosen(dr, backend, sched):
     """A server of weight 0, past its upper threshold, or removed: one that is
@@ -220,7 +219,6 @@ def owners(raw, sources):
     return {s: ask(raw.client(s)) for s in sources}
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("sh", "mh"))
 def test_source_hashing(dr, family, sched):
     """A client keeps its server, whatever its port and whoever comes between;
@@ -338,7 +336,6 @@ def fetched(raw, numbers):
     return [fetch(raw, n).number for n in numbers]
 
 
-@pytest.mark.smoke
 def test_dh(caches):
     """A destination has its server, whoever asks and whatever the weights; the
     destinations spread evenly; without its server it is refused."""
@@ -394,6 +391,7 @@ def test_nowhere_better(caches, sched):
 # ---- another scheduler for a live service ----
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 def test_swap_under_traffic(topologies, backend, shape):

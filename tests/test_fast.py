@@ -613,6 +613,7 @@ def test_first_packets_too(nat, family, proto, policy):
         raw.client().open()
 
 
+@pytest.mark.timer
 def test_a_new_rule_applies_after_a_term(nat):
     """At the latest; until then the flow goes on. All of them end, as those without
     a rule have to be judged again."""
@@ -653,9 +654,11 @@ def test_a_new_rule_applies_after_a_term(nat):
         nat.director.ns.run("nft delete table inet t")
 
 
+@pytest.mark.timer
 def test_a_term(lab, family):
     """Taken without a pause, it goes by the stack once in eight seconds, in each
     direction. So does one that has paused."""
+    fast.quiet()
     raw = ready(lab, UDP, family)
     busy, idle = admitted(raw), admitted(raw)
     nat, before = lab.shape == "nat", fast.read(lab.director.ns)
@@ -676,6 +679,7 @@ def test_a_term(lab, family):
     request_is(idle, fast=1)
 
 
+@pytest.mark.timer
 def test_requests_do_not_renew_replies(nat, family=4):
     """Whose requests change between devices, and are judged each time, has no longer
     a term for replies."""
@@ -874,7 +878,6 @@ def test_server_drains(nat, family, proto, policy):
     assert client.number == number
 
 
-@pytest.mark.smoke
 @BOTH
 def test_service_policy(lab, family, proto, policy):
     """Off, and on again, from the next packet; whatever the namespace has."""
@@ -932,6 +935,7 @@ def request_is_slow(client):
     assert fast.read(client.raw.lab.director.ns)["fast"] == before
 
 
+@pytest.mark.timer
 def test_timeouts(nat, family, policy):
     """Fast packets keep a flow alive, of either direction; without any it ends."""
     raw = ready(nat, UDP, family)
@@ -969,7 +973,6 @@ def test_thresholds(nat, family):
 
 # ---- routes and neighbours ----
 
-@pytest.mark.smoke
 def test_route_changed(lab, family):
     """To the server: the next packet takes the new one."""
     if lab.shape == "tun":
@@ -1064,7 +1067,6 @@ def test_route_with_a_label(nat):
     reply_is(client, fast=1)
 
 
-@pytest.mark.smoke
 def test_neighbour(nat, family):
     """One that has to be asked for, or did not answer, is the stack's affair."""
     raw = ready(nat, UDP, family)
@@ -1136,6 +1138,7 @@ def repair_routes(lab):
                            "mtu 1400")
 
 
+@pytest.mark.timer
 def test_replies_follow_rules(nat, family):
     """The stack routes replies by their VIP: so they go there at once, also when the
     rule is made, changed or withdrawn while they are taken."""

@@ -180,7 +180,6 @@ def test_down_and_up(rig):
         rig.works()
 
 
-@pytest.mark.smoke
 def test_renamed(rig):
     for old, new in (("in0", "else0"), ("out0", "other0")):
         if rig.ns.run(f"ip link set {old} name {new}", check=False).returncode:
@@ -193,7 +192,6 @@ def test_renamed(rig):
     rig.works()
 
 
-@pytest.mark.smoke
 def test_to_another_namespace_and_back(rig):
     for device, end in (("in0", "in"), ("out0", "out")):
         elsewhere = Namespace("fd-e")
@@ -272,7 +270,6 @@ def test_vrf(rig):
     rig.works()
 
 
-@pytest.mark.smoke
 def test_vlan(rig):
     """Of a device with VLANs the packets without a tag are looked at there, the others
     at the VLAN's device."""
@@ -300,6 +297,7 @@ def test_vlan(rig):
     rig.works()
 
 
+@pytest.mark.emulated
 def test_more_than_there_are_numbers(rig):
     """A device without one has its packets go by the stack, until others have gone and
     a term is over: a flow may know theirs."""
@@ -338,6 +336,7 @@ def traffic(rig):
         thread.join(20)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_changes_under_traffic(rig):
     """Devices come, change and go while their packets are taken."""
@@ -355,7 +354,6 @@ def test_changes_under_traffic(rig):
     rig.works()
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("end", ("in", "out"))
 def test_deleted_under_traffic(rig, end):
     """Flows, routes and hooks let go of it: `ip link del` would wait for ever."""

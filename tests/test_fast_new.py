@@ -534,6 +534,7 @@ def test_one_packet_service(nat, family):
         begun(raw)
 
 
+@pytest.mark.emulated
 def test_becomes_a_one_packet_service(nat, family):
     """While flows begin."""
     raw = ready(nat, UDP, family)
@@ -623,7 +624,6 @@ def test_thresholds(nat, family):
         assert late.icmp()
 
 
-@pytest.mark.smoke
 @BOTH
 def test_whose_word_counts(nat, family, proto):
     """The service's, then the namespace's; from the next packet on."""
@@ -718,6 +718,7 @@ def test_replies(nat, family, proto):
         assert reply_is(client, fast=1).src == raw.vip
 
 
+@pytest.mark.timer
 def test_a_term(nat):
     """Begun at ingress, a flow goes by the stack once in eight seconds, in each
     direction, like any other; the firewall may end it then."""
@@ -776,7 +777,6 @@ def test_repeated(lab, family):
         assert raw.service.stats["conns"] == conns + 1
 
 
-@pytest.mark.smoke
 def test_port_used_again(lab, family):
     """A SYN on a closed connection is the stack's; the new one's packets are taken."""
     raw = ready(lab, TCP, family)
@@ -849,6 +849,7 @@ def test_flood_of_new_flows(lab, family):
         assert sum(raw.dest(1)[k] for k in ("active", "inactive")) == 10
 
 
+@pytest.mark.timer
 def test_drop_entry(nat, family):
     """Half-open connections that began at ingress go, the established stay."""
     raw = ready(nat, TCP, family)

@@ -109,7 +109,6 @@ def test_udp_sum_that_folds_to_zero(nat, family):
     assert client.answered().l4[6:8] == b"\xff\xff"
 
 
-@pytest.mark.smoke
 def test_hop_limit_ends(lab, family, proto):
     """TTL 1: time exceeded from the director, nothing forwarded."""
     raw = Raw(lab, proto, family)
@@ -138,7 +137,6 @@ def test_nat_reply_hop_limit(nat, family):
         lambda p: p.dst == client.address and p.proto == UDP) == []
 
 
-@pytest.mark.smoke
 def test_no_server(lab, family, proto):
     """An empty service answers port unreachable from the VIP."""
     raw = Raw(lab, proto, family, numbers=())

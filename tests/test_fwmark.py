@@ -99,7 +99,6 @@ def test_persistence_spans_ports(nat, family):
     assert int.from_bytes(vip[:4], "big") == mark
 
 
-@pytest.mark.smoke
 def test_address_that_is_not_ours(lab, family):
     """A mark plus a local route balances addresses that no interface has."""
     mark = fresh_mark()

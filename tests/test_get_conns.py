@@ -210,6 +210,7 @@ def test_holders(nat, own, family):
             for s in ("ASSURED", "ESTABLISHED", "CLOSE", "SYN_RECV")] == [1, 1, 1, 1]
 
 
+@pytest.mark.timer
 def test_on_the_fast_path(nat, own, family):
     """Flags of both directions, as long as packets take it."""
     raw = fast.ready(Raw(nat, UDP, family))
@@ -401,7 +402,6 @@ BAD = {
 SAYS_WHY = not os.uname().release.startswith("6.1.")
 
 
-@pytest.mark.smoke
 def test_bad_filters(nat, own, backend):
     """Each has its sentence, which points to the attribute; a dump of all is as
     good as before, and nothing keeps the module."""
@@ -517,6 +517,7 @@ def many(count):
         yield ns
 
 
+@pytest.mark.emulated
 def test_many(backend):
     """Complete, whatever the buffers' size; and when nothing passes."""
     before = backend.refcount()
@@ -561,7 +562,6 @@ def test_is_linear(nat, own):
 
 # ---- who, and whose ----
 
-@pytest.mark.smoke
 def test_unprivileged(nat, own):
     """As every command of the family; the file in /proc is for all."""
     Raw(nat, UDP).client().open()

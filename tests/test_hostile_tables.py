@@ -456,7 +456,6 @@ JUNK = ("", "x", "-", "1x", "99999999999999999999", "-99999999999", "0x", "\0", 
         " " * 4096, "\xe9", "%n", "1\0" * 50, "nan", "1.5", "/etc/passwd")
 
 
-@pytest.mark.smoke
 def test_settings(lab, backend):
     """Every setting, given what is no value, keeps the one that it has."""
     if not backend.is_l4lb:

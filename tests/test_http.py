@@ -33,7 +33,6 @@ WRR = {"l4lb": "rs1 rs1 rs2 rs1 rs2 rs3".split(),
        "ip_vs": "rs3 rs2 rs1 rs1 rs2 rs1".split()}
 
 
-@pytest.mark.smoke
 def test_rr(lab, family, backend):
     port = lab.http_port()
     balance(lab, family, port, "rr")
@@ -50,7 +49,6 @@ def test_rr_udp(lab, family, backend):
     assert got == [(name, b"%d" % i) for i, name in enumerate(rr_order(backend, 8))]
 
 
-@pytest.mark.smoke
 def test_wrr(lab, family, backend):
     port = lab.http_port()
     balance(lab, family, port, "wrr", weights=(3, 2, 1, 0))
@@ -98,6 +96,7 @@ def set_offloads(lab, state, gro):
                      "tx", state], check=False)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("offload", ("on", "off"))
 def test_bulk(lab, family, offload):

@@ -28,7 +28,6 @@ def translated(raw, client):
                             raw.dport, b"request", ttl=63)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("kind", (UNREACHABLE, TOO_BIG, EXCEEDED),
                          ids=("unreachable", "too-big", "exceeded"))
 def test_server_complains(nat, family, proto, kind):

@@ -29,7 +29,6 @@ def test_request_quoted_to_the_client(nat, family, proto):
     assert client.icmp().inner().raw == sent(raw.vip, raw.port)
 
 
-@pytest.mark.smoke
 def test_reply_quoted_to_the_server(nat, family, proto):
     raw = Raw(nat, proto, family)
     client = raw.client()

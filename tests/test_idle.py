@@ -70,6 +70,7 @@ def what_runs(module, services):
     return {**out, "threads": threads} if threads else out
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("services", (
     pytest.param(500, marks=pytest.mark.smoke), pytest.param(10000, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("module", ("l4lb", "ip_vs"))

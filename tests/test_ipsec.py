@@ -71,7 +71,6 @@ def test_follows_the_key_exchange(lab, family, kind, backend):
     assert arrived(raw, stranger, kind) == []
 
 
-@pytest.mark.smoke
 def test_the_other_direction(nat, family, kind, backend):
     """From the server of the key exchange it has the VIP as its source; from
     another it is passed on as it is."""

@@ -113,7 +113,6 @@ def test_edit_and_delete(adm):
     assert rules(adm) == ""
 
 
-@pytest.mark.smoke
 def test_scheduler_flags_go_with_their_scheduler(adm, backend):
     """ipvsadm sends all flags with each -E, so they need not be cleared first."""
     adm("-A -t 198.51.100.100:80 -s sh -b sh-port,sh-fallback")
@@ -141,7 +140,6 @@ ERRORS = [
 ]
 
 
-@pytest.mark.smoke
 def test_errors(adm):
     """The messages that ipvsadm derives from our error codes."""
     adm("-A -t 198.51.100.100:80 -s rr")

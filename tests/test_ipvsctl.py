@@ -181,7 +181,6 @@ def test_replace_sets_everything_and_takes_defaults(director):
         "-A -t 192.0.2.10:80 -s wlc\n-a -t 192.0.2.10:80 -r 10.0.0.11:80 -m -w 1\n")
 
 
-@pytest.mark.smoke
 @both_modules
 def test_refusals_change_nothing_and_say_why(director):
     director.ctl("svc add", *WEB, "scheduler rr server 10.0.0.11:8080 server 10.0.0.12")
@@ -312,6 +311,7 @@ def udp(fresh):
     return fresh
 
 
+@pytest.mark.timer
 @both_modules
 def test_drain_waits_and_undrain_restores(udp):
     server = ["udp:192.0.2.10:5353", "10.0.0.11"]
@@ -486,6 +486,7 @@ def test_ipv6_connections(fresh):
     assert "[2001:db8::11]:53" in fresh.ctl("conn show -6 server [2001:db8::11]")
 
 
+@pytest.mark.timer
 @both_modules
 def test_stats_count_rate_and_zero(udp):
     knock(udp, 4)
@@ -571,11 +572,25 @@ def test_filters_columns_and_order(director):
     assert "unknown column" in director.ctl("show -o nme", code=2)
 
 
+def test_sort_by_active_connections(fresh):
+    """Those that are being opened are active."""
+    for port in (80, 81, 82):
+        fresh.ctl(f"svc add tcp {VIP}:{port} scheduler rr server 10.0.0.11:{port}")
+    for port in (81, 82, 82):
+        with fresh.ns.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+            s.setblocking(False)
+            s.connect_ex((VIP, port))
+    services = fresh.json("show sort active")["services"]
+    assert [(s["port"], s["servers"][0]["active"]) for s in services] == \
+        [(82, 2), (81, 1), (80, 0)]
+
+
 FULL = """\
 svc add tcp 192.0.2.10:443 persistent 10m mask 24 server 10.0.0.11 dr weight 7 \
 server 10.0.0.12 dr max-conns 70000 min-conns 50
 svc add udp 192.0.2.10:53 scheduler rr ops server 10.0.0.11:5353
-svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun
+svc add tcp [2001:db8::10]:0 scheduler wrr persistent 120 mask 64 server [2001:db8::21] tun \
+type gue port 6080 remcsum
 svc add fwmark 7 scheduler sh flags flag-1,port server 10.0.0.9 weight 0
 svc add fwmark 7 inet6"""
 
@@ -633,7 +648,6 @@ def test_only_the_option_is_sent(director):
     assert values(director)["expire"] == 5
 
 
-@pytest.mark.smoke
 def test_bad_options_change_nothing(director):
     director.ctl("svc add", *WEB, "scheduler lblcr option expire 300")
     director.ctl("svc add udp 192.0.2.20:53 scheduler rr")
@@ -665,7 +679,6 @@ def test_bad_options_change_nothing(director):
     assert (director.state(), values(director)) == (before, had)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("form", ["json", "ipvsadm", "show"])
 def test_options_are_saved_and_restored(director, form, tmp_path):
     director.build("svc add tcp 192.0.2.10:80 scheduler lblcr option expire 5 option entries 6\n"
@@ -709,7 +722,6 @@ def test_ipvsadm_stops_at_saved_options(director):
     assert director.ctl("save") == "".join(known)
 
 
-@pytest.mark.smoke
 @both_modules
 def test_ip_vs_has_no_options(director, module):
     """It says so in one line, and knows its schedulers all the same."""
@@ -744,7 +756,6 @@ def policy(director):
 POLICY = "timeout tcp 7200 udp 30 on-idle reset on-loss move on-drain keep guard drop"
 
 
-@pytest.mark.smoke
 def test_bands_are_set_shown_and_kept(director):
     director.ctl("svc add", *WEB, "priority las 16K,1M server 10.0.0.11")
     assert policy(director) == {"priority": 1, "las_bytes_0": 16384, "las_bytes_1": 1 << 20}
@@ -804,7 +815,6 @@ def test_only_the_policy_is_sent(director):
     assert policy(director) == {"guard": 2}
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("form", ["save -F json", "save", "-j show"])
 def test_policy_is_saved_and_restored(director, form):
     rules = ("-A -t 192.0.2.10:80 -s rr\n-A -f 7 -6 -s rr\n-A -t 192.0.2.30:80 -s rr\n"
@@ -824,7 +834,6 @@ def test_policy_is_saved_and_restored(director, form):
         assert own.policy(mark)["sctp"] == 5 and len(own.policies()) == 2
 
 
-@pytest.mark.smoke
 @both_modules
 def test_ip_vs_has_no_policy(director, module):
     """It says so in one line."""
@@ -842,7 +851,6 @@ def test_ip_vs_has_no_policy(director, module):
     director.ctl("svc change", *WEB, "guard off")
 
 
-@pytest.mark.smoke
 def test_schedulers_are_described(director):
     known = {s["name"]: s for s in director.json("sched list")["schedulers"]}
     assert known["rr"]["options"] == known["rr"]["flags"] == []
@@ -866,7 +874,6 @@ def test_schedulers_are_described(director):
     assert director.ctl("scheduler show") == director.ctl("scheduler list")
 
 
-@pytest.mark.smoke
 def test_flags_go_with_their_scheduler(director):
     director.ctl("svc add", *WEB, "scheduler sh flags fallback,port persistent 60 "
                  "server 10.0.0.11")
@@ -914,6 +921,19 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
     assert again == {"dry_run": False,
                      "services": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0},
                      "servers": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0}}
+
+
+@pytest.mark.parametrize("change", ("weight 5", "max-conns 10", "min-conns 4",
+                                    "type gue port 6081", "remcsum"))
+def test_restore_sees_each_difference(director, change):
+    """Of a server, and nothing else."""
+    director.ctl("svc add", *WEB, "server 10.0.0.11 tun type gue port 6080 csum weight 2 "
+                 "max-conns 9 min-conns 3")
+    saved = director.ctl("save")
+    director.ctl("rs change tcp:192.0.2.10:80 10.0.0.11", change)
+    assert director.ctl("save") != saved
+    director.ctl("restore", stdin=saved)
+    assert director.ctl("save") == saved
 
 
 @pytest.mark.smoke
@@ -990,7 +1010,6 @@ def test_a_refusal_in_the_middle_says_how_far_it_came(director):
     assert "services: 1 added, 0 changed, 1 already so" in director.ctl("restore", stdin=fixed)
 
 
-@pytest.mark.smoke
 def test_a_refused_restore_changes_nothing_and_names_the_line(director, tmp_path):
     director.ctl("svc add", *WEB, "server 10.0.0.11")
     before = director.state()

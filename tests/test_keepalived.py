@@ -53,6 +53,7 @@ def asked(connection):
     return connection.server
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @pytest.mark.parametrize("check", (TCP_CHECK, HTTP_GET), ids=("tcp", "http"))
 def test_server_dies_and_returns(nat, run, check):
@@ -66,6 +67,7 @@ def test_server_dies_and_returns(nat, run, check):
     assert {http_get(nat.client, nat.vip(), port)[0] for _ in range(2)} == {"rs1", "rs2"}
 
 
+@pytest.mark.timer
 def test_quorum_and_sorry_server(nat, run, tmp_path):
     """Below the quorum the sorry server takes over, and scripts are told."""
     port, told = nat.http_port(), tmp_path / "told"
@@ -92,7 +94,7 @@ def test_quorum_and_sorry_server(nat, run, tmp_path):
         checker.until(lambda: said()[-1:] == ["up"], "quorum_up")
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 def test_inhibit_on_failure(nat, run):
     """Weight 0 instead of removal: who is connected stays, nobody new comes."""
     port = nat.http_port()

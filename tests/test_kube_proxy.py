@@ -65,7 +65,6 @@ def node(nat):
         ns.sysctl(name, value)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("rr", "lc", "dh", "sh", "sed", "nq"))
 def test_start_up_probe(nat, backend, sched):
     """CanUseIPVSProxier: list, add a dummy service, find it, delete it."""

@@ -204,7 +204,6 @@ def test_no_bands_without(nat):
     assert bands(raw) == [(0, 0)] * BANDS
 
 
-@pytest.mark.smoke
 def test_in_a_batch(nat, family):
     """Many services at once bring it with them, and take it away."""
     raw = Raw(nat, UDP, family)
@@ -228,6 +227,7 @@ def test_in_a_batch(nat, family):
 DISCIPLINES = {"prio": "prio bands 4", "ets": "ets bands 4 strict 1 quanta 12000 6000 3000"}
 
 
+@pytest.mark.timer
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("path", ("stack", "fast"))
 def test_short_answers_pass_long_ones(nat, family, path, discipline):

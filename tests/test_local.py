@@ -70,7 +70,6 @@ def test_client_with_the_vip_as_source(nat, family):
     assert body.split()[2].decode() == nat.vip(family)
 
 
-@pytest.mark.smoke
 def test_server_on_the_director(lab, family):
     """A real server's address that is local: delivered here by any method."""
     port = lab.http_port()

@@ -18,13 +18,6 @@ from lab.raw import Raw
 from lab.topology import pattern
 
 
-@pytest.fixture(scope="module")
-def seed():
-    value = random.randrange(1 << 32)
-    print(f"seed {value}")
-    return value
-
-
 @pytest.fixture(autouse=True)
 def forget_routes(topologies):
     """Among the packets are good ICMP errors: the path MTU that the stack
@@ -444,7 +437,6 @@ def broken_replies(client, number=1):
     yield packet.ip(src, client.address, raw.proto, l4[:14])
 
 
-@pytest.mark.smoke
 @pytest.mark.usefixtures("only_l4lb")
 @pytest.mark.parametrize("proto", (TCP, SCTP), ids=("tcp", "sctp"))
 def test_reply_that_cannot_be_translated(nat, family, proto):

@@ -254,7 +254,6 @@ def test_set_service(ipvs, backend):
         ("rr", 2, 20, b"\xff\xff\0\0")
 
 
-@pytest.mark.smoke
 def test_flags_merge(ipvs):
     """new = (old AND NOT mask) OR (flags AND mask); 0x2 is the kernel's own
     and always there; unknown bits are kept."""
@@ -297,7 +296,6 @@ def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
         s.delete()
 
 
-@pytest.mark.smoke
 def test_scheduler_change_with_flags(ipvs, backend):
     """Flags that stay count as well as flags that are sent. ipvsadm and
     keepalived send all of them each time (mask ~0)."""
@@ -500,7 +498,6 @@ def test_dest_reply(ipvs):
     assert a[1] == packet.packed(RIP) + bytes(12)
 
 
-@pytest.mark.smoke
 def test_dest_order(ipvs):
     """Newest first; an edit keeps the place; deleting and adding moves ahead."""
     s = ipvs.service(V4, 80)
@@ -518,7 +515,6 @@ def test_dest_order(ipvs):
     assert order() == [2, 4, 3, 1]
 
 
-@pytest.mark.smoke
 def test_dumps_of_what_is_not_there(ipvs):
     """Empty successes, not errors."""
     assert ipvs.dump(genl.GET_SERVICE) == []
@@ -548,7 +544,6 @@ def test_large_dumps(ipvs):
 
 # -- lenient parsing
 
-@pytest.mark.smoke
 def test_lenient(ipvs):
     """NLA_F_NESTED or not, attributes too long, repeated, out of order."""
     attrs = [attr(k, v) for k, v in full().items()]
@@ -607,7 +602,6 @@ def test_daemon_commands(ipvs, backend):
 
 # -- who may
 
-@pytest.mark.smoke
 def test_unprivileged(nat, ipvs):
     """CAP_NET_ADMIN in the initial user namespace, for reading as well."""
     ipvs.service(V4, 80)

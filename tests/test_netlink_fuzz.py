@@ -18,13 +18,6 @@ from lab.raw import Raw
 ADDRESS, SERVER = "198.51.100.160", "192.0.2.20"
 
 
-@pytest.fixture(scope="module")
-def seed():
-    value = random.randrange(1 << 32)
-    print(f"seed {value}")
-    return value
-
-
 def send(ipvs, message):
     """Send raw bytes, wait for the answer if one is due, drop what comes."""
     ipvs.sock.send(message)
@@ -55,6 +48,7 @@ def damage(chance, data):
     return bytes(data)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages(nat, backend, seed):
     """The commands of test_config_fuzz, their bytes damaged."""
@@ -88,6 +82,7 @@ def check_policy(values):
     assert given == ends[:len(given)] and given == sorted(set(given)), ends
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
     """The same for family L4LB; what is refused has changed no option
@@ -182,6 +177,7 @@ def test_many_messages_in_one_send(nat):
     assert len(ipvs.services()) == 300
 
 
+@pytest.mark.emulated
 def test_concurrent_writers_and_dumpers(nat):
     """Several clients change and list at once; in the end the table is what
     the last acknowledged requests made it."""

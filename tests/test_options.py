@@ -57,7 +57,6 @@ def test_family(own):
                    genl.GET_SERVICES: 5, genl.GET_CONNS: 5}
 
 
-@pytest.mark.smoke
 def test_unprivileged(nat, ipvs):
     ipvs.service(V4, 80, sched="lblc")
     requests = [(c, genl.F_ACK) for c in range(1, 6)] + [
@@ -119,7 +118,6 @@ def test_schedulers_that_do_not_exist(own):
 
 # -- options of a service
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("vip", (V4, V6, 77))
 def test_set_and_get(ipvs, own, vip):
     s = ipvs.service(fwmark=vip, sched="lblcr") if vip == 77 else \
@@ -365,6 +363,7 @@ def oracle(dr):
         oracle.forget()
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_under_traffic(oracle, sched):
@@ -378,7 +377,6 @@ def test_entries_lowered_under_traffic(oracle, sched):
     assert a.ask(9, 1, 1) == [1, 1, 1]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_are_given_up_at_once(oracle, sched):
     """Not only as others need their room: of three addresses of the busier
@@ -392,7 +390,7 @@ def test_entries_lowered_are_given_up_at_once(oracle, sched):
     wait_until(lambda: a.ask(1, 3, 5).count(1) >= 2, 5, what="addresses forgotten")
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_expire_lowered_under_traffic(oracle, sched):
     a = Addresses(oracle, sched)
@@ -429,6 +427,7 @@ def test_refused_flags_leave_the_traffic_alone(nat):
     assert servers() == before and len(set(before)) > 1
 
 
+@pytest.mark.emulated
 def test_options_change_while_packets_flow(oracle):
     """Writers of options, edits of scheduler and pool, and 3,000 addresses: what
     KASAN, lockdep and the leak check of this kernel see is the finding."""

@@ -37,7 +37,6 @@ def test_client_sticks(lab, family, proto):
     assert dests[raw.address(first)]["active"] + dests[raw.address(first)]["inactive"] == 5
 
 
-@pytest.mark.smoke
 def test_template_assured(nat, family, proto):
     """NONE until the server has answered once (UDP) or the connection stands."""
     raw = persistent(nat, proto, family)
@@ -92,6 +91,7 @@ def test_deleted_server_loses_its_clients(nat, family):
     assert raw.client(address).open() == 3 - first
 
 
+@pytest.mark.timer
 def test_template_expires(nat, family):
     """After its time, and without connections, the client is free again."""
     nat.ipvs.timeouts(udp=1)

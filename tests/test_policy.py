@@ -22,7 +22,6 @@ FIRST = {"las_bytes_1": {"las_bytes_0": 1}, "las_bytes_2": {"las_bytes_0": 1, "l
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("vip", (V4, V6, 77))
 def test_set_and_get(ipvs, own, vip):
     s = ipvs.service(fwmark=vip, sched="rr") if vip == 77 else \
@@ -42,7 +41,6 @@ def test_set_and_get(ipvs, own, vip):
     assert own.policy(ipvs.service(V4, 81, sched="rr")) == NONE
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("name", [n for n in POLICY if not n.startswith("las")])
 def test_out_of_range(ipvs, own, name):
     """One sentence that names the value and its range, and nothing has changed,
@@ -59,7 +57,6 @@ def test_out_of_range(ipvs, own, name):
             assert own.policy(s) == before
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("ends", ((2, 1, 0), (2, 2, 0), (1, 2, 2), (1, 3, 2), (0, 1, 0), (0, 0, 1),
                                   (1, 0, 2), (2**32 - 1, 1, 2)))
 def test_bands_grow(ipvs, own, ends):

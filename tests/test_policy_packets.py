@@ -92,7 +92,6 @@ def test_each_service_has_its_timeouts(lab, module, policy, value):
         assert want - 4 <= expires <= want, (value, family)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("value", ("tcp", "udp"))
 def test_timeouts_apply_from_the_next_packet(nat, policy, value):
     raw = Raw(nat, PROTO[value])
@@ -107,6 +106,7 @@ def test_timeouts_apply_from_the_next_packet(nat, policy, value):
         assert want - 4 <= client.row()["expires"] <= want
 
 
+@pytest.mark.timer
 @both_modules
 def test_a_short_timeout_ends_only_its_flows(nat, module, policy):
     short, long = Raw(nat, UDP), Raw(nat, UDP)
@@ -151,7 +151,7 @@ def idle(lab, module, policy, proto, family):
     return client
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 @both_modules
 def test_reset_when_idle(lab, module, policy):
     """Both ends are told, with the numbers they expect."""
@@ -184,6 +184,7 @@ def test_reset_when_idle(lab, module, policy):
             assert (tag(p), tag(q)) == ((0x1234567, 1), (0x1234567, 0))
 
 
+@pytest.mark.timer
 def test_nobody_is_reset_unless_established_and_asked(nat, policy):
     """Silent: without the setting; when it is switched off again; in another
     state; and as long as nothing is known, because no packet was seen since."""
@@ -206,6 +207,7 @@ def test_nobody_is_reset_unless_established_and_asked(nat, policy):
         assert not client.raw.client_tap.take(lambda p, c=client: p.dst == c.address)
 
 
+@pytest.mark.timer
 def test_numbers_after_a_new_start(dr, policy):
     """A client that starts anew from the same port has other numbers."""
     raw = Raw(dr, TCP)
@@ -221,7 +223,7 @@ def test_numbers_after_a_new_start(dr, policy):
     assert client.arrive()[1].seq == 5_001
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 @both_modules
 def test_an_idle_application_is_told(nat, module, policy, family):
     """A client that waits for an answer, and the server that has its socket. With
@@ -260,7 +262,6 @@ def test_an_idle_application_is_told(nat, module, policy, family):
 DEFAULT, KEEP, MOVE, RESET_LOST = 0, 1, 2, 3
 
 
-@pytest.mark.smoke
 @both_modules
 @pytest.mark.parametrize("how", ("removed", "weight 0"))
 def test_datagrams_move_on(lab, module, policy, how):
@@ -417,7 +418,7 @@ def test_persistent_clients_leave_a_draining_server(nat, module, policy):
 
 # -- how long a template lives
 
-@pytest.mark.smoke
+@pytest.mark.timer
 @both_modules
 def test_a_template_ends_after_the_connection(lab, module):
     """Connect, close, wait; the closed connection is still remembered. With ip_vs
@@ -448,6 +449,7 @@ def test_a_template_ends_after_the_connection(lab, module):
     assert len(templates()) == len(clients)
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 def test_a_template_stays_with_a_live_connection(nat):
     """And has its time again when that closes."""
@@ -517,6 +519,7 @@ def datagram(lab, vip, udp):
         return "open"
 
 
+@pytest.mark.timer
 @pytest.mark.smoke
 @both_modules
 def test_guard(nat, module, policy, family):
@@ -623,7 +626,6 @@ def test_guards_of_one_address(nat, policy):
         assert own.policy(mark)["tcp"] == 0
 
 
-@pytest.mark.smoke
 def test_a_guard_lets_the_host_work(nat, policy, family):
     """What it starts itself, from the VIP or to it, goes on."""
     raw = Raw(nat, TCP, family)

@@ -47,7 +47,7 @@ def test_services(nat):
     ipvs = nat.ipvs
     vip, vip6 = "198.51.100.130", "2001:db8:1::130"
     s = ipvs.service(vip, 80, sched="rr")
-    s.server("192.0.2.20", 81, weight=65536)
+    s.server("192.0.2.20", 0xabcd, weight=65536)
     s.server("192.0.2.21", 80, method=2)
     s.server("192.0.2.22", 80, method=3, weight=7)
     ipvs.service(vip, 53, proto=UDP, flags=ONEPACKET)
@@ -62,7 +62,7 @@ def test_services(nat):
         f"TCP  {h}:0050 rr  ": [
             "  -> C0000216:0050      Route   7      0          0         ",
             "  -> C0000215:0050      Tunnel  1      0          0         ",
-            "  -> C0000214:0051      Masq    65536  0          0         "],
+            "  -> C0000214:ABCD      Masq    65536  0          0         "],
         f"UDP  {h}:0035 rr ops  ": [],
         "TCP  [2001:0db8:0001:0000:0000:0000:0000:0130]:0050 wlc ": [
             "  -> [2001:0db8:0002:0000:0000:0000:0000:0020]:0050"

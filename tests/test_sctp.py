@@ -119,7 +119,6 @@ def test_the_chunk_that_counts(nat, event):
 # ---- what starts an association
 
 
-@pytest.mark.smoke
 def test_only_init_starts(nat, family, backend):
     """Anything else is the local stack's; so is an INIT for another port."""
     raw = Raw(nat, SCTP, family)
@@ -143,7 +142,6 @@ def test_sloppy(nat, family):
             assert client.state == state
 
 
-@pytest.mark.smoke
 def test_damaged(nat, family, backend):
     """A packet with a wrong CRC, or without a chunk, starts nothing. On an
     association the former goes through with its error, which is the receiver's
@@ -168,7 +166,6 @@ def test_damaged(nat, family, backend):
     assert "transport checksum" in got.bad_checksum()
 
 
-@pytest.mark.smoke
 def test_header_in_pieces(nat, family):
     """An INIT in fragments of eight bytes: its header is in no one place, and
     its CRC is looked at and updated all the same. A damaged one starts nothing."""
@@ -209,7 +206,6 @@ def test_chunk_lengths(nat):
 # ---- NAT
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("size", (0, 1, 3, 4, 31, 32, 700, 1400))
 def test_crc_after_nat(nat, family, size):
     """Both ways, for every length: arrive() and answered() look at it."""
@@ -315,6 +311,7 @@ def errors(lab):
     return [int(value) for name, value in lines if name in names]
 
 
+@pytest.mark.timer
 @pytest.mark.parametrize("offload", (True, False), ids=("offload", "computed"))
 @pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
 def test_associations(topologies, shape, family, offload):

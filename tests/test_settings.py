@@ -84,7 +84,6 @@ def test_expire_nodest_conn_by_a_packet(nat, family):
         assert client.arrive()[0] == 3 - first
 
 
-@pytest.mark.smoke
 def test_port_used_anew_after_removal(lab, family, backend):
     """A client's port comes round again while the old connection, to a server
     that was removed meanwhile, is remembered: the SYN gets another server. The
@@ -121,7 +120,6 @@ def test_expire_nodest_conn_with_weight_zero(nat, family):
         assert client.arrive()[0] == 3 - first
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("mode", (0, 1, 3))
 def test_port_used_anew_while_draining(dr, family, backend, mode):
     """Direct routing sees half of the closing, so a SYN on a closed connection

@@ -17,6 +17,7 @@ def test_every_transition(shape, states, request):
     assert len(Walker(request.getfixturevalue(shape), 4).everywhere()) == states
 
 
+@pytest.mark.timer
 def test_an_expired_connection_is_not_found(nat, family):
     """A packet that comes just after the timeout starts anew, although the
     connection may not have been cleared away yet."""
@@ -37,6 +38,7 @@ def test_an_expired_connection_is_not_found(nat, family):
                what="a new connection for each")
 
 
+@pytest.mark.timer
 def test_a_template_lives_with_its_connections(nat, family, backend):
     """It is not gone after its timeout while a connection made by it exists:
     the client comes back to the same server."""

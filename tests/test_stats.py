@@ -100,7 +100,6 @@ def test_dropped_packets_do_not_count(nat):
     wait_until(lambda: raw.service.stats["inpkts"] == 3, 5, step=0.1)
 
 
-@pytest.mark.smoke
 def test_zero(nat):
     """ZERO of one service leaves the others; ZERO of all takes everything.
     Connection counts are no statistics and stay."""
@@ -123,6 +122,7 @@ def test_zero(nat):
     wait_until(lambda: two.service.stats["inpkts"] == 1, 6, step=0.1)
 
 
+@pytest.mark.timer
 def test_rates_rise_and_decay(nat):
     """Rates follow the traffic and fade when it stops."""
     raw = Raw(nat, UDP)
@@ -157,6 +157,7 @@ def watched(raw, key, seconds):
     return seen
 
 
+@pytest.mark.timer
 def test_rate_of_one_packet(nat):
     """40 bytes in two seconds are 20 a second; a quarter of it moves the average,
     which loses a quarter every two seconds from then on. Nobody needs to look."""
@@ -176,7 +177,7 @@ def test_counters_do_not_lag(nat, backend):
     assert raw.service.stats["inpkts"] == raw.dest(1)["stats"]["inpkts"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.timer
 def test_rate_of_a_steady_flow(nat):
     """Within a tenth of what is offered, after 20 seconds."""
     raw = Raw(nat, UDP)
@@ -196,7 +197,7 @@ def percpu_packets(ns):
     return sum(int(r[2], 16) for r in rows[2:] if len(r) == 6 and r[0] != "~")
 
 
-@pytest.mark.smoke
+@pytest.mark.timer
 def test_frozen(nat, family, backend):
     """run_estimation=0: counters and rates stand still, but for those by CPU.
     Afterwards nothing is missing, and rates do not jump."""

@@ -89,18 +89,19 @@ def rounds_under_traffic(lab, backend, count):
         assert not backend.loaded()
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", "dr", "tun"))
 def test_unload_under_traffic(topologies, backend, shape):
     rounds_under_traffic(topologies[shape], backend, 2)
 
 
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_hundred_rounds(topologies, backend):
     rounds_under_traffic(topologies["nat"], backend, 100)
 
 
-@pytest.mark.smoke
 def test_module_is_busy_while_services_exist(topologies, backend):
     """rmmod is refused, whatever the service holds; connections alone do not
     keep it."""
@@ -133,6 +134,7 @@ def test_scheduler_is_busy_while_used(topologies, backend):
     assert backend.loaded(name)
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_namespace_ends_with_live_connections(topologies, backend):
     """Directors come and go with services, connections and traffic inside."""
@@ -213,6 +215,7 @@ def small_lab(prefix):
                 node.ns.destroy()
 
 
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_device_goes_away(topologies, backend):
     """The servers' device is removed with routes cached and traffic running;
@@ -276,7 +279,6 @@ def test_ip_vs_cannot_come_beside(topologies, backend, log):
     assert raw.client().open() == 1
 
 
-@pytest.mark.smoke
 def test_idle_module(backend):
     """Loading and unloading with nothing configured, many times."""
     for _ in range(5):
@@ -316,6 +318,7 @@ def test_open_files_across_unload(topologies, backend):
         os.close(fd)
 
 
+@pytest.mark.emulated
 def test_dump_across_unload(topologies, backend):
     """A dump whose reader stopped half way pins nothing for ever."""
     lab = topologies["nat"]
@@ -330,6 +333,7 @@ def test_dump_across_unload(topologies, backend):
     backend.unload()
 
 
+@pytest.mark.emulated
 def test_parallel_service_churn_and_traffic(topologies, backend):
     """Servers and services come, change and go under the packets' feet."""
     lab = topologies["nat"]
@@ -355,6 +359,7 @@ def test_parallel_service_churn_and_traffic(topologies, backend):
         assert raw.client().open() in (1, 2)
 
 
+@pytest.mark.emulated
 def test_cpu_is_taken_away(topologies, backend):
     """Counters and caches for each CPU survive one going offline."""
     cpu = "/sys/devices/system/cpu/cpu1/online"

@@ -80,7 +80,6 @@ def test_source_ports(tun, family, outer):
     assert min(ports.values()) >= 1024
 
 
-@pytest.mark.smoke
 def test_too_big(tun, family, outer, kind):
     """The sender is told what fits into the tunnel, and that goes through."""
     raw = tunnelled(tun, kind, family, outer, UDP, (4,))

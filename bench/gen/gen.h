@@ -47,9 +47,9 @@ enum {
  * @start: monotonic time to begin at, in ns; 0: at once
  * @seed: of the order
  * @clients: client addresses, from @src on, in turn; 0: as below
- * @rate: packets a second, given to @dev as an interrupt gives them: they wait
- *	in the queue of the CPU that its receive steering names, and are lost if
- *	that is full; 0: one after the other, as fast as the director takes them
+ * @rate: packets a second, given to @dev by a timer's interrupt, at most one in
+ *	200 us: they wait in the queue of the CPU, and are lost if that is full;
+ *	0: one after the other, as fast as the director takes them
  *
  * The client's address (its last 17 bits) and port follow from the flow's
  * number, so that no list of flows competes for the cache.

@@ -16,6 +16,8 @@
  */
 #include "gen.h"
 
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
 #include <linux/inet.h>
 #include <linux/nsproxy.h>
 #include <linux/proc_fs.h>
@@ -31,6 +33,7 @@ enum {
 	MAX_FLOWS	= 1 << 28,
 };
 
+#define GEN_PAUSE	(200 * NSEC_PER_USEC)	/* between a card's interrupts */
 #define MAX_WAIT	(10 * NSEC_PER_SEC)	/* for the time to begin */
 
 /**
@@ -188,13 +191,13 @@ static u32 next_random(u64 *state)
 	return *state >> 32;
 }
 
+/* BH off, or an interrupt. */
 static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		       struct gen_counts *counts, u64 *state, unsigned int n)
 {
 	u32 services = job->services, i;
 	struct sk_buff *skb;
 
-	local_bh_disable();
 	for (; n; n--) {
 		i = job->random ? ((u64)next_random(state) * job->flows) >> 32 :
 				  counts->packets;
@@ -210,23 +213,69 @@ static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		else
 			consume_skb(skb);
 	}
-	local_bh_enable();
 }
 
-/* Until it is time for the next packet; how many that are due by then. */
-static u64 wait_for(const struct gen_job *job, u64 sent, u64 began)
-{
-	u64 due, now = ktime_get_ns();
-	u64 next = began + div64_u64(sent * NSEC_PER_SEC, job->rate);
+/**
+ * struct gen_card - a job with a rate: a timer's interrupts in a card's place
+ * @timer: of the next one
+ * @done: all is sent
+ * @began: when the first was due
+ * @total: packets to send
+ * @state: of their order
+ * @job: what to send
+ * @template: of the packets
+ * @counts: how many there were
+ */
+struct gen_card {
+	struct hrtimer			timer;
+	struct completion		done;
+	u64				began, total, state;
+	const struct gen_job		*job;
+	const struct gen_template	*template;
+	struct gen_counts		*counts;
+};
 
-	if (next > now + NSEC_PER_MSEC)
-		usleep_range(500, 600);
-	while (now < next && !signal_pending(current)) {
-		cpu_relax();
-		now = ktime_get_ns();
+/* What is due by now, whatever the director is at: who cannot keep up with it
+ * loses packets, and spends time on those that he loses.
+ */
+static enum hrtimer_restart card_interrupts(struct hrtimer *timer)
+{
+	struct gen_card *card = container_of(timer, struct gen_card, timer);
+	u64 rate = card->job->rate, now = ktime_get_ns(), due, next;
+
+	due = div64_u64((now - card->began) * rate, NSEC_PER_SEC) + 1;
+	due = min(due, card->total);
+	if (due > card->counts->packets)
+		send_batch(card->job, card->template, card->counts,
+			   &card->state, due - card->counts->packets);
+	if (card->counts->packets == card->total) {
+		card->counts->ns = now - card->began;
+		complete(&card->done);
+		return HRTIMER_NORESTART;
 	}
-	due = div64_u64((now - began) * job->rate, NSEC_PER_SEC) + 1;
-	return due > sent ? due - sent : 0;
+	next = card->began + div64_u64(due * NSEC_PER_SEC, rate);
+	hrtimer_set_expires(timer, ns_to_ktime(max(next, now + GEN_PAUSE)));
+	return HRTIMER_RESTART;
+}
+
+static void run_card(const struct gen_job *job, const struct gen_template *t,
+		     struct gen_counts *counts, u64 total)
+{
+	struct gen_card card = {
+		.total = total, .state = job->seed, .job = job, .template = t,
+		.counts = counts,
+	};
+
+	/* At a whole second, so that the kernel's tick always comes alike. */
+	card.began = (div_u64(ktime_get_ns(), NSEC_PER_SEC) + 1) * NSEC_PER_SEC;
+
+	init_completion(&card.done);
+	hrtimer_init_on_stack(&card.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	card.timer.function = card_interrupts;
+	hrtimer_start(&card.timer, ns_to_ktime(card.began), HRTIMER_MODE_ABS);
+	wait_for_completion_interruptible(&card.done);
+	hrtimer_cancel(&card.timer);
+	destroy_hrtimer_on_stack(&card.timer);
 }
 
 static void run(const struct gen_job *job, const struct gen_template *t,
@@ -240,16 +289,19 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		cpu_relax();
 	ns = ktime_get_ns();
 	cycles = get_cycles();
+	if (job->rate)
+		run_card(job, t, counts, total);
 	while (counts->packets < total && !signal_pending(current)) {
 		u64 n = min_t(u64, GEN_BATCH, total - counts->packets);
 
-		if (job->rate)
-			n = min(n, wait_for(job, counts->packets, ns));
+		local_bh_disable();
 		send_batch(job, t, counts, &state, n);
+		local_bh_enable();
 		cond_resched();
 	}
 	counts->cycles = get_cycles() - cycles;
-	counts->ns = ktime_get_ns() - ns;
+	/* A card knows better than who was woken by it. */
+	counts->ns = counts->ns ?: ktime_get_ns() - ns;
 }
 
 /* -- the file */

@@ -4,11 +4,12 @@
   python3 bench/measure/connections.py DIRECTORY     draws them again
 """
 
-import statistics
-
-from pages import again, figure, measured, shaded, spread
+from counted import measured
+from pages import again, figure
 
 RATES = list(range(2800, 21001, 1400))
+BEYOND = [23_800]    # of the paper's, where a director takes all of those
+REFERENCE = "no director"
 PAPER_SETUP, PAPER_SESSIONS = 12_384, 6_065
 SERVERS = 7
 KINDS = {False: "connections set up", True: "sessions (set up and closed)"}
@@ -17,95 +18,72 @@ EVEN = 1.05     # most and fewest connections of a server may differ by that
 
 
 class Results:
-    """Of one ladder; SCALE: what the paper's rates were multiplied with."""
+    """Of the ladder."""
 
-    def __init__(self, results, scale):
+    def __init__(self, results):
         self.r = results
-        self.scale = scale
         self.ways = results["spec"]["ways"]
+        self.rates = {False: results["spec"]["rates"], True: results["spec"]["sessions"]}
 
-    def rows(self, way, closes, step=None):
-        return [r for r in self.r["rows"] if
-                (r["way"], r["closes"], r["scale"]) == (way, closes, self.scale)
-                and step in (None, r["step"])]
+    def rows(self, way, closes):
+        """By rate."""
+        return {r["rate"]: r for r in self.r["rows"] if (r["way"], r["closes"]) == (way, closes)}
 
-    def steps(self):
-        return sorted({r["step"] for r in self.r["rows"]})
-
-    def achieved(self, way, closes, step):
-        """Of each round, a second."""
-        return [r["achieved"] for r in self.rows(way, closes, step)]
-
-    def median(self, way, closes, step):
-        return statistics.median(self.achieved(way, closes, step))
+    def achieved(self, way, closes):
+        """At each rate, a second."""
+        rows = self.rows(way, closes)
+        return [rows[rate]["achieved"] for rate in self.rates[closes]]
 
     def best(self, way, closes):
-        return max((self.median(way, closes, s), s) for s in self.steps())
+        return max(self.achieved(way, closes))
 
     def takes_all(self, way, closes):
         """Is all but a fiftieth achieved at the highest rate?"""
-        step = self.steps()[-1]
-        asked = statistics.median(r["offered"] for r in self.rows(way, closes, step))
-        return self.median(way, closes, step) >= 0.98 * asked
+        last = self.rows(way, closes)[self.rates[closes][-1]]
+        return last["achieved"] >= 0.98 * last["offered"]
 
     def uneven(self, way, closes):
         """The worst trial's most of a server, of its fewest; 0: one got nothing."""
         worst = 1.0
-        for row in self.rows(way, closes):
+        for row in self.rows(way, closes).values():
             if not min(row["opened"]):
                 return 0
             worst = max(worst, max(row["opened"]) / min(row["opened"]))
         return worst
 
 
+def figures(r):
+    """What two runs with one seed are compared by."""
+    found = {}
+    for row in r["rows"]:
+        kind = "sessions" if row["closes"] else "set up"
+        found[f"{row['way']}, {kind} at {row['rate']}"] = row["achieved"]
+    return found | {f"at once, {way}": row["open"] for way, row in r["held"].items()}
+
+
 def head(r):
-    spec = r["spec"]
     yield from measured("Connections", r)
-    yield (f"{spec['requests']:,} requests a trial (paper: 112,000). Medians of "
-           f"{spec['rounds']} rounds ± half of their range.")
+    yield f"{r['spec']['requests']:,} requests a trial (paper: 112,000)."
     yield ""
-    yield "Most that each way takes, found by asking for more until a fiftieth is lost:"
-    yield ""
-    yield "| way | connections/s | of ip_vs |"
-    yield "|---|---|---|"
-    for way, rate in r["capacity"].items():
-        yield f"| {way} | {rate:,.0f} | {rate / r['capacity']['ip_vs']:.2f} |"
-    yield ""
-    limits = max(rate for way, rate in r["capacity"].items() if way != "no director")
-    free = r["capacity"]["no director"]
-    yield (f"Generator, servers and plain forwarding alone take {free / limits:.1f} times what "
-           "the fastest director does" + (": they are not the limit." if free > 1.2 * limits
-                                          else "; THEY ARE THE LIMIT."))
-    yield ""
-
-
-def rates(res):
-    """What the ladder's rates are."""
-    if res.scale == 1:
-        yield "## The paper's rates"
-    else:
-        yield f"## The paper's rates × {res.scale:.2f}"
-        yield ""
-        yield (f"So in-tree ip_vs is at its limit ({res.r['capacity']['ip_vs']:,.0f}/s) where "
-               f"the paper's director was ({PAPER_SETUP:,}/s).")
+    yield ("No director: interrupts, both ends and plain forwarding alone, which every way has "
+           "in its figures, too.")
     yield ""
 
 
 def ladder(res, closes):
     yield f"### {KINDS[closes]}"
     yield ""
-    yield "| asked for, /s | " + " | ".join(res.ways) + " |"
-    yield "|---|" + "---|" * len(res.ways)
-    for step in res.steps():
-        yield f"| {step * res.scale:,.0f} | " + " | ".join(
-            spread(res.achieved(way, closes, step)) for way in res.ways) + " |"
+    ways = [*res.ways] if closes else [REFERENCE, *res.ways]
+    yield "| asked for, /s | " + " | ".join(ways) + " |"
+    yield "|---|" + "---|" * len(ways)
+    columns = [res.achieved(way, closes) for way in ways]
+    for rate, *cells in zip(res.rates[closes], *columns):
+        yield f"| {rate:,} | " + " | ".join(f"{cell:,.0f}" for cell in cells) + " |"
     yield ""
 
 
 def held(r):
     yield "## Connections at once"
-    yield ""
-    yield f"In a guest with {r['memory']} of memory, until there is none left to speak of."
     yield ""
     yield f"| way | open | bytes of memory for each | slowest {r['spec']['held']['step']:,} |"
     yield "|---|---|---|---|"
@@ -118,20 +96,17 @@ def held(r):
 
 def verdict(res):
     """The paper's figures beside ours, in sentences that follow from the numbers."""
-    yield "## Beside the paper" + ("" if res.scale == 1 else f" (rates × {res.scale:.2f})")
+    yield "## Beside the paper"
     yield ""
     yield "| | paper | " + " | ".join(res.ways) + " |"
     yield "|---|---|" + "---|" * len(res.ways)
     for closes, theirs in ((False, PAPER_SETUP), (True, PAPER_SESSIONS)):
         yield f"| most {KINDS[closes]}, /s | {theirs:,} | " + " | ".join(
-            f"{res.best(way, closes)[0]:,.0f}" for way in res.ways) + " |"
-    share = [res.best(way, True)[0] / res.best(way, False)[0] for way in res.ways]
+            f"{res.best(way, closes):,.0f}" for way in res.ways) + " |"
+    share = [res.best(way, True) / res.best(way, False) for way in res.ways]
     yield f"| sessions, of connections set up | {PAPER_SESSIONS / PAPER_SETUP:.2f} | " + \
         " | ".join(f"{s:.2f}" for s in share) + " |"
-    after = []
-    for way in res.ways:
-        top = res.best(way, False)[0]
-        after.append(res.median(way, False, res.steps()[-1]) / top)
+    after = [res.achieved(way, False)[-1] / res.best(way, False) for way in res.ways]
     yield "| at the highest rate, of the most | falls slowly | " + \
         " | ".join(f"{a:.2f}" for a in after) + " |"
     even = [max(res.uneven(way, c) for c in (False, True)) for way in res.ways]
@@ -155,60 +130,51 @@ def verdict(res):
     if open_ended:
         yield (f"{' and '.join(dict.fromkeys(open_ended))} take all that is asked for at the "
                "highest rate: their most, and what comes after it, is beyond this ladder.")
-    ours = res.best(res.ways[-1], False)[0] / res.best("ip_vs", False)[0]
+    ours = res.best(res.ways[-1], False) / res.best("ip_vs", False)
     yield f"In this ladder the most of {res.ways[-1]} is {ours:.2f} times that of ip_vs."
     yield ""
 
 
-def render(r, ladders):
-    lines = list(head(r))
-    for res in ladders:
-        lines += rates(res)
-        for closes in KINDS:
-            lines += ladder(res, closes)
-    lines += held(r)
-    lines += verdict(ladders[-1])
-    return "\n".join(lines)
+def render(res):
+    lines = [*head(res.r), "## The paper's rates, and more", ""]
+    for closes in KINDS:
+        lines += ladder(res, closes)
+    return "\n".join([*lines, *held(res.r), *verdict(res)])
 
 
-def draw_rates(ladders, path):
-    with figure(path, len(ladders), 2, 11, 4.5 * len(ladders), sharey="row") as (_, rows):
-        for res, grid in zip(ladders, rows):
-            x = [s * res.scale for s in res.steps()]
-            for axes, (closes, title) in zip(grid, KINDS.items()):
-                for way in res.ways:
-                    shaded(axes, x, [res.achieved(way, closes, s) for s in res.steps()],
-                           statistics.median, way, marker=".")
-                axes.plot(x, x, color="black", lw=0.8, ls="--", label="all of them")
-                axes.set_title(title, fontsize="medium")
-                axes.set_xlabel("asked for, a second")
-                axes.set_ylim(bottom=0)
-                axes.grid(alpha=0.3)
-            grid[0].set_ylabel("achieved, a second")
-            grid[0].legend(fontsize="small")
+def draw_rates(res, path):
+    with figure(path, 1, 2, 11, 4.5, sharey="row") as (_, rows):
+        for axes, (closes, title) in zip(rows[0], KINDS.items()):
+            for way in res.ways:
+                axes.plot(res.rates[closes], res.achieved(way, closes), label=way, marker=".")
+            axes.plot(res.rates[closes], res.rates[closes], color="black", lw=0.8, ls="--", label="all of them")
+            axes.set_title(title, fontsize="medium")
+            axes.set_xlabel("asked for, a second")
+            axes.set_ylim(bottom=0)
+            axes.grid(alpha=0.3)
+        rows[0][0].set_ylabel("achieved, a second")
+        rows[0][0].legend(fontsize="small")
 
 
 def draw_servers(res, path):
     with figure(path, len(res.ways), 1, 11, 2.2 * len(res.ways), sharex=True) as (_, grid):
         for axes, way in zip(grid.flat, res.ways):
-            for i, step in enumerate(res.steps()):
-                rows = res.rows(way, False, step)
-                counts = [statistics.median(r["opened"][n] for r in rows) for n in range(SERVERS)]
-                axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], counts, 0.7 / SERVERS,
-                         color=[f"C{n}" for n in range(SERVERS)])
+            rows = res.rows(way, False)
+            for i, rate in enumerate(res.rates[False]):
+                axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], rows[rate]["opened"],
+                         0.7 / SERVERS, color=[f"C{n}" for n in range(SERVERS)])
             axes.set_ylabel(f"{way}\nconnections")
-        grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.steps()))],
-                               [f"{s * res.scale:,.0f}" for s in res.steps()],
-                               rotation=45, fontsize="small")
+        grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.rates[False]))],
+                               [f"{rate:,}" for rate in res.rates[False]], rotation=45, fontsize="small")
         grid[-1][0].set_xlabel("asked for, a second; a bar for each of the seven servers")
 
 
 def write(results, directory):
     """table.md and plots in DIRECTORY; the plots' names."""
-    ladders = [Results(results, scale) for scale in results["scales"]]
-    (directory / "table.md").write_text(render(results, ladders), encoding="utf-8")
-    draw_rates(ladders, directory / "rates.png")
-    draw_servers(ladders[-1], directory / "servers.png")
+    res = Results(results)
+    (directory / "table.md").write_text(render(res), encoding="utf-8")
+    draw_rates(res, directory / "rates.png")
+    draw_servers(res, directory / "servers.png")
     return ["rates.png", "servers.png"]
 
 

@@ -3,28 +3,8 @@
 
 import contextlib
 import json
-import statistics
 import sys
 from pathlib import Path
-
-
-def spread(values, scale=1.0, digits=0):
-    """Median ± half of the range."""
-    median = statistics.median(values)
-    text = f"{median * scale:,.{digits if median * scale < 100 else 0}f}"
-    if len(values) > 1 and median:
-        text += f" ± {50 * (max(values) - min(values)) / median:.0f} %"
-    return text
-
-
-def measured(title, r):
-    """A report's first lines: what was run, where, and beside what."""
-    yield f"# {title}"
-    yield ""
-    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors, "
-           f"on {r['processor']};")
-    yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
-    yield ""
 
 
 @contextlib.contextmanager

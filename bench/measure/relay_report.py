@@ -4,9 +4,8 @@
   python3 bench/measure/relay_report.py DIRECTORY     draws them again
 """
 
-import statistics
-
-from pages import again, figure, measured, shaded, spread
+from counted import measured
+from pages import again, figure
 
 STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
 # Sizes whose rows are shown: powers of two, which NetPIPE visits.
@@ -24,13 +23,16 @@ class Results:
         each = [{line[0] for line in r["lines"]} for r in self.r["rows"] if "lines" in r]
         return sorted(set.intersection(*each)) if each else []
 
-    def values(self, way, size, column):
-        """Of each round; column 1: Mbit/s, 2: seconds."""
-        return [line[column] for r in self.r["rows"] if r["way"] == way and "lines" in r
-                for line in r["lines"] if line[0] == size]
+    def value(self, way, size, column):
+        """Column 1: Mbit/s, 2: seconds."""
+        return next(line[column] for r in self.r["rows"] if r["way"] == way and "lines" in r
+                    for line in r["lines"] if line[0] == size)
 
-    def median(self, way, size, column):
-        return statistics.median(self.values(way, size, column))
+
+def figures(r):
+    """What two runs with one seed are compared by."""
+    return {f"{row['way']}, {line[0]:.0f} bytes": line[2]
+            for row in r["rows"] for line in row.get("lines", [])}
 
 
 def name(size):
@@ -40,8 +42,8 @@ def name(size):
 def head(res):
     r, spec = res.r, res.r["spec"]
     yield from measured("Relay", r)
-    yield (f"NetPIPE between compute nodes of two clusters, cables of {spec['rate']} Mbit/s, "
-           f"{spec['rounds']} rounds. Medians ± half of the range.")
+    yield (f"NetPIPE between compute nodes of two clusters, cables of {spec['rate']} Mbit/s; "
+           f"each message {spec['times']} times.")
     yield ""
 
 
@@ -53,7 +55,7 @@ def table(res, column, title, scale):
     yield "|---|" + "---|" * len(res.ways)
     for size in shown:
         yield f"| {name(size)} | " + " | ".join(
-            spread(res.values(w, size, column), scale, 1) for w in res.ways) + " |"
+            f"{res.value(w, size, column) * scale:,.1f}" for w in res.ways) + " |"
     yield ""
 
 
@@ -65,12 +67,12 @@ def verdict(res):
         yield "A way is missing: nothing to compare."
         return
     small = shown[0]
-    latency = {w: res.median(w, small, 2) / res.median(STRAIGHT, small, 2) for w in res.ways}
+    latency = {w: res.value(w, small, 2) / res.value(STRAIGHT, small, 2) for w in res.ways}
     low = [s for s in shown if s <= 32 << 10]
     high = [s for s in shown if s >= 128 << 10]
 
     def gain(way, sizes):
-        gains = [100 * (res.median(way, s, 1) / res.median(PROXIES, s, 1) - 1) for s in sizes]
+        gains = [100 * (res.value(way, s, 1) / res.value(PROXIES, s, 1) - 1) for s in sizes]
         return f"{min(gains):+.0f} to {max(gains):+.0f} %" if gains else ""
     yield ("| | " + " | ".join(res.ways) + " |")
     yield "|---|" + "---|" * len(res.ways)
@@ -105,8 +107,8 @@ def draw(res, path):
         for axes, column, scale, label in ((grid[0], 2, 1e6, "microseconds one way"),
                                            (grid[1], 1, 1, "Mbit/s")):
             for way in res.ways:
-                shaded(axes, res.sizes(), [[v * scale for v in res.values(way, s, column)]
-                                           for s in res.sizes()], statistics.median, way)
+                axes.plot(res.sizes(), [scale * res.value(way, s, column) for s in res.sizes()],
+                          label=way)
             axes.set_xscale("log", base=2)
             axes.set_xlabel("bytes of a message")
             axes.set_ylabel(label)

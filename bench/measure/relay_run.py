@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Ways between two clusters on private addresses, of which only the front nodes can be
-reached. Inside a guest with two processors.
+reached. Inside a guest with one processor, whose clock counts its instructions.
 
     a1 10.1.0.2 ---- fa 10.1.0.1 | 198.18.0.1 ---- 198.18.0.2 | 10.2.0.1 fb ---- b1 10.2.0.2
     compute          front                                      front            compute
@@ -18,10 +18,12 @@ from pathlib import Path
 
 from bed import TOP, MeasureError
 from network import Network
+from still import Awake
 from systems import IP_VS, L4LB
 
 from lab.netns import run, wait_until
 
+REST = 0.01            # seconds, see still.py
 PORT = 5002            # NetPIPE's
 PUBLIC = {"fa": "198.18.0.1", "fb": "198.18.0.2"}
 INSIDE = {"fa": "10.1.0.1", "fb": "10.2.0.1"}
@@ -119,22 +121,22 @@ class Clusters(Network):
         return self.nat()
 
 
-def exchange(clusters, sender, receiver, to, spec):
+def exchange(clusters, sender, receiver, to, spec, still=contextlib.nullcontext):
     """NetPIPE's lines: [(bytes, Mbit/s, seconds one way)]."""
     out = Path(clusters.files.name, "np.out")
     out.unlink(missing_ok=True)
     # Both ends must be told alike, or they lose step.
-    options = ["-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"])]
-    if spec["times"]:
-        options += ["-n", str(spec["times"])]
+    options = ["-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"]),
+               "-n", str(spec["times"])]
     server = clusters.ns[receiver].popen(["NPtcp", *options], stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: f":{PORT}" in clusters.ns[receiver].run("ss -Hltn").stdout, 30,
+        wait_until(lambda: f":{PORT}" in clusters.ns[receiver].run("ss -Hltn").stdout, 60,
                    "NPtcp listens")
-        done = clusters.ns[sender].run(
-            ["NPtcp", "-h", to, *options, "-o", str(out)], check=False,
-            timeout=spec["patience"])
+        with still():
+            done = clusters.ns[sender].run(
+                ["NPtcp", "-h", to, *options, "-o", str(out)], check=False,
+                timeout=spec["patience"])
     finally:
         server.kill()
         server.wait()
@@ -157,23 +159,29 @@ def way(name, rate, tool):
                              "NAT and relay": clusters.relay}[name]()
 
 
+def both(clusters, there, back, spec, awake):
+    """What goes from a1 to b1, when all programs are in memory and a connection the other way
+    was there, too."""
+    little = spec | {"most": spec["least"]}
+    exchange(clusters, "a1", "b1", there, little)
+    exchange(clusters, "b1", "a1", back, little)
+    return exchange(clusters, "a1", "b1", there, spec, awake.aside)
+
+
 def measure(spec):
     tool, rows = [spec["ipvsctl"]], []
-    for number in range(spec["rounds"]):
-        for name in WAYS[::1 if number % 2 == 0 else -1]:
-            row = {"way": name, "round": number}
-            try:
-                with way(name, spec["rate"], tool) as (clusters, (there, back)):
-                    row["lines"] = exchange(clusters, "a1", "b1", there, spec)
-                    # The other cluster opens one, too.
-                    exchange(clusters, "b1", "a1", back, spec | {"most": spec["least"]})
-            except (MeasureError, subprocess.TimeoutExpired, RuntimeError) as e:
-                row["fault"] = " ".join(str(e).split())
-            rows.append(row)
-            print(f"  {number + 1}: {name}: " + (
-                row.get("fault") or f"{row['lines'][0][2] * 1e6:,.0f} us for "
-                f"{row['lines'][0][0]:,.0f} bytes, {row['lines'][-1][1]:.1f} Mbit/s for "
-                f"{row['lines'][-1][0]:,.0f}"), flush=True)
+    for name in WAYS:
+        row = {"way": name}
+        try:
+            with Awake(REST) as awake, way(name, spec["rate"], tool) as (clusters, ends):
+                row["lines"] = both(clusters, *ends, spec, awake)
+        except (MeasureError, subprocess.TimeoutExpired, RuntimeError) as e:
+            row["fault"] = " ".join(str(e).split())
+        rows.append(row)
+        print(f"  {name}: " + (
+            row.get("fault") or f"{row['lines'][0][2] * 1e6:,.0f} us for "
+            f"{row['lines'][0][0]:,.0f} bytes, {row['lines'][-1][1]:.1f} Mbit/s for "
+            f"{row['lines'][-1][0]:,.0f}"), flush=True)
     return rows
 
 

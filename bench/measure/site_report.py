@@ -6,7 +6,8 @@
 
 import statistics
 
-from pages import again, figure, measured, spread
+from counted import measured
+from pages import again, figure
 
 TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
 NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
@@ -25,16 +26,9 @@ class Results:
         return [r for r in self.r["rows"] if "rate" in r and
                 (r["tool"], r["way"], r["network"]) == (tool, way, network)]
 
-    def rates(self, tool, way, network):
-        """One for each round: of httperf's rates the one that got most."""
-        best = {}
-        for row in self.rows(tool, way, network):
-            best[row["round"]] = max(best.get(row["round"], 0), row["rate"])
-        return list(best.values())
-
     def rate(self, tool, way, network):
-        values = self.rates(tool, way, network)
-        return statistics.median(values) if values else None
+        """Of httperf's rates the one that got most."""
+        return max((r["rate"] for r in self.rows(tool, way, network)), default=None)
 
     def mean(self, tool, way, network, *path):
         values = []
@@ -50,7 +44,13 @@ def cell(res, *which):
     """Of a tool, way and network."""
     if not any((r["tool"], r["way"], r["network"]) == which for r in res.r["rows"]):
         return "not run"
-    return spread(res.rates(*which)) if res.rates(*which) else "FAULT"
+    return f"{res.rate(*which):,.0f}" if res.rate(*which) else "FAULT"
+
+
+def figures(r):
+    """What two runs with one seed are compared by."""
+    return {f"{row['tool']}, {row['way']}, {row['network']}, "
+            f"{row.get('asked', 'all it can')}": row["rate"] for row in r["rows"] if "rate" in row}
 
 
 def head(res):
@@ -58,8 +58,8 @@ def head(res):
     yield from measured("Site", r)
     yield (f"Four nginx, a page of 2,504 bytes, no logs; each has {spec['share']:g} of a processor, "
            "so that client and director have")
-    yield (f"the rest. {spec['rounds']} rounds of {spec['seconds']} s, {spec['together']} "
-           "connections at a time (ab, wrk). Medians ± half of the range.")
+    yield (f"the rest. Runs of {spec['seconds']} s, {spec['together']} connections at a time "
+           "(ab, wrk).")
     yield "wrk stands for http_load, which Debian has no package of."
     yield ""
 
@@ -157,12 +157,9 @@ def draw(res, path):
         for axes, (tool, title) in zip(grid, TOOLS.items()):
             for i, network in enumerate(NETWORKS):
                 for j, way in enumerate(WAYS):
-                    values = res.rates(tool, way, network)
-                    if values:
-                        median = statistics.median(values)
-                        axes.bar(i + 0.27 * j, median, 0.25, color=f"C{j}",
-                                 yerr=[[median - min(values)], [max(values) - median]],
-                                 label=way if not i else None, error_kw={"lw": 0.8})
+                    if rate := res.rate(tool, way, network):
+                        axes.bar(i + 0.27 * j, rate, 0.25, color=f"C{j}",
+                                 label=way if not i else None)
             axes.set_xticks([i + 0.27 for i in range(len(NETWORKS))], NETWORKS.values())
             axes.set_title(title, fontsize="medium")
         grid[0].set_ylabel("requests a second")

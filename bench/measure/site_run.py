@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A cluster's site under the load of web benchmarks. Inside a guest with two processors.
+"""A cluster's site under the load of web benchmarks. Inside a guest with one processor, whose
+clock counts its instructions.
 
     client .1.2 ----+---------------------+ front
                     |                     |
@@ -24,11 +25,13 @@ from pathlib import Path
 
 from bed import TOP, MeasureError
 from network import Network
+from still import Awake
 from systems import IP_VS, L4LB
 
 from lab.netns import run, wait_until
 
 SERVERS = 4
+PATIENCE = 600          # seconds for a tool beside its own
 PAGE = 2504             # bytes, the paper's
 SWITCH, FAR = "198.18.2.", "198.18.1."
 VIP = f"{SWITCH}100"
@@ -226,16 +229,22 @@ def vmstat(text):
             for name in ("in", "cs", "id")} if lines else {}
 
 
-def tried(site, argv, read, log, patience):
+def used(site, tool, awake):
+    """Processor time so far, by who used it; awake: nobody else."""
+    return {"client": tool.seconds(), "awake": awake.seconds(),
+            **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
+
+
+def tried(site, argv, read, log, awake):
     """A run of a tool; what it and vmstat say is kept in LOG."""
     tool = Group("client")
-    before = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
+    before = used(site, tool, awake)
     watch = subprocess.Popen(["vmstat", "-n", "1"], stdout=subprocess.PIPE, text=True)
     began = time.monotonic()
     proc = tool.popen(site.ns["client"], argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                       text=True)
     try:
-        said, _ = proc.communicate(timeout=patience)
+        said, _ = proc.communicate(timeout=PATIENCE + 2 * site.spec["seconds"])
     finally:
         proc.kill()
         watch.terminate()
@@ -246,59 +255,54 @@ def tried(site, argv, read, log, patience):
         raise MeasureError("an nginx died")
     if proc.returncode:
         raise MeasureError(f"{argv[0]}: exit status {proc.returncode}: {said.strip()[-200:]}")
-    now = {"client": tool.seconds(), **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
-    return read(said) | {"took": took, "vmstat": vmstat(machine),
-                         "busy": {k: (now[k] - before[k]) / took for k in now}}
+    now = used(site, tool, awake)
+    busy = {k: (now[k] - before[k]) / took for k in now}
+    return read(said) | {"took": took, "busy": busy,
+                         "vmstat": vmstat(machine) | {"id": 100 * busy.pop("awake")}}
 
 
 def measure(spec):
     if not (CGROUP / "cgroup.controllers").exists():
         run(["mount", "-t", "cgroup2", "cgroup2", str(CGROUP)])
     (CGROUP / "cgroup.subtree_control").write_text("+cpu", "ascii")
-    logs = Path(spec["logs"])
     rows = []
     # Who is loaded for the first time is slow.
     for argv in (["ab", "-V"], ["wrk", "-v"], ["httperf", "--version"], ["nginx", "-v"]):
         run(argv, check=False)
-    for number in range(spec["rounds"]):
+    with Awake() as awake:
         for network in ("lan", "fwl"):
-            for way in spec["ways"][network][::1 if number % 2 == 0 else -1]:
+            for way in spec["ways"][network]:
                 director, fast_path = WAYS[way]
                 with director.loaded() if director else contextlib.nullcontext(), \
                         Site(spec, network == "fwl") as site:
                     if director:
                         site.direct(director, fast_path)
-                    one(spec, site, way, network, number, logs, rows)
+                    one(site, way, network, rows, awake)
     return rows
 
 
-def one(spec, site, way, network, number, logs, rows):
+def one(site, way, network, rows, awake):
+    spec, cluster = site.spec, "sg" if way == "single" else "cl"
     url = f"http://{VIP if WAYS[way][0] else SWITCH + '11'}/"
     tools = [("ab", *ab(url, spec)), ("wr", *wrk(url, spec))]
     # Beside what the paper did, rates around what keeps all servers busy.
-    top = None
+    tools += [("hp", *httperf(url, spec, rate)) for rate in spec["rates"][cluster]]
     for name, argv, read in tools:
-        row = keep(spec, site, way, network, number, logs, rows, name, argv, read)
-        top = max(top or 0, row.get("rate", 0))
-    for share in spec["shares"]:
-        rate = max(round(top * share * spec["gain"] / spec["calls"]), 1)
-        keep(spec, site, way, network, number, logs, rows, "hp", *httperf(url, spec, rate))
-
-
-def keep(spec, site, way, network, number, logs, rows, name, argv, read):
-    cluster = "sg" if way == "single" else "cl"
-    log = logs / f"{name}-{cluster}-{network}{'' if way in ('single', 'l4lb') else '.' + way}" \
-                 f".{number + 1}{'.' + argv[4].split('=')[1] if name == 'hp' else ''}.log"
-    row = {"tool": name, "way": way, "network": network, "round": number}
-    try:
-        row |= tried(site, argv, read, log, 600 + 2 * spec["seconds"])
-    except (MeasureError, subprocess.TimeoutExpired) as e:
-        row["fault"] = " ".join(str(e).split())
-    rows.append(row)
-    print(f"  {number + 1}: {name}-{cluster}-{network} {way}: "
-          + (f"{row['rate']:,.0f} requests/s, {row['failed']:.0f} failed" if "rate" in row
-             else row["fault"]), flush=True)
-    return row
+        # The page, and all of the tool and the servers' programs, into memory.
+        if name != "hp":
+            site.ns["client"].run(["ab", "-q", "-n", "50", "-c", "5", url])
+        log = Path(spec["logs"]) / (
+            f"{name}-{cluster}-{network}{'' if way in ('single', 'l4lb') else '.' + way}"
+            f"{'.' + argv[4].split('=')[1] if name == 'hp' else ''}.log")
+        row = {"tool": name, "way": way, "network": network}
+        try:
+            row |= tried(site, argv, read, log, awake)
+        except (MeasureError, subprocess.TimeoutExpired) as e:
+            row["fault"] = " ".join(str(e).split())
+        rows.append(row)
+        print(f"  {name}-{cluster}-{network} {way}: "
+              + (f"{row['rate']:,.1f} requests/s, {row['failed']:.0f} failed" if "rate" in row
+                 else row["fault"]), flush=True)
 
 
 if __name__ == "__main__":

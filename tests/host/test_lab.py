@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's own judgement: what it refuses, what it lets through, how it counts."""
 
-import argparse
 import importlib.machinery
 import importlib.util
 import os
@@ -25,7 +24,7 @@ def load(name):
     return module
 
 
-run, suite = load("run"), load("suite")
+run = load("run")
 
 
 def call(*argv, cwd=None, **env):
@@ -131,71 +130,6 @@ def test_go_clients_without_a_proxy(tmp_path):
     assert not list(tmp_path.glob("l4lb/go/*"))
 
 
-JUNIT = """<testsuites><testsuite tests="9" failures="2" errors="1" skipped="3"/></testsuites>"""
-
-
-def test_count(tmp_path, monkeypatch):
-    monkeypatch.setattr(suite, "RESULTS", tmp_path)
-    assert suite.count("uml") is None
-    (tmp_path / "6.1-1.xml").write_text(JUNIT, encoding="ascii")
-    (tmp_path / "6.12-1.xml").write_text(JUNIT, encoding="ascii")
-    assert suite.count("6.1") == (3, 3, 3)
-    (tmp_path / "6.1-2.xml").write_text(JUNIT, encoding="ascii")
-    assert suite.count("6.1") == (6, 6, 6)
-
-
-def options(**given):
-    return argparse.Namespace(**{"native": False, "guests": 2, "together": False, "smoke": False,
-                                 "slow": False, "again": False, "timeout": 9, "pytest_args": []}
-                              | given)
-
-
-def tool(tmp_path, monkeypatch, script):
-    """Has the suite run SCRIPT in place of tests/lab/run."""
-    path = tmp_path / "run"
-    path.write_text("#!/bin/sh\n" + script, encoding="ascii")
-    path.chmod(0o755)
-    monkeypatch.setattr(suite, "RESULTS", tmp_path)
-    monkeypatch.setattr(suite, "LAB", tmp_path)
-
-
-@pytest.mark.parametrize(("codes", "worst"), [
-    ((0, 0), 0), ((0, 1), 1), ((124, 0), 124), ((0, 5), 0), ((5, 5), 5), ((5, 1), 1),
-    ((1, 123), 123), ((123, 1), 123), ((1, 124), 124)])
-def test_guests_that_share(tmp_path, monkeypatch, capfdbinary, codes, worst):
-    """One status for all; the output of the second is not lost."""
-    tool(tmp_path, monkeypatch,
-         "for a; do case $a in --share=*) part=${a##*:}; esac; done\n"
-         "echo this is $part; case $part in 1) exit %d;; 2) exit %d;; esac\n" % codes)
-    ended = suite.test(["6.12"], options())
-    assert ended["6.12"][0] == worst
-    said = capfdbinary.readouterr().out
-    assert b"this is 1\n" in said and b"this is 2\n" in said
-
-
-def test_stages_together(tmp_path, monkeypatch, capfdbinary):
-    """A guest each, side by side, each stage with a status of its own."""
-    tool(tmp_path, monkeypatch, "case \"$*\" in *\"--vehicle uml\"*) me=uml other=6.1;;\n"
-         f"*) me=6.1 other=uml;; esac; cd {tmp_path}; touch $me.here\n"
-         "for n in 1 2 3 4 5 6 7 8 9; do [ -e $other.here ] && break; sleep 0.5; done\n"
-         "echo $me met $(ls $other.here); [ $me = uml ]\n")
-    ended = suite.test(["6.1", "uml"], options(together=True, guests=None))
-    assert {stage: status for stage, (status, _) in ended.items()} == {"6.1": 1, "uml": 0}
-    said = capfdbinary.readouterr().out
-    assert b"6.1 met uml.here\n" in said and b"uml met 6.1.here\n" in said
-
-
-@pytest.mark.parametrize(("stages", "given", "counts"), [
-    (["6.12"], {}, [2]), (["6.12", "host"], {}, [2, 1]), (["6.1", "uml"], {}, [1, 1]),
-    (["6.1", "6.12", "uml"], {}, [1, 1, 1]), (["6.1"], {"guests": 3}, [3]),
-    (["6.12"], {"native": True}, [1])])
-def test_guests(monkeypatch, stages, given, counts):
-    """As many as there are processors, two at most."""
-    monkeypatch.setattr(suite.os, "cpu_count", lambda: 4)
-    assert [suite.guests(stage, stages, options(**{"guests": None} | given))
-            for stage in stages] == counts
-
-
 def sharing(tmp_path, guest, *argv):
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "-p", "lab.share", "-p", "no:cacheprovider",
@@ -239,55 +173,6 @@ def test_sharing_stops_when_told(tmp_path):
     assert guest.returncode == 1
 
 
-def report(tmp_path, stage, failed):
-    """What pytest leaves when these tests failed, two errors among them."""
-    cases = "".join(f'<testcase classname="{c}" name="{n}"><{"error" if e else "failure"}/>'
-                    "</testcase>" for e, (c, n) in enumerate(failed))
-    (tmp_path / f"{stage}-1.xml").write_text(
-        f'<testsuites><testsuite tests="9" failures="{len(failed)}">{cases}'
-        '<testcase classname="tests.test_http" name="test_ok"/></testsuite></testsuites>',
-        encoding="ascii")
-
-
-GUEST = ("tests.test_conn", "test_a[v4-1]")
-HOST = ("tests.host.test_schedulers.TestEach", "test_b")
-
-
-@pytest.mark.parametrize(("stage", "failed", "status", "options_", "times", "left"), [
-    ("6.12", [GUEST], 1, {}, 3, 0),                 # passes whenever it is tried
-    ("host", [HOST], 1, {}, 3, 0),
-    ("6.12", [GUEST], 1, {"fail": 3}, 3, 1),        # once of three times
-    ("6.12", [GUEST], 1, {"again": False}, 0, 1),
-    ("6.12", [GUEST], 123, {}, 0, 1),               # a splat
-    ("6.12", [GUEST], 124, {}, 0, 1),
-    ("6.12", [("tests.test_conn", f"test_{n}") for n in range(4)], 1, {}, 0, 4),
-    ("6.12", [("", "tests.test_conn")], 1, {}, 0, 1),   # a file that could not be loaded
-])
-def test_again(tmp_path, monkeypatch, capsys, stage, failed, status, options_, times, left):
-    """What failed by chance does not fail the run, and is named; all else does."""
-    fail = options_.pop("fail", 0)
-    tool(tmp_path, monkeypatch, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\n'
-                      f"[ $(wc -l <{tmp_path}/calls) != {fail} ]\n", encoding="ascii")
-    python.chmod(0o755)
-    monkeypatch.setattr(suite.run, "PYTHON", python)
-    report(tmp_path, stage, failed)
-    given = options(**{"again": True} | options_)
-    steady = suite.again(stage, given, status)
-    suite.record(stage, given, 0 if steady else status, 1, unsteady=steady)
-    calls = tmp_path / "calls"
-    said = calls.read_text("ascii").splitlines() if calls.exists() else []
-    assert len(said) == times
-    names = {"6.12": "tests/test_conn.py::test_a[v4-1]",
-             "host": "tests/host/test_schedulers.py::TestEach::test_b"}
-    assert all(names[stage] in line for line in said)
-    assert suite.total() is (left == 0)
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1] == f"{9 - left} passed, {left} failed, 0 skipped"
-    assert (f"(unsteady: {names[stage]})" in out[-2]) is (left == 0)
-
-
 STALE = ["Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "Call Trace:", "Kernel panic - not syncing"]
 
 
@@ -301,20 +186,3 @@ def test_died_of_emulator(tmp_path, lines, status, so):
     if status is not None:
         (tmp_path / "status").write_text(status, encoding="ascii")
     assert run.died_of_emulator(tmp_path) is so
-
-
-@pytest.mark.parametrize(("records", "good", "line"), [
-    (['{"passed": 5, "failed": 0, "skipped": 1, "seconds": 1, "note": ""}',
-      '{"passed": 2, "failed": 0, "skipped": 0, "seconds": 1, "note": ""}'],
-     True, "7 passed, 0 failed, 1 skipped"),
-    (['{"passed": 5, "failed": 0, "skipped": 0, "seconds": 1, "note": ""}',
-      '{"passed": 0, "failed": 1, "skipped": 0, "seconds": 1, "note": "died\\nof this"}'],
-     False, "5 passed, 1 failed, 0 skipped"),
-    ([], False, "0 passed, 0 failed, 0 skipped"),
-], ids=("green", "died", "nothing ran"))
-def test_total(tmp_path, monkeypatch, capsys, records, good, line):
-    monkeypatch.setattr(suite, "RESULTS", tmp_path)
-    for number, record in enumerate(records):
-        (tmp_path / f"{number}.json").write_text(record, encoding="ascii")
-    assert suite.total() is good
-    assert capsys.readouterr().out.splitlines()[-1] == line

@@ -2,15 +2,17 @@
 """The benches of the papers' other experiments: options, and what their reports say of
 figures that are made up here. SURGE's users are in test_bench.py."""
 
-import json
+import shutil
 import subprocess
+import types
 
 import pytest
 from test_speed import MEASURE, TOP, load
 
 SCHEDULING = TOP / "bench/scheduling"
 connections = load(MEASURE / "connections.py", "bench_connections_report")
-LADDER = load(MEASURE / "ladder.py", "bench_ladder")
+counted = load(MEASURE / "counted.py", "bench_counted")
+host = load(MEASURE / "host.py", "bench_papers_host")
 site = load(MEASURE / "site_report.py", "bench_site_report")
 SITE_RUN = load(MEASURE / "site_run.py", "bench_site_run")
 relay = load(MEASURE / "relay_report.py", "bench_relay_report")
@@ -20,7 +22,8 @@ COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "p
 
 
 @pytest.mark.parametrize("name, words, what", [
-    ("connections", "--rounds 0", "'0' is not a number from 1 to 100"),
+    ("connections", "--seed x", "'x' is not a number from 0 to 2147483647"),
+    ("connections", "--rounds 3", "unrecognized arguments: --rounds 3"),
     ("connections", "--requests 99", "'99' is not a number from 100 to 400000"),
     ("connections", "--requests x", "'x' is not a number"),
     ("connections", "--kernel uml", "invalid choice: 'uml'"),
@@ -29,7 +32,7 @@ COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "p
     ("site", "--together 5001", "'5001' is not a number from 1 to 5000"),
     ("site", "four", "unrecognized arguments: four"),
     ("relay", "--rate 0", "'0' is not a number from 1 to 10000"),
-    ("relay", "--rounds -1", "argument --rounds"),
+    ("relay", "--seed -1", "argument --seed"),
     ("priority", "--counts 0", "'0' is not a number from 1 to 3000"),
     ("priority", "--counts ", "--counts: name a number of users"),
     ("priority", "--ends 5 5", "--ends: one to three sizes, each more than the one before"),
@@ -49,26 +52,100 @@ def test_bad_options(name, words, what):
     assert what in done.stderr and f"bench/{name} --help" in done.stderr
 
 
+# -- two runs with one seed
+
+
+def ran(figures, date="2026-01-01 00:00", **others):
+    return {"date": date, "kernel": "6.12", "code": "c0de", "spec": {"seed": 1},
+            "figures": figures} | others
+
+
+FIGURES = {"ip_vs": 1000.0, "l4lb": 2000.0}
+
+
+@pytest.mark.parametrize(("now", "says", "agree"), [
+    (ran(FIGURES), "2 figures with the same seed, the largest difference is 0.000 % (ip_vs)", True),
+    (ran(FIGURES | {"l4lb": 2015.0}), "0.744 % (l4lb) (1 % allowed): they agree.", True),
+    (ran(FIGURES | {"l4lb": 2030.0}), "1.478 % (l4lb) (1 % allowed): they DO NOT agree.", False),
+    (ran(FIGURES | {"l4lb": 1950.0}), "(1 % allowed): they DO NOT agree.", False),
+    (ran({"ip_vs": 1000.0}), "1 are missing now: they DO NOT agree.", False),
+    (ran({"ip_vs": 1000.0, "l4lb": 0}), "1 are missing now: they DO NOT agree.", False),
+    (ran({"ip_vs": 1500.0}, code="other"), "the code has changed between them.", True),
+    (ran({"ip_vs": 1500.0}, spec={"seed": 2}), "nothing to compare", True),
+    (ran({"ip_vs": 1500.0}, kernel="6.1"), "nothing to compare", True)])
+def test_two_runs(now, says, agree):
+    sentence, result = counted.compare(now, ran(FIGURES), 0.01)
+    assert says in sentence and result == agree
+
+
+def test_first_run():
+    sentence, agree = counted.compare(ran(FIGURES), None, 0.01)
+    assert agree and sentence.startswith("Run it again")
+
+
+class Report:
+    """Of figures that are its results."""
+
+    @staticmethod
+    def figures(results):
+        return results["rows"]
+
+    @staticmethod
+    def write(results, directory):
+        (directory / "table.md").write_text(str(results["rows"]), encoding="utf-8")
+        return []
+
+
+@pytest.mark.parametrize(("again", "status"), [(100.0, 0), (100.9, 0), (101.5, 1), (95.0, 1)])
+def test_exit_status(tmp_path, monkeypatch, capsys, again, status):
+    """Of a second run, through what the benches call."""
+    kernel = types.SimpleNamespace(release="6.12")
+    monkeypatch.setattr(counted, "fingerprint", lambda kernel: kernel.release)
+    for figure, wanted in ((100.0, 0), (again, status)):
+        record = host.Record("x", kernel)
+        assert counted.publish(record, {"seed": 1, "rates": (1, 2)}, {"rows": {"a": figure}},
+                               tmp_path, Report, 0.01) == wanted
+    assert ("DO NOT agree" in capsys.readouterr().out) == bool(status)
+
+
+def test_fingerprint():
+    """Follows what is measured and what measures, not what tests."""
+    release = "0.0-fingerprint"
+    directory = TOP / "build" / release
+    try:
+        for name in ("l4lb.ko", "bench/l4lb_gen.ko", "tests/l4lb_mine.ko"):
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_bytes(b"one")
+        kernel = types.SimpleNamespace(release=release)
+        before = counted.fingerprint(kernel)
+        (directory / "tests/l4lb_mine.ko").write_bytes(b"two")
+        assert counted.fingerprint(kernel) == before
+        for name in ("l4lb.ko", "bench/l4lb_gen.ko"):
+            (directory / name).write_bytes(b"two")
+            after, before = before, counted.fingerprint(kernel)
+            assert after != before
+    finally:
+        shutil.rmtree(directory)
+
+
 # -- connections
 
 
-def ladder(top, even=True, sessions=0.5, fall=0.8, scale=1):
+def ladder(top, even=True, sessions=0.5, fall=0.8):
     """A director that manages TOP a second, and less when asked for more."""
     ways, rows = ["ip_vs", "l4lb fast 1"], []
-    for way, most in zip(ways, (top, 2 * top)):
+    for way, most in zip((connections.REFERENCE, *ways), (9 * top, top, 2 * top)):
         for closes in (False, True):
-            for step in connections.RATES:
+            for rate in connections.RATES:
                 limit = most * (sessions if closes else 1)
-                achieved = min(step, limit if step < 2 * limit else fall * limit)
+                achieved = min(rate, limit if rate < 2 * limit else fall * limit)
                 share = [100] * 7 if even else [100] * 6 + [150]
-                rows += [{"way": way, "closes": closes, "step": step, "round": n,
-                          "scale": scale, "achieved": achieved * (1 + 0.02 * n),
-                          "offered": step, "opened": share}
-                         for n in range(2)]
-    return COMMON | {"spec": {"ways": ways, "rounds": 2, "requests": 100,
+                rows.append({"way": way, "closes": closes, "rate": rate, "achieved": achieved,
+                             "offered": rate, "opened": share})
+    return COMMON | {"spec": {"ways": ways, "requests": 100, "shift": 2, "seed": 1,
+                              "rates": connections.RATES, "sessions": connections.RATES,
                               "held": {"most": 1_000_000, "step": 100}},
-                     "scales": [scale], "memory": "512M", "rows": rows,
-                     "capacity": {"no director": 9 * top, "ip_vs": top, "l4lb fast 1": 2 * top},
+                     "rows": rows,
                      "held": {"ip_vs": {"asked": 500, "open": 400, "bytes": -350, "slowest": 1},
                               "l4lb fast 1": {"asked": 1_000_000, "open": 1_000_000, "bytes": 90,
                                               "slowest": 0.5}}}
@@ -77,8 +154,9 @@ def ladder(top, even=True, sessions=0.5, fall=0.8, scale=1):
 def test_connections_report(tmp_path):
     assert connections.write(ladder(5000), tmp_path) == ["rates.png", "servers.png"]
     text = (tmp_path / "table.md").read_text("utf-8")
-    assert "they are not the limit" in text and "THEY ARE" not in text
-    assert "| 4,200 | 4,242 ± 1 % | 4,242 ± 1 % |" in text
+    assert "one processor of 250 million\ninstructions a second" in text and "seed 1" in text
+    assert "| 4,200 | 4,200 | 4,200 | 4,200 |" in text
+    assert "| 14,000 | 2,000 | 4,000 |" in text
     assert "| ip_vs | 400 | too few to tell | 1.00 s |" in text
     assert "| l4lb fast 1 | 1,000,000 (all that were asked for) | 90 | 0.50 s |" in text
     assert "every server gets the same share" in text.split("As in the paper: ")[1]
@@ -87,44 +165,31 @@ def test_connections_report(tmp_path):
 
 
 def test_connections_report_says_what_is_wrong(tmp_path):
-    results = ladder(5000, even=False, sessions=0.9, fall=1.0, scale=0.5)
-    results["capacity"]["no director"] = 5500
+    results = ladder(5000, even=False, sessions=0.9, fall=1.0)
     connections.write(results, tmp_path)
     text = (tmp_path / "table.md").read_text("utf-8")
-    assert "THEY ARE THE LIMIT" in text
-    assert "rates × 0.50" in text
     wrong = text.split("In the paper, but not here: ")[1]
     for part in ("every server", "sessions cost", "beyond the most"):
         assert part in wrong
     assert "As in the paper:" not in text
     none = ladder(5000)
-    none["rows"][0]["opened"] = [0] + [100] * 6
-    assert connections.Results(none, 1).uneven("ip_vs", False) == 0
+    next(r for r in none["rows"] if r["way"] == "ip_vs")["opened"] = [0] + [100] * 6
+    assert connections.Results(none).uneven("ip_vs", False) == 0
 
 
-def test_connections_report_of_two_ladders(tmp_path):
-    """What takes everything has not shown its most; the ladder beyond has."""
-    results = ladder(40_000)
-    connections.write(results, tmp_path)
+def test_connections_report_of_who_takes_all(tmp_path):
+    """What takes everything has not shown its most."""
+    connections.write(ladder(40_000), tmp_path)
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "ip_vs and l4lb fast 1 take all that is asked for" in text
     assert "paper: sessions" not in text and "beyond the most" not in text
-    more = ladder(5000, scale=3.5)
-    results["scales"].append(3.5)
-    results["rows"] += more["rows"]
-    connections.write(results, tmp_path)
-    text = (tmp_path / "table.md").read_text("utf-8")
-    assert text.index("## The paper's rates\n") < text.index("## The paper's rates × 3.50")
-    assert "| 9,800 | " in text and "Beside the paper (rates × 3.50)" in text
-    assert "As in the paper: every server gets the same share at every rate; sessions" in text
 
 
-@pytest.mark.parametrize(("free", "ip_vs", "scales"), [
-    (60_000, 30_000, [1, 30_000 / 12_384]), (60_000, 15_000, [1]), (9000, 6192, [0.5])])
-def test_connections_scales(free, ip_vs, scales):
-    """The paper's rates where they can be offered; others where they show nothing."""
-    spec = {"absolute": True, "rates": connections.RATES, "limit": connections.PAPER_SETUP}
-    assert LADDER.scales(spec, {"no director": free, "ip_vs": ip_vs}) == scales
+def test_connections_figures():
+    found = connections.figures(ladder(5000))
+    assert found["ip_vs, set up at 2800"] == 2800 and found["ip_vs, sessions at 21000"] == 2000
+    assert found["at once, l4lb fast 1"] == 1_000_000
+    assert len(found) == 3 * 2 * 14 + 2
 
 
 # -- site
@@ -137,29 +202,38 @@ def farm(client=0.4, gain=3.0, firewall=0.9):
             for way in site.WAYS:
                 rate = 500 * (1 if way == "single" else gain) * \
                     (firewall if network == "fwl" else 1)
-                rows += [{"tool": tool, "way": way, "network": network, "round": n,
-                          "rate": rate + 10 * n, "failed": 0, "ms": 5.0,
+                rows += [{"tool": tool, "way": way, "network": network,
+                          "rate": rate - 10 * n, "failed": 0, "ms": 5.0,
                           "vmstat": {"in": 1000, "cs": 2000, "id": 30},
                           "busy": {"client": client, "rs1": 0.1, "rs2": 0.1, "rs3": 0.1,
-                                   "rs4": 0.1}} for n in range(2)]
-    return COMMON | {"rows": rows, "spec": {"share": 0.1, "rounds": 2, "seconds": 5,
-                                            "together": 50}}
+                                   "rs4": 0.1}} | ({"asked": 100 * n} if tool == "hp" else {})
+                         for n in range(1 + (tool == "hp"))]
+    return COMMON | {"rows": rows, "spec": {"share": 0.1, "seconds": 5, "together": 50,
+                                            "shift": 2, "seed": 1}}
 
 
 def test_site_report(tmp_path):
     assert site.write(farm(), tmp_path) == ["requests.png"]
     text = (tmp_path / "table.md").read_text("utf-8")
-    assert "| ab | 505 ± 1 % | 1,505 ± 0 % | 1,505 ± 0 % | 455 ± 1 %" in text
+    assert "| ab | 500 | 1,500 | 1,500 | 450 | 1,350 | 1,350 |" in text
     assert "does 3.0 to 3.0 times what one server does: as in the paper" in text
     assert "neither client nor network is the limit" in text
     assert "| ab-cl-fwl l4lb | 1,000 | 2,000 | 30 | 0.40 |" in text
+
+
+def test_site_figures():
+    """Of each run; httperf's rates are figures of their own."""
+    found = site.figures(farm())
+    assert found["ab, l4lb, lan, all it can"] == 1500
+    assert found["hp, single, lan, 0"] == 500 and found["hp, single, lan, 100"] == 490
+    assert len(found) == 4 * 6
 
 
 def test_site_report_says_what_is_wrong(tmp_path):
     results = farm(client=0.95, gain=1.2)
     results["rows"] = [r for r in results["rows"]
                        if (r["tool"], r["way"]) != ("ab", "ip_vs")] + \
-        [{"tool": "ab", "way": "ip_vs", "network": "lan", "round": 0, "fault": "no answer"}]
+        [{"tool": "ab", "way": "ip_vs", "network": "lan", "fault": "no answer"}]
     site.write(results, tmp_path)
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "THEY ARE THE LIMIT" in text
@@ -179,15 +253,14 @@ def test_site_report_says_what_is_wrong(tmp_path):
 def pipe(factors, missing=()):
     rows = []
     for way, factor in factors.items():
-        for n in range(2):
-            if way in missing:
-                rows.append({"way": way, "round": n, "fault": "no"})
-                continue
-            rows.append({"way": way, "round": n, "lines": [
-                [size, size * 8 / (factor * (1e-4 + size * 8e-8)) / 1e6,
-                 factor * (1e-4 + size * 8e-8) * (1 + 0.01 * n)]
-                for size in (1 << k for k in range(10, 21))]})
-    return COMMON | {"spec": {"rate": 100, "rounds": 2}, "rows": rows}
+        if way in missing:
+            rows.append({"way": way, "fault": "no"})
+            continue
+        rows.append({"way": way, "lines": [
+            [size, size * 8 / (factor * (1e-4 + size * 8e-8)) / 1e6,
+             factor * (1e-4 + size * 8e-8)]
+            for size in (1 << k for k in range(10, 21))]})
+    return COMMON | {"spec": {"rate": 100, "times": 20, "shift": 0, "seed": 1}, "rows": rows}
 
 
 GOOD = {"direct": 1.0, "two proxies": 2.1, "NAT and relay": 1.5, "NAT and ip_vs": 1.1,
@@ -201,6 +274,13 @@ def test_relay_report(tmp_path):
     assert "As in the paper: two proxies are slowest (2.1" in text
     assert "Not as" not in text
     assert "+40 to +40 %" in text      # 2.1 / 1.5
+    assert "one processor of 1,000 million" in text and "each message 20 times" in text
+
+
+def test_relay_figures():
+    found = relay.figures(pipe(GOOD, missing=("two proxies",)))
+    assert found["NAT and relay, 1024 bytes"] == pytest.approx(1.5 * (1e-4 + 1024 * 8e-8))
+    assert len(found) == 4 * 11
 
 
 def test_relay_report_says_what_is_wrong(tmp_path):

@@ -4,31 +4,57 @@
 Files are whole because a file's tests mostly use the same topology and one
 loaded module. Whoever is free takes the next, so nobody has to know how long
 each takes; what is long should begin early, though, for all to end at the same
-time. The order is by the number of a file's tests, or its TAKES, which is what
-a file with few, long tests would have as an ordinary one. A file with CPUS = 2
-is about what two processors do at once: a guest with one leaves it to others.
+time. The order is by the seconds that a file took in the last run (--order),
+else by the number of its tests, or its TAKES, which is what a file with few,
+long tests would have as an ordinary one. A file with CPUS = 2 is about what
+two processors do at once: in QEMU a guest with one leaves it to others.
+
+--company has one guest run some files again in the order in which an earlier
+one had run them: what failed in company is repeated in the same company.
 """
 
 import collections
 import itertools
+import json
 import os
 from pathlib import Path
 
 import pytest
+
+SECONDS_A_TEST = 0.1        # a guess, where nobody has measured
 
 
 def pytest_addoption(parser):
     parser.addoption("--share", metavar="DIRECTORY:GUEST",
                      help="share the tests with all who are given this directory and another "
                           "GUEST")
+    parser.addoption("--order", metavar="FILE",
+                     help="JSON, {file: seconds}: what took longest begins first")
+    parser.addoption("--company", metavar="FILE,FILE,...",
+                     help="run these files only, in this order")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    if config.option.share:
-        counts = collections.Counter(item.path for item in items)
-        items.sort(key=lambda item: (-getattr(item.module, "TAKES", counts[item.path]),
-                                     item.path))
+    if config.option.company:
+        order = config.option.company.split(",")
+        items[:] = sorted((item for item in items if file_of(item) in order),
+                          key=lambda item: order.index(file_of(item)))
+    elif config.option.share:
+        expected = seconds(config.option.order, items)
+        items.sort(key=lambda item: (-expected[file_of(item)], item.path))
+
+
+def file_of(item):
+    return item.nodeid.partition("::")[0]
+
+
+def seconds(order, items):
+    """{file: how long it will take}"""
+    measured = json.loads(Path(order).read_text("utf-8")) if order else {}
+    counts = collections.Counter(file_of(item) for item in items)
+    return {file_of(item): measured.get(file_of(item), SECONDS_A_TEST * getattr(
+        item.module, "TAKES", counts[file_of(item)])) for item in items}
 
 
 class Share:
@@ -48,9 +74,10 @@ class Share:
         return True
 
     def items(self, items):
+        enough = os.cpu_count() if os.environ.get("L4LB_VEHICLE") == "qemu" else 2
         for path, group in itertools.groupby(items, lambda item: item.path):
             group = list(group)
-            if getattr(group[0].module, "CPUS", 1) <= os.cpu_count() and self.take(path.name):
+            if getattr(group[0].module, "CPUS", 1) <= enough and self.take(path.name):
                 yield from group
 
 

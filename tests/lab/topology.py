@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The canonical topologies: one client, one director, four real servers.
 
-Each node is a network namespace; both address families are up at once. `.N`
-below means 198.51.100.N and 2001:db8:1::N on the front network.
+Each node is a network namespace with both address families. `.N` below means
+198.51.100.N and 2001:db8:1::N on the front network.
 
  nat: two networks; the servers' default route is the director.
 
@@ -43,14 +43,17 @@ ends themselves with raw packets:
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
 import hashlib
+import itertools
 import os
 import signal
 import socket
 import struct
 import sys
 import threading
+import time
 
 from . import packet
 from .netns import SLOW, Namespace, run, wait_until
@@ -74,6 +77,7 @@ HTTP_PORTS = (80, 443, *range(8000, 8100))
 PACKET_AUXDATA, PACKET_IGNORE_OUTGOING, SOL_PACKET = 8, 23, 263
 TP_STATUS_CSUMNOTREADY = 8
 SO_RCVBUFFORCE = 33
+SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 
 
 class Node:
@@ -90,6 +94,13 @@ class Node:
             text = self.ns.run(["ip", "-br", "link", "show", device]).stdout
             self.macs[device] = bytes.fromhex(text.split()[2].replace(":", ""))
         return self.macs[device]
+
+    def is_running(self, device):
+        """Is it up, and does its kernel know that its cable is plugged in?"""
+        with self.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            request = struct.pack("16sH22x", device.encode("ascii"), 0)
+            flags, = struct.unpack_from("H", fcntl.ioctl(s, SIOCGIFFLAGS, request), 16)
+        return bool(flags & IFF_RUNNING)
 
     def __repr__(self):
         return f"<{self.role}>"
@@ -271,6 +282,7 @@ class Topology:
                 for x, a, y, b in self._cables()))
             for role, node in self.nodes.items():
                 node.ns.ip(*self._lines(role))
+            self._wait_for_links()
             self._phantoms()
         except BaseException:
             self.destroy()
@@ -306,9 +318,9 @@ class Topology:
         set_ = node.ns.sysctl
         for scope in ("all", "default"):
             set_(f"net/ipv4/conf/{scope}/rp_filter", 0)
-        set_("net/ipv6/conf/default/accept_dad", 0)
-        set_("net/ipv6/conf/default/dad_transmits", 0)
-        set_("net/ipv6/conf/default/router_solicitations", 0)
+        for name, value in {"accept_dad": 0, "dad_transmits": 0, "router_solicitations": 0,
+                            "mldv2_unsolicited_report_interval": 1}.items():
+            set_(f"net/ipv6/conf/default/{name}", value)
         if node.role == "director" or (node.role == "router" and self.shape == "tun"):
             set_("net/ipv4/ip_forward", 1)
             set_("net/ipv6/conf/all/forwarding", 1)
@@ -397,6 +409,13 @@ class Topology:
                 yield f"addr add {FRONT[4]}{host}/32 dev {carrier}"
                 yield f"addr add {FRONT[6]}{host}/128 dev " \
                     f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
+
+    def _wait_for_links(self):
+        """Until a thread of the kernel has seen to its carrier, a device drops all. Then
+        it reports its multicast groups, which would count as some test's packets."""
+        for x, a, y, b in self._cables():
+            wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].is_running(a) and
+                       self.nodes[y].is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")
 
     def _phantoms(self):
         """Teach the servers' last hop the phantoms' link addresses."""
@@ -582,15 +601,12 @@ def _converse(name, conn, peer):
                 return
 
 
-_next_port = [20000]
+_client_ports = itertools.cycle(range(20001, 65000))
 
 
 def fresh_port():
     """A client port that no test of this session has used."""
-    _next_port[0] += 1
-    if _next_port[0] >= 65000:
-        _next_port[0] = 20001
-    return _next_port[0]
+    return next(_client_ports)
 
 
 class Http:
@@ -619,6 +635,11 @@ class Http:
         self.close()
 
     def close(self):
+        """In good order: what an end has to send again counts in another test."""
+        with contextlib.suppress(OSError):
+            self.sock.settimeout(1)
+            self.sock.shutdown(socket.SHUT_WR)
+            self.lines.read()
         self.lines.close()
         self.sock.close()
 

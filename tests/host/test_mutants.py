@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The mutants (tests/mutants) and what tests/lab/mutants makes of a run."""
+
+import ast
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+LAB = TOP / "tests/lab"
+
+sys.dont_write_bytecode = True
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(f"lab_{name}", str(LAB / name))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader(loader.name, loader))
+    # Its dataclasses look their module up.
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+mutants = load("mutants")
+PATCHES = sorted((TOP / "tests/mutants").glob("*/*.patch"))
+WHAT = {"kernel": ("kernel/", "schedulers/"), "ipvsctl": ("tools/ipvsctl/",)}
+
+
+def names(path):
+    """The test functions of a file, those of classes as CLASS::NAME."""
+    found = set()
+    for node in ast.parse((TOP / path).read_text(encoding="utf-8")).body:
+        inside = node.body if isinstance(node, ast.ClassDef) else [node]
+        prefix = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
+        found |= {prefix + n.name for n in inside if isinstance(n, ast.FunctionDef)}
+    return found
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_heading(path):
+    """What it breaks, and tests that are there; a patch of what its folder is about."""
+    mutant = mutants.read(path)
+    assert len(mutant.breaks) <= 100 and not mutant.breaks.endswith(".")
+    assert mutant.files and all(name.startswith(WHAT[path.parent.name]) for name in mutant.files)
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert file.startswith("tests/") and (TOP / file).is_file(), test
+        assert file.startswith("tests/host/") == (mutant.vehicle == "host"), test
+        assert not name or name.partition("[")[0] in names(file), test
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_applies(path, tmp_path):
+    for name in mutants.read(path).files:
+        copy = tmp_path / name
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes((TOP / name).read_bytes())
+    done = subprocess.run(["git", "apply", "-p1", path], cwd=tmp_path, capture_output=True,
+                          text=True, check=False,
+                          env=os.environ | {"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_enough():
+    counts = Counter(path.parent.name for path in PATCHES)
+    assert counts["kernel"] >= 60 and counts["ipvsctl"] >= 20, counts
+    assert sum(mutants.read(path).vehicle == "debug" for path in PATCHES) >= 8
+
+
+def test_every_unit_has_one():
+    """Each file of kernel/ and schedulers/, so that none is left out unnoticed."""
+    hit = {name for path in PATCHES for name in mutants.read(path).files}
+    files = {str(path.relative_to(TOP)) for folder in ("kernel", "schedulers")
+             for path in (TOP / folder).glob("*.c")}
+    assert not files - hit
+
+
+BEGUN = f"uml: booting\n{mutants.BEGUN}\n"
+FAILED = "F\nFAILED tests/test_a.py::test_b[v4-a b] - assert 1 == 2\n1 failed in 2.0s\n"
+ERROR = "ERROR tests/test_a.py::test_b - AssertionError: ...\n"
+SPLAT = "lab: the kernel log has 1 line(s)\nlab:   [ 1.0] BUG: KASAN: use-after-free in x\n"
+PANIC = "lab: the guest died\nlab:   Kernel panic - not syncing: Oops\n"
+
+
+@pytest.mark.parametrize("status, output, verdict, by", [
+    (0, BEGUN + "3 passed\n", mutants.SURVIVED, ""),
+    (1, BEGUN + FAILED, mutants.CAUGHT, "tests/test_a.py::test_b[v4-a b]"),
+    (1, BEGUN + ERROR, mutants.CAUGHT, "tests/test_a.py::test_b"),
+    (123, BEGUN + "3 passed\n" + SPLAT, mutants.CAUGHT,
+     "kernel log: [ 1.0] BUG: KASAN: use-after-free in x"),
+    (123, BEGUN + FAILED + SPLAT, mutants.CAUGHT, "tests/test_a.py::test_b[v4-a b]"),
+    (124, BEGUN + "lab: stopped after 240 s\n", mutants.CAUGHT, "the guest hangs"),
+    (125, BEGUN + PANIC, mutants.CAUGHT, "the guest dies: Kernel panic - not syncing: Oops"),
+    # The lab's own failures, a boot that hangs, a guest that was shot, tests that are not there.
+    (124, "lab: stopped after 240 s\n", mutants.NO_VERDICT, None),
+    (125, "lab: python is missing\n", mutants.NO_VERDICT, None),
+    (125, "lab: the guest died\n" + PANIC, mutants.NO_VERDICT, None),
+    (125, BEGUN + "lab: the guest died\n", mutants.NO_VERDICT, None),
+    (123, SPLAT, mutants.NO_VERDICT, None),
+    (1, BEGUN + "INTERNALERROR> x\n", mutants.NO_VERDICT, None),
+    (2, BEGUN + ERROR, mutants.NO_VERDICT, None),
+    (4, BEGUN + "ERROR: file or directory not found: x\n", mutants.NO_VERDICT, None),
+    (5, BEGUN + "no tests ran\n", mutants.NO_VERDICT, None),
+    (1, "", mutants.NO_VERDICT, None),
+])
+def test_verdict(status, output, verdict, by):
+    said, why = mutants.judge(status, output)
+    assert said == verdict
+    assert by is None or why == by
+
+
+GOOD = "Breaks it\nTests: tests/test_a.py\n\ndiff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n"
+
+
+@pytest.mark.parametrize("text, what", [
+    (GOOD.replace("Breaks it\n", ""), "a line that says what it breaks"),
+    (GOOD.replace("diff --git", "diff"), "then the diff"),
+    (GOOD.replace("Tests: tests/test_a.py\n", ""), "come Tests:"),
+    (GOOD.replace("Tests: tests/test_a.py\n", "Tests: \n"), "come Tests:"),
+    (GOOD.replace("Tests:", "More words\nTests:"), "come Tests:"),
+    (GOOD.replace("Tests:", "Color: red\nTests:"), "come Tests:"),
+    (GOOD.replace("Tests:", "Vehicle: bus\nTests:"), "no vehicle 'bus'"),
+])
+def test_bad_heading(tmp_path, text, what):
+    path = tmp_path / "x.patch"
+    path.write_text(GOOD, encoding="utf-8")
+    assert mutants.read(path).files == ("x.c",)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(mutants.MutantError, match=what):
+        mutants.read(path)
+
+
+def mutant(name, vehicle="uml", tests=("tests/test_a.py",), file="kernel/x.c"):
+    return mutants.Mutant(Path(name + ".patch"), f"breaks {name}", tests, vehicle, (file,))
+
+
+def test_chosen():
+    some = [mutant("nat-a", "debug"), mutant("nat-b", file="kernel/hook.c"), mutant("las")]
+    assert [m.name for m in mutants.chosen(some, [])] == ["las", "nat-b", "nat-a"]
+    assert [m.name for m in mutants.chosen(some, ["nat-*"])] == ["nat-b", "nat-a"]
+    assert [m.name for m in mutants.chosen(some, ["hook.c", "debug"])] == ["nat-b", "nat-a"]
+    with pytest.raises(mutants.MutantError, match="no mutant matches 'nta'"):
+        mutants.chosen(some, ["las", "nta"])
+
+
+def test_control_has_every_test_once():
+    some = [mutant("a", tests=("tests/test_a.py::x", "tests/test_b.py")),
+            mutant("b", tests=("tests/test_b.py::y", "tests/test_a.py::x")),
+            mutant("c", "debug", tests=("tests/test_a.py::x",))]
+    assert mutants.control_runs(some, 2) == [
+        ("uml", ["tests/test_a.py::x"]), ("uml", ["tests/test_b.py"]),
+        ("debug", ["tests/test_a.py::x"])]
+
+
+class FakeSlot:
+    """Says that everything is done; what a run of tests says depends on the tests' name."""
+
+    STATUS = {"tests/test_good.py": (0, BEGUN + "1 passed\n"),
+              "tests/test_bad.py": (1, BEGUN + FAILED)}
+
+    def __init__(self, _kernels):
+        self.path = Path("slot")
+
+    def reset(self):
+        pass
+
+    def apply(self, mutant):
+        return "x.c: patch does not apply" if mutant.name == "old" else None
+
+    def build(self, _vehicle, _log):
+        return None
+
+    def test(self, _vehicle, tests, options, _seconds):
+        # The control has no -x: it is to show all that fails.
+        return self.STATUS[tests[0]] if options else (0, BEGUN + "1 passed\n")
+
+
+def play(monkeypatch, tmp_path, some, *argv):
+    monkeypatch.setattr(mutants, "WORK", tmp_path)
+    monkeypatch.setattr(mutants, "Slot", FakeSlot)
+    monkeypatch.setattr(mutants, "kernel_dirs", lambda vehicles: {})
+    monkeypatch.setattr(mutants, "read_all", lambda: some)
+    monkeypatch.setattr(sys, "argv", ["mutants", "--jobs", "2", *argv])
+    return mutants.main()
+
+
+BAD, GOOD_TEST = ("tests/test_bad.py",), ("tests/test_good.py",)
+
+
+def test_all_caught(monkeypatch, tmp_path, capsys):
+    assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD), mutant("b", tests=BAD)]) == 0
+    said = capsys.readouterr().out
+    assert "2 mutants: 2 caught\n" in said and "control: uml: 1 name(s) pass" in said
+    assert "| a | breaks a | caught | test_a.py::test_b[v4-a b] | uml |" in \
+        (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("other, count", [
+    (mutant("weak", tests=GOOD_TEST), "2 mutants: 1 caught, 1 survived\n"),
+    (mutant("old", tests=BAD), "2 mutants: 1 caught, 1 does not apply\n")])
+def test_one_not_caught_fails(monkeypatch, tmp_path, capsys, other, count):
+    assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD), other]) == 1
+    assert count in capsys.readouterr().out
+
+
+def test_control_fails(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(FakeSlot, "test", lambda *_: (1, BEGUN + FAILED))
+    assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD)]) == 1
+    said = capsys.readouterr().out
+    assert "uml: fails tests/test_a.py::test_b[v4-a b]" in said
+    assert "the tree as it is fails" in said and "2 mutants" not in said
+
+
+def test_command_line():
+    def call(*argv):
+        return subprocess.run([LAB / "mutants", *argv], capture_output=True, text=True,
+                              check=False, timeout=60)
+    assert len(call("--list").stdout.splitlines()) == len(PATCHES)
+    done = call("no-such-thing")
+    assert done.returncode == 2 and "no mutant matches 'no-such-thing'" in done.stderr
+    assert call("--jobs", "0").returncode == 2

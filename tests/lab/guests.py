@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Guests that run a stage's tests, watched by the events that they write.
+
+A guest that dies, or in which one test takes far longer than any may, loses
+that file: the test under way has failed, and another guest takes the files
+that nobody has begun.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import time
+
+from .stages import LIMITS, NO_TESTS, RESULTS, SILENCE, TESTS_FAILED, TOP, run
+
+# Guests that may be lost in a stage before it is given up.
+LOSSES = 3
+TIMEOUT = re.compile(r"Failed: Timeout >")
+
+
+@dataclasses.dataclass
+class Failure:
+    """Of one phase of a test, or of a guest (test is None)."""
+    test: str | None
+    when: str               # setup, call, teardown; guest
+    text: str
+    guest: int
+
+    def may_be_chance(self):
+        """A leak, a kernel report, a teardown, a hang never is."""
+        return self.when == "call" and not TIMEOUT.search(self.text)
+
+
+class Outcomes:
+    """What the tests of a stage came to."""
+
+    def __init__(self):
+        self.passed, self.skipped, self.failures = {}, {}, []
+        self.files = {}         # {guest: [file]}, as they were taken
+        self.seconds = {}       # {file: seconds}
+        self.unsteady = {}      # {test: Failure}: failed, then passed in the same company
+
+    def failed(self):
+        """{test: [Failure]}, the guests' own ones under None."""
+        found = {}
+        for failure in self.failures:
+            found.setdefault(failure.test, []).append(failure)
+        return found
+
+    def known(self):
+        return {*self.passed, *self.skipped, *self.failed(), *self.unsteady}
+
+
+class Guest:
+    """One guest of a stage while it runs."""
+
+    def __init__(self, stage, number, argv, cpus, seconds):
+        self.stage, self.number = stage, number
+        self.log_path = stage.file(f"-{number}.log")
+        events = stage.file(f"-{number}.jsonl")
+        events.write_text("", encoding="utf-8")
+        self.events = open(events, encoding="utf-8")
+        self.rest = ""
+        self.file = self.test = None
+        self.since = self.file_since = time.monotonic()
+        self.booted = False
+        self.why = None             # it was stopped
+        self.limit = (LIMITS[stage.name] if stage.name != "virtual-time" else 0) + SILENCE
+        with open(self.log_path, "wb") as out:
+            self.proc = subprocess.Popen(
+                stage.command([*argv, f"--events={os.path.relpath(events, TOP)}"], cpus, seconds),
+                cwd=TOP, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                env=os.environ | (stage.environment() if stage.name == "host" else {}))
+
+    def read(self):
+        """The events that are new."""
+        self.rest += self.events.read()
+        *lines, self.rest = self.rest.split("\n")
+        for line in lines:
+            self.booted = True
+            yield json.loads(line)
+
+    def watch(self):
+        """Stops it when a test takes too long by our clock."""
+        if self.test and not self.why and time.monotonic() - self.since > self.limit:
+            self.why = f"no end after {self.limit} s, the guest was stopped"
+            self.proc.terminate()
+
+    def last_words(self):
+        return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-60:])
+
+
+class Watcher:
+    """Takes a guest's events into the outcomes of its stage."""
+
+    def __init__(self, outcomes, say_file):
+        self.outcomes, self.say_file = outcomes, say_file
+
+    def take(self, guest):
+        for event in guest.read():
+            guest.since = time.monotonic()
+            if "when" in event:
+                self._result(guest, event)
+            elif "test" in event:
+                guest.test = event["test"]
+            elif event.get("ends"):
+                self._file_ended(guest)
+            else:
+                guest.file, guest.file_since = event["file"], time.monotonic()
+                self.outcomes.files.setdefault(guest.number, []).append(event["file"])
+        guest.watch()
+
+    def _result(self, guest, event):
+        test, outcome = event["test"], event["outcome"]
+        if outcome == "failed":
+            self.outcomes.failures.append(Failure(test, event["when"], event["text"],
+                                                  guest.number))
+            self.outcomes.passed.pop(test, None)
+        elif outcome == "skipped":
+            self.outcomes.skipped[test] = event["text"]
+        else:
+            self.outcomes.passed[test] = event["seconds"]
+
+    def _file_ended(self, guest):
+        took = time.monotonic() - guest.file_since
+        self.outcomes.seconds[guest.file] = took
+        self.say_file(guest, guest.file, took)
+        guest.file = guest.test = None
+
+    def ended(self, guest):
+        """What its end adds to what its tests came to; true when it was lost."""
+        status = guest.proc.returncode
+        if guest.why is None and status in (0, NO_TESTS, TESTS_FAILED):
+            return False
+        text = f"{guest.why or status_text(status)}\n{guest.last_words()}"
+        self.outcomes.failures.append(Failure(guest.test, "guest", text, guest.number))
+        if guest.file:
+            self.say_file(guest, guest.file, time.monotonic() - guest.file_since)
+        return True
+
+
+def status_text(status):
+    known = {run.SPLATTED: "the kernel log holds what no run may have",
+             run.OUT_OF_TIME: "out of time", run.LAB_FAILED: "the guest died or did not start"}
+    return f"exit status {status}: {known.get(status, 'pytest itself failed')}"
+
+
+def prepare(stage):
+    """Nothing of an older run is taken for this one's."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    label = re.escape(stage.label)
+    for old in RESULTS.iterdir():
+        if re.fullmatch(label + r"(\.json|\.xml|\.order|-\d+\.(jsonl|log))", old.name):
+            old.unlink()
+    taken = stage.file("-taken")
+    if taken.exists():
+        for path in sorted(taken.rglob("*"), reverse=True):
+            path.rmdir()
+        taken.rmdir()
+    taken.mkdir()

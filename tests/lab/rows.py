@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A pytest plugin: fewer rows of tests that have many.
+
+A test with parameters a, b and c runs for each of their combinations. With
+--rows=pairs only as many of them run as it takes for any two values of any two
+parameters to meet, with --rows=each for any value to occur: a covering array,
+chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007).
+What fails for a value, or for two in company, is still found; the full product
+is what "make test-all" runs.
+
+A parameter with many values is a list of cases. --rows=each is for kernels on
+which the tests run a second time, so of a long list it takes some, from all
+over it.
+"""
+
+import collections
+import itertools
+
+import pytest
+
+STRENGTH = {"each": 1, "pairs": 2}
+# Few enough to have them all.
+FEW = {"each": 2, "pairs": 6}
+MANY = 6        # values of one parameter: more than "each" takes
+
+
+def pytest_addoption(parser):
+    parser.addoption("--rows", choices=("all", *STRENGTH), default="all",
+                     help="of tests with parameters: all, enough for all pairs of values, or "
+                          f"for each value once, {MANY} of a long list (default: all)")
+
+
+@pytest.hookimpl(trylast=True)     # after -m and -k
+def pytest_collection_modifyitems(config, items):
+    if config.option.rows == "all":
+        return
+    groups = collections.defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    kept = set()
+    for group in groups.values():
+        kept.update(chosen(group, config.option.rows))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def chosen(items, how):
+    """Those of one test's ITEMS that run."""
+    rows = [values(item) for item in items]
+    if how == "each":
+        for name in sorted(set().union(*rows)):
+            keep = spread(list(dict.fromkeys(row.get(name) for row in rows)))
+            items, rows = zip(*[(item, row) for item, row in zip(items, rows)
+                                if row.get(name) in keep])
+    return covering(rows, items, how)
+
+
+def values(item):
+    """{parameter: its value's name}. Parameters that are given together are one. What
+    pytest calls `indices` counts on through the product here (7.2), so it is no help."""
+    return dict(enumerate(item.callspec._idlist)) if hasattr(item, "callspec") else {}
+
+
+def spread(every):
+    """At most MANY of them, from all over the list, the first and the last among them."""
+    if len(every) <= MANY:
+        return every
+    return [every[n * (len(every) - 1) // (MANY - 1)] for n in range(MANY)]
+
+
+def covering(rows, items, how):
+    """Those of ITEMS whose ROWS together hold all tuples of values that occur."""
+    if len(items) <= FEW[how]:
+        return items
+    wanted = [tuples(row, STRENGTH[how]) for row in rows]
+    missing = set().union(*wanted)
+    got = []
+    while missing:
+        best = max(range(len(items)), key=lambda n: (len(wanted[n] & missing), -n))
+        got.append(items[best])
+        missing -= wanted[best]
+    return got or items[:1]
+
+
+def tuples(row, strength):
+    return set(itertools.combinations(sorted(row.items()), min(strength, len(row))))

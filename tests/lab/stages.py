@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the suite runs where: its stages, and which tests a tier takes to each.
+
+A stage is a kind of machine:
+
+  host          this one, for tests that need no kernel of ours (tests/host)
+  uml           the plain UML kernel, at native speed
+  virtual-time  the same kernel, whose clock jumps over idle time
+  6.12, 6.1     Debian's kernels, in QEMU with two processors, or natively
+  debug         the UML kernel with KASAN, lockdep and kmemleak
+
+A tier is how much: `everyday` (make test) runs each test on the machine that is
+quickest for it; `smoke` a representative few, for slow kernels; `all` everything
+everywhere, every row.
+"""
+
+import dataclasses
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LAB = Path(__file__).resolve().parent
+TOP = LAB.parents[1]
+RESULTS = TOP / "build/results"
+NAMES = ("host", "uml", "virtual-time", "6.12", "6.1", "debug")
+DEBIAN = ("6.12", "6.1")
+
+SMOKE = ("smoke and not slow", "each")
+WHOLE = ("not slow", "pairs")
+# -m and --rows. A stage that a tier does not name has WHOLE.
+TIERS = {
+    "everyday": {
+        "uml": ("not timer and not emulated and not slow", "pairs"),
+        "virtual-time": ("timer and not slow", "pairs"),
+        "6.12": ("(smoke or emulated) and not slow", "each")},
+    "smoke": {name: SMOKE for name in NAMES},
+    "all": {name: ("slow or not slow", "all") for name in NAMES}
+    | {"virtual-time": ("timer", "all")}}
+# Seconds of the guest's clock for one test, which no healthy one comes near.
+LIMITS = {"host": 120, "uml": 60, "virtual-time": 200_000, "6.12": 240, "6.1": 240, "debug": 240}
+# The same by our clock, for a guest that says nothing any more.
+SILENCE = 90
+
+
+def load_run():
+    """tests/lab/run as a module: it knows where kernels and python are."""
+    loader = importlib.machinery.SourceFileLoader("lab_run", str(LAB / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("lab_run", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+run = load_run()
+
+
+class StageError(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Selection:
+    """What of the tests, the same for all guests of a run."""
+    tier: str
+    seed: int
+    pattern: str = ""           # make test TESTS=
+    more: tuple = ()            # arguments for pytest
+
+
+@dataclasses.dataclass
+class Stage:
+    name: str
+    selection: Selection
+    native: bool = False        # a Debian kernel, this machine's own
+    label: str = ""             # of its results; the name when not given
+
+    def __post_init__(self):
+        self.label = self.label or self.name
+
+    def kernel(self):
+        """The release that it runs on, as far as it is a fixed one."""
+        if self.name == "host" or self.native:
+            return os.uname().release
+        return run.stock_release(self.name) if self.name in DEBIAN else f"{self.name} kernel"
+
+    def file(self, ending):
+        return RESULTS / f"{self.label}{ending}"
+
+    def pytest(self):
+        """The command, but for what differs between guests."""
+        marks, rows = TIERS[self.selection.tier].get(self.name, WHOLE)
+        if self.selection.pattern:
+            rows = "all"
+        argv = [str(run.PYTHON), "-m", "pytest", "-q", "--tb=short",
+                f"--timeout={LIMITS[self.name]}"]
+        if self.name == "host":
+            argv += ["tests/host", "--confcutdir=tests/host", "-p", "lab.events"]
+        else:
+            argv += ["tests", "--ignore=tests/host", "-m", marks, f"--rows={rows}",
+                     f"--seed={self.selection.seed}"]
+        if self.selection.pattern:
+            argv += ["-k", self.selection.pattern]
+        return argv + list(self.selection.more)
+
+    def environment(self):
+        """On this machine: what tests ask for at collection, and where events.py is."""
+        vehicle = "native" if self.native else "qemu" if self.name in DEBIAN else self.name
+        return {"PYTHONPATH": str(LAB.parent)} if self.name == "host" else \
+            {"L4LB_VEHICLE": vehicle}
+
+    def tests(self):
+        """The node ids of all the tests that are to run; asks pytest, on this machine."""
+        done = subprocess.run([*self.pytest(), "--collect-only"], cwd=TOP, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                              env=os.environ | self.environment())
+        nodes = [line for line in done.stdout.splitlines() if re.match(r"tests/\S+\.py::", line)]
+        if not nodes and done.returncode != NO_TESTS:
+            raise StageError(f"the tests cannot be collected:\n{done.stdout}{done.stderr}")
+        return nodes
+
+    def command(self, argv, cpus, seconds):
+        """What has a guest of this stage run ARGV, for so long at most."""
+        if self.name == "host":
+            return ["timeout", "-k", "5", str(seconds), *argv]
+        vehicle = ["native"] if self.native else \
+            ["qemu", "--kernel", self.name] if self.name in DEBIAN else [self.name]
+        return [str(LAB / "run"), "--timeout", str(seconds), "--cpus", str(cpus),
+                "--vehicle", *vehicle, "--", *argv]
+
+    def build(self):
+        """Brings ipvsctl and the stage's modules up to date."""
+        make("ipvsctl")
+        if self.name == "host":
+            return
+        if self.name in DEBIAN:
+            make("test-modules", f"KDIR=/lib/modules/{run.stock_release(self.name)}/build")
+        else:
+            flavour = "debug" if self.name == "debug" else "plain"
+            done = subprocess.run([LAB / "uml-build", flavour], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, text=True, check=False)
+            if done.returncode:
+                raise StageError(f"the {flavour} UML kernel could not be built")
+            make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}")
+        # Without them one test is skipped, and says so.
+        subprocess.run([LAB / "go-clients"], stdin=subprocess.DEVNULL, check=False)
+
+
+# pytest: no test was selected. A guest that found nothing left has done its part.
+NO_TESTS = 5
+TESTS_FAILED = 1        # some did, and nothing worse
+
+
+def make(*args):
+    log = TOP / f"build/make-{args[0]}.log"
+    log.parent.mkdir(exist_ok=True)
+    with open(log, "wb") as out:
+        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args],
+                              stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        text = log.read_text("utf-8", "replace").splitlines()
+        telling = [line for line in text if re.search(r"error|undefined|\*\*\*", line)]
+        raise StageError(f"'make {' '.join(args)}' failed, see {log}:\n"
+                         + "\n".join(telling[:25] or text[-25:]))
