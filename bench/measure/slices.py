@@ -54,7 +54,7 @@ class Ratio:
 
     @property
     def narrow(self):
-        return self.count > 1 and self.high - self.low <= WIDEST * abs(self.median)
+        return self.count >= 6 and self.high - self.low <= WIDEST * abs(self.median)
 
     def __str__(self):
         if self.narrow:
@@ -103,6 +103,8 @@ def judge(rows, base):
     bases = {(r["group"], r["what"]): r for r in rows if r["system"] == base}
     for row in rows:
         theirs = bases.get((row["group"], row["what"]))
+        for name in ("multiple", "ratio", "added"):
+            row.pop(name, None)
         if any(row.get("slices", ())):
             row["multiple"] = Ratio(row["slices"]).record()
         if not theirs or theirs is row or "fault" in row or "fault" in theirs:
@@ -116,8 +118,25 @@ def judge(rows, base):
     return rows
 
 
+def overlap(one, other):
+    """(line, agrees) for each ratio that both runs' rows have; agrees is None when one of
+    the two is too wide to say."""
+    others = {(r["group"], r["what"], r["system"]): r for r in other}
+    for row in one:
+        twin = others.get((row["group"], row["what"], row["system"]), {})
+        if "multiple" in row and "ratio" in row and "ratio" in twin:
+            a, b = row["ratio"], twin["ratio"]
+            sure = a["narrow"] and b["narrow"]
+            agrees = a["low"] <= b["high"] and b["low"] <= a["high"] if sure else None
+            word = {True: "overlap", False: "APART", None: "too wide"}[agrees]
+            yield (f"{row['group']}: {row['what']}: {row['system']}: {a['low']:.3f} .. "
+                   f"{a['high']:.3f}, {b['low']:.3f} .. {b['high']:.3f}: {word}"), agrees
+
+
 def wide(rows, base):
-    """(group, what) of packet rows that have no ratio narrow enough yet."""
+    """(group, what) of packet rows that have no ratio narrow enough yet, or not one slice."""
     judge(rows, base)
-    return {(r["group"], r["what"]) for r in rows if "slices" in r and r["system"] != base
-            and not r.get("ratio", {"narrow": True})["narrow"]}
+    lost = {(r["group"], r["what"]) for r in rows if r["system"] == base and "fault" in r}
+    return {(r["group"], r["what"]) for r in rows
+            if "slices" in r and "fault" not in r and r["system"] != base
+            and not r.get("ratio", {"narrow": False})["narrow"]} - lost

@@ -75,6 +75,8 @@ def test_the_interval_is_the_binomial_one():
 def test_what_is_too_wide_is_refused():
     ratio = slices.Ratio([[0.8, 1.0, 1.2]])
     assert not ratio.narrow and str(ratio) == "too wide (0.80 .. 1.20), 3 slices"
+    # No interval of less than six values is that sure, however well they agree.
+    assert not slices.Ratio([[1.0] * 5]).narrow and slices.Ratio([[1.0] * 6]).narrow
     # Slices that agree within loads that do not.
     assert not slices.Ratio([[1.0] * 50, [1.3] * 50]).narrow
     assert slices.Ratio([[1.0] * 50, [1.05] * 50]).narrow
@@ -87,3 +89,14 @@ def test_rows_that_need_more():
             row("b", "ip_vs", [2.0] * 9), row("b", "l4lb", [1.5, 2.5, 1.9, 1.1] * 3)]
     assert slices.wide(rows, "ip_vs") == {("new", "b")}
     assert rows[1]["ratio"]["median"] == 0.75 and rows[1]["added"]["median"] == 0.5
+
+
+def test_a_row_without_a_good_slice_needs_more():
+    def row(system, *loads, **more):
+        return {"group": "new", "what": "a", "system": system, "values": [],
+                "slices": list(loads)} | more
+    theirs = row("ip_vs", [2.0] * 9)
+    assert slices.wide([theirs, row("l4lb", [])], "ip_vs") == {("new", "a")}
+    # Where packets were lost, more slices are no help.
+    assert not slices.wide([theirs, row("l4lb", [], fault="lost")], "ip_vs")
+    assert not slices.wide([row("ip_vs", [], fault="lost"), row("l4lb", [2.0] * 9)], "ip_vs")
