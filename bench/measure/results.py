@@ -22,7 +22,7 @@ adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
 NO_SPEED = """\
 ## Speed
 
-No run of `make bench` is recorded: on no machine so far was it calm enough for intervals worth quoting.
+No run of `make bench` is recorded yet that was measured in slices: see `README.md`.
 """
 
 
