@@ -237,6 +237,7 @@ class Traffic:
         self.first = bed.flows(flows)
         # Several servers or VIPs: a sample's addresses are not known beforehand.
         self.scheduled = scheduled or services > 1
+        self.seed = 12345
 
     def words(self, size, reply=False, flags=ACK, dev="gen0", fresh=None):
         f = self.family
@@ -277,7 +278,7 @@ class Traffic:
 
     def random(self, size, count, reply=False, flags=ACK):
         """COUNT packets, flows in random order."""
-        result = self.bed.gen.send(random=1, count=count, seed=12345,
+        result = self.bed.gen.send(random=1, count=count, seed=self.seed,
                                    **self.words(size, reply, flags))
         result.check(*self.due(size, reply))
         return result

@@ -125,7 +125,7 @@ def lab_run():
 
 
 class Kernel:
-    """A kernel to measure on: 6.12 or 6.1 (Debian's, in QEMU), or uml (built for speed)."""
+    """A kernel to measure on: 6.12 or 6.1 (Debian's, in QEMU), or uml (plain, one processor)."""
 
     def __init__(self, name):
         self.name = name

@@ -49,6 +49,11 @@ class Figure:
         values = row["values"]
         self.median = statistics.median(values) if values else None
         self.least, self.most = (min(values), max(values)) if values else (None, None)
+        # Slices were measured, and none of them between two references that agree.
+        self.no_slice = row.get("tried", 0) > 0 and "multiple" not in row
+        if "multiple" in row:
+            self.median, self.least, self.most = (
+                row["multiple"][k] for k in ("median", "low", "high"))
         self.best = self.most if row["unit"] in MORE_IS_BETTER else self.least
 
     @property
@@ -125,10 +130,23 @@ class Results:
 # -- the table
 
 
+def shown(record):
+    """An interval, or that it is too wide for a figure."""
+    low, high = record["low"], record["high"]
+    if not record["narrow"]:
+        return f"too wide ({low:.2f} .. {high:.2f}), {record['slices']} slices"
+    return f"{record['median']:.2f} [{low:.2f} .. {high:.2f}]"
+
+
 def cell(results, group, what, system):
     figure = results.figures.get((group, what, system))
     if not figure:
         return ""
+    if "multiple" in figure.row and "fault" not in figure.row:
+        keys = [k for k in ("ratio", "added") if k in figure.row] or ["multiple"]
+        return "; ".join(shown(figure.row[k]) for k in keys)
+    if figure.no_slice and "fault" not in figure.row:
+        return f"too wide, no good slice of {figure.row['tried']}"
     text = str(figure)
     if system not in (BASE, REFERENCE) and figure.good:
         ratios = [r for r in (results.ratio(group, what, system),
@@ -160,12 +178,15 @@ def head(results):
            f"on {r['processor']};")
     yield f"load of the host before and after: {r['load'][0]}, {r['load'][1]}."
     yield ""
-    yield (f"Medians of {r['spec']['rounds']} rounds ± half of what lies between the least and the "
-           "greatest. In brackets, from the best")
-    yield ("round of each, the ratio to in-tree ip_vs (conn_tab_bits=20), and where packets pass, the "
-           "ratio of what the director")
-    yield ("adds to the cheapest forwarder (`redirect at ingress`). Less is better but for packets/ms "
-           "and HTTP. FAULT: packets were lost")
+    yield ("Unit `redirects`: multiples of `redirect at ingress`, which is measured right before "
+           "and right after; for others than")
+    yield ("ip_vs the ratio to ip_vs (conn_tab_bits=20), then that of what is added to one "
+           "redirect, each with its 95 % interval.")
+    yield ("`too wide`: the machine was not calm enough for a figure. Other units are not sliced: "
+           f"medians of {r['spec']['rounds']} rounds ± half of what")
+    yield ("lies between the least and the greatest; in brackets, from the best round of each, "
+           "the ratio to ip_vs. Less is better but")
+    yield "for packets/ms and HTTP. FAULT: packets were lost"
     yield "or wrong."
     if max(r["load"]) > BUSY:
         yield f"**The machine was busy (a load of more than {BUSY}): do not quote these times.**"

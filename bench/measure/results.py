@@ -22,7 +22,7 @@ adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
 NO_SPEED = """\
 ## Speed
 
-No run of `make bench` on an idle machine is recorded yet, and times of a busy one say nothing.
+No run of `make bench` is recorded yet that was measured in slices: see `README.md`.
 """
 
 

@@ -3,15 +3,14 @@
 
     python3 speed.py SPEC RESULT
 
-SPEC and RESULT are JSON. Systems take turns, forwards and backwards, so that a
-machine that gets slower or faster hits them alike. A row whose packets did not
+SPEC and RESULT are JSON. What packets take is measured in slices between two of a
+reference, see slices.py. A row whose packets did not
 all arrive, or not as they must look, has a fault instead of a figure.
 """
 
 import contextlib
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import http_rate
 import scale
+import slices
 from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traffic,
                  least, together)
 from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle)
@@ -26,9 +26,8 @@ from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, 
 from lab.netns import DeadlineError, run
 
 REFERENCE = "reference"
-# Of one figure; their median is it. Another process that gets the processor
-# meanwhile spoils some of them.
-SLICES = 9
+# A slice is that long, its reference half as long: less than another process gets.
+SLICE = 2e6
 
 
 class Sheet:
@@ -36,6 +35,7 @@ class Sheet:
 
     def __init__(self):
         self.rows = {}
+        self.only = None        # (group, what) of the rows that need more
 
     def _row(self, group, what, system, unit):
         return self.rows.setdefault((group, what, system), {
@@ -43,8 +43,15 @@ class Sheet:
 
     def add(self, group, what, system, value, unit="ns", **more):
         row = self._row(group, what, system, unit)
-        row["values"].append(value)
         row.update(more)
+        if isinstance(value, slices.Bracketed):
+            row["unit"] = "redirects"
+            row.setdefault("slices", []).append(value.multiples)
+            row["tried"] = row.get("tried", 0) + value.tried
+            print(f"  {group}: {what}: {system}: {len(value.multiples)} slices of "
+                  f"{value.tried}", flush=True)
+            return
+        row["values"].append(value)
         print(f"  {group}: {what}: {system}: {value:.4g} {unit}", flush=True)
 
     def fault(self, group, what, system, text):
@@ -68,28 +75,58 @@ class Session:
     def __init__(self, spec, sheet, bed, director, name, group):
         self.spec, self.sheet, self.bed = spec, sheet, bed
         self.director, self.name, self.group = director, name, group
+        self.reference = False
 
     def figure(self, what, measure, unit="ns", **more):
         """MEASURE's value becomes a figure, unless a packet was lost."""
+        if self.sheet.only is not None and (self.group, what) not in self.sheet.only:
+            return
         try:
             self.sheet.add(self.group, what, self.name, measure(), unit, **more)
         except MeasureError as e:
             self.sheet.fault(self.group, what, self.name, str(e))
 
-    def paced(self, send):
-        """ns for each packet, of as many as take the time that is meant."""
+    def _redirect(self, size):
+        """ns for a packet of SIZE bytes by the cheapest way, which no director sees."""
+        if not self.reference:
+            self.bed.ns.ip("link add ref0 type l4lb_gen", "link set ref0 up")
+            self.bed.ns.run(["nft", "-f", "-"], text_input=REDIRECT.replace(
+                "netdev bench", "netdev slices").replace("gen0", "ref0"))
+            self.reference = True
+        words = {"src": "198.18.0.0", "dst": "203.0.113.5", "dport": PORT, "flows": 100,
+                 "first": 0, "random": 1, "size": size, "dev": "ref0"}
+        trial = self.bed.gen.send(**words, count=500)
+        count = max(50, int(SLICE / 2 * trial.packets / max(trial.ns, 1)))
+
+        def once():
+            result = self.bed.gen.send(**words, count=count)
+            if result.sinks["srv0"][0] != result.packets:
+                raise MeasureError("the reference lost packets")
+            return result.ns / result.packets
+        return once
+
+    def bracketed(self, once, size=64, seconds=None, most=60):
+        """ONCE's ns in slices, each between two of the reference."""
+        return slices.bracket(once, self._redirect(size), seconds or self.spec["seconds"],
+                              most, time.monotonic)
+
+    def paced(self, send, size=64):
+        """What SEND takes for each packet, in slices of as many as SLICE is long."""
         send(500)
         trial = send(500)
-        count = int(self.spec["seconds"] * 1e9 * trial.packets / max(trial.ns, 1)) // SLICES
-        slices = [send(min(max(count, 100), 400_000)) for _ in range(SLICES)]
-        return statistics.median(r.ns / r.packets for r in slices)
+        count = max(100, int(SLICE * trial.packets / max(trial.ns, 1)))
+
+        def once():
+            result = send(count)
+            return result.ns / result.packets
+        return self.bracketed(once, size)
 
 
 # -- groups: what is measured with a system in place
 
 
 def sizes(session):
-    return (64, 1518) if session.spec["quick"] else (64, 128, 256, 512, 1024, 1280, 1518)
+    return (64,) if session.spec["quick"] else (64, 128, 256, 512, 1024, 1280, 1518)
 
 
 def reference(session):
@@ -108,15 +145,15 @@ def reference(session):
 
     for size in sizes(session):
         session.figure(f"generator alone, {size} bytes",
-                       lambda s=size: session.paced(send(s, None)), size=size)
+                       lambda s=size: session.paced(send(s, None), s), size=size)
         with ruleset(bed, DROP):
             session.figure(f"drop at ingress, {size} bytes",
-                           lambda s=size: session.paced(send(s, None, dev="gen0")), size=size)
+                           lambda s=size: session.paced(send(s, None, dev="gen0"), s), size=size)
         with ruleset(bed, REDIRECT):
             session.figure(f"redirect at ingress, {size} bytes",
-                           lambda s=size: session.paced(send(s, dev="gen0")), size=size)
+                           lambda s=size: session.paced(send(s, dev="gen0"), s), size=size)
         session.figure(f"plain forwarding, {size} bytes",
-                       lambda s=size: session.paced(send(s, dev="gen0")), size=size)
+                       lambda s=size: session.paced(send(s, dev="gen0"), s), size=size)
     for what, fast in (("nft DNAT", False), ("nft DNAT with flowtable", True)):
         traffic = Traffic(bed, method="nat", vip=200 + fast)
         with ruleset(bed, dnat(FAMILIES[4].vip(traffic.vip), fast)):
@@ -128,20 +165,16 @@ def reference(session):
 
 def established(session):
     quick = session.spec["quick"]
-    for family in (4, 6):
+    for family in (4,) if quick else (4, 6):
         for proto in ("udp", "tcp"):
             for method in ALL:
-                if quick and (family, proto) != (4, "udp") and method != "nat":
-                    continue
                 traffic = Traffic(session.bed, family, proto, method)
                 traffic.preload(least(family, proto, 64))
                 for size in sizes(session):
-                    if quick and size != 64 and (family, proto, method) != (4, "udp", "nat"):
-                        continue
                     real = least(family, proto, size)
                     session.figure(f"{proto}{family} {method}, {size} bytes",
                                    lambda t=traffic, s=real: session.paced(
-                                       lambda n: t.random(s, n)), size=size)
+                                       lambda n: t.random(s, n), s), size=size)
 
 
 def replies(session):
@@ -165,8 +198,13 @@ def flows(session):
             except MeasureError as e:
                 session.sheet.fault(session.group, f"{method}, {count} flows", session.name, str(e))
                 continue
-            session.figure(f"{method}, {count} flows", lambda t=traffic: session.paced(
-                lambda n: t.random(64, n)), x=count)
+            def some(number, t=traffic):
+                t.seed += 1         # other flows in each slice
+                return t.random(64, number)
+            session.figure(f"{method}, {count} flows", lambda s=some: session.paced(s), x=count)
+
+
+SOME = 1000             # connections are made and ended in a slice
 
 
 def new(session):
@@ -176,22 +214,26 @@ def new(session):
                                         ("tcp4 nat", 4, "tcp", "nat"), ("udp6 dr", 6, "udp", "dr")):
         def measure(f=family, p=proto, m=method):
             # Once to have the memory: its first use is slow in a guest.
-            for _ in range(2):
-                result = Traffic(session.bed, f, p, m, flows=count).each(least(f, p, 64),
-                                                                         flags=SYN)
-            return result.ns / result.packets
+            Traffic(session.bed, f, p, m, flows=count).each(least(f, p, 64), flags=SYN)
+
+            def once():
+                some = Traffic(session.bed, f, p, m, flows=SOME)
+                result = some.each(least(f, p, 64), flags=SYN)
+                return result.ns / result.packets
+            return session.bracketed(once, least(f, p, 64), 60, count // SOME)
         session.figure(what, measure)
 
 
 def teardown(session):
     """FIN, FIN and ACK of open TCP connections through NAT; ns for each connection."""
     def measure():
-        traffic = Traffic(session.bed, proto="tcp", method="nat", flows=session.spec["new"])
+        traffic = Traffic(session.bed, proto="tcp", method="nat", flows=SOME)
         traffic.preload(64)
         parts = (traffic.each(64, flags=FINACK), traffic.each(64, reply=True, flags=FINACK),
                  traffic.each(64, flags=ACK))
         return sum(p.ns for p in parts) / traffic.flows
-    session.figure("tcp4 nat", measure)
+    session.figure("tcp4 nat", lambda: session.bracketed(
+        measure, 64, 60, session.spec["new"] // SOME))
 
 
 def processors(session):
@@ -202,8 +244,8 @@ def processors(session):
     one, other = Traffic(session.bed), Traffic(session.bed)
     for t in (one, other):
         t.preload(64)
-    pace = session.paced(lambda n: one.random(64, n))
-    count = max(1000, int(session.spec["seconds"] * 1e9 / pace))
+    trial = one.random(64, 2000)
+    count = max(1000, int(session.spec["seconds"] * 1e9 * trial.packets / trial.ns))
     for what, jobs in (("one", (one,)), ("two, flows of their own", (one, other)),
                        ("two, the same flows", (one, one))):
         def measure(jobs=jobs):
@@ -225,6 +267,8 @@ DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
 def with_director(spec, sheet, director):
     """Each group with a table as it is after loading, and so each setting of a fast path."""
     for group in [g for g in spec["groups"] if g in ROUNDS and director in ROUNDS[g][1]]:
+        if sheet.only is not None and group not in {g for g, _ in sheet.only}:
+            continue
         for name, value in director.fast_paths:
             with sheet.guard(group, name), director.loaded():
                 bed = Bed()
@@ -262,7 +306,23 @@ def measure(spec):
             turn()
     print(f"scale, {time.monotonic():.0f} s", flush=True)
     scale.measure(spec, sheet, Session)
-    return list(sheet.rows.values())
+    more(spec, sheet)
+    rows = slices.judge(list(sheet.rows.values()), IP_VS.name)
+    for row in rows:
+        row["kept"] = sum(map(len, row.pop("slices", ())))
+    return rows
+
+
+def more(spec, sheet):
+    """Slices for the rows that are too wide, while there is time."""
+    for _ in range(spec["more"]):
+        sheet.only = {key for key in slices.wide(list(sheet.rows.values()), IP_VS.name)
+                      if key[0] in ROUNDS}
+        if not sheet.only or time.monotonic() > spec["budget"]:
+            break
+        print(f"{len(sheet.only)} rows are too wide, {time.monotonic():.0f} s", flush=True)
+        for director in DIRECTORS:
+            with_director(spec, sheet, director)
 
 
 if __name__ == "__main__":

@@ -106,7 +106,7 @@ def ruleset(bed, text):
     try:
         yield
     finally:
-        bed.ns.run(["nft", "flush", "ruleset"])
+        bed.ns.run(["nft", "delete", *text.split(" {")[0].split()])
 
 
 def vehicle():

@@ -36,6 +36,7 @@ def load(path, name, directory=MEASURE):
 
 frames = load(MEASURE / "frames.py", "bench_frames")
 report = load(MEASURE / "report.py", "bench_report")
+slices = load(MEASURE / "slices.py", "bench_slices")
 results_file = load(MEASURE / "results.py", "bench_results")
 speed = load(TOP / "bench/speed", "bench_speed")
 instructions = load(TOP / "bench/instructions", "bench_instructions")
@@ -161,6 +162,65 @@ def test_a_fault_is_shown_and_compared_with_nothing():
     assert "FAULT" in report.render(r)
 
 
+def sliced(what, system, *loads, **more):
+    return row("new", what, system, []) | {
+        "unit": "redirects", "slices": list(loads), "tried": 40} | more
+
+
+def judged(*rows):
+    return slices.judge(list(rows), "ip_vs")
+
+
+def test_a_sliced_row_shows_intervals_or_none():
+    r = results(*judged(
+        sliced("calm", "ip_vs", [2.0] * 9), sliced("calm", "l4lb", [1.5] * 9),
+        sliced("wild", "ip_vs", [2.0] * 9), sliced("wild", "l4lb", [1.5, 2.5, 1.1] * 3),
+        sliced("none", "ip_vs", [2.0] * 9), sliced("none", "l4lb", []),
+        sliced("lost", "ip_vs", [2.0] * 9), sliced("lost", "l4lb", [], fault="7 of 8")))
+    lines = {line.split("|")[1].strip(): line for line in report.render(r).splitlines()
+             if line.startswith("| ")}
+    assert "| 2.00 [2.00 .. 2.00] | 0.75 [0.75 .. 0.75]; 0.50 [0.50 .. 0.50] |" in lines["calm"]
+    assert "too wide (0.55 .. 1.25), 9 slices" in lines["wild"]
+    assert lines["none"].endswith("| too wide, no good slice of 40 |")
+    assert lines["lost"].endswith("| FAULT |") and "FAULT" not in lines["none"]
+
+
+def comparison(tmp_path, *ours):
+    """bench/speed --compare of two runs, l4lb's slices being OURS."""
+    files = []
+    for number, values in enumerate(ours):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps({"rows": judged(
+            sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", values))}), "utf-8")
+    return compared(*files)
+
+
+def compared(*files):
+    return subprocess.run([TOP / "bench/speed", "--compare", *files], capture_output=True,
+                          text=True, check=False)
+
+
+def test_two_runs_are_compared(tmp_path):
+    done = comparison(tmp_path, [1.5, 1.51, 1.52] * 3, [1.51, 1.52, 1.53] * 3)
+    assert done.returncode == 0 and "1 rows overlap, 0 are apart" in done.stdout
+    done = comparison(tmp_path, [1.5] * 9, [1.6] * 9)
+    assert done.returncode == 1
+    assert "new: udp4 dr: l4lb: 0.750 .. 0.750, 0.800 .. 0.800: APART" in done.stdout
+    # Nothing that could be compared is no agreement.
+    done = comparison(tmp_path, [1.5, 2.5, 1.1] * 3, [1.5] * 9)
+    assert done.returncode == 1 and "1 are too wide to say" in done.stdout
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [7]}', '{"rows": 7}'])
+def test_what_cannot_be_compared_gets_one_line(tmp_path, text):
+    bad = tmp_path / "bad.json"
+    bad.write_text(text, "utf-8")
+    for file in (bad, tmp_path / "missing.json"):
+        done = compared(file, file)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
+        assert "wants two results.json" in done.stderr
+
+
 def test_a_busy_machine_is_told():
     idle = results(FLOOR)
     busy = report.Results(idle.results | {"load": [0.5, 9.1]})
@@ -211,7 +271,11 @@ def test_what_a_run_measures():
     assert full["rounds"] == 5 and not {"processors", "http"} & set(full["groups"])
     quick = speed.specify(speed.parse(["--quick"]))
     assert quick["quick"] and max(quick["flows"]) < max(full["flows"])
-    assert {"processors", "http"} <= set(quick["groups"])
+    # Three loads of each module, of the rows that show most; others by name.
+    assert quick["rounds"] >= 3
+    assert quick["groups"] == ["reference", "established", "flows", "new"]
+    named = speed.specify(speed.parse(["--quick", "--groups", "http"]))
+    assert named["groups"] == ["http"]
     assert speed.specify(speed.parse(["--rounds", "7", "--quick"]))["rounds"] == 7
     assert set(speed.GROUPS) == set(report.TITLES)
 

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures that a machine with two speeds cannot fool.
+
+A slice is a few milliseconds of a system, between two of the reference (redirect
+at ingress, frames of the same size). It counts as a multiple of its references'
+mean, and not at all when they differ by more than APART: the machine changed its
+speed in between. Multiples of one system compare with those of another although
+both modules cannot be loaded at once.
+"""
+
+import math
+import statistics
+
+APART = 0.03
+WIDEST = 0.10           # an interval, of its middle: beyond that, there is no figure
+SURE = 0.95
+
+
+def normalised(before, ns, after):
+    """A slice as a multiple of its references; None where they do not agree."""
+    if min(before, after) <= 0 or abs(before - after) > APART * min(before, after):
+        return None
+    return 2 * ns / (before + after)
+
+
+def interval(values):
+    """Of the median, by the binomial distribution of how many values are below it. With
+    less than six values no interval is that sure: it is all of them."""
+    ordered, n = sorted(values), len(values)
+    tail, k = 0.0, 0
+    while k < n // 2:
+        tail += math.comb(n, k) / 2 ** n
+        if 2 * tail > 1 - SURE:
+            break
+        k += 1
+    k = max(k - 1, 0)
+    return ordered[k], ordered[n - 1 - k]
+
+
+class Ratio:
+    """The median of paired values' ratios and its interval. LOADS: pairs by the load of
+    the modules that they are of. Pairs of one load share its memory and its hash keys, so
+    the interval is never narrower than that of the loads' own medians."""
+
+    def __init__(self, loads):
+        loads = [load for load in loads if load]
+        pooled = [value for load in loads for value in load]
+        self.count = len(pooled)
+        self.median = statistics.median(pooled)
+        spans = [interval(pooled)]
+        if len(loads) > 1:
+            spans.append(interval([statistics.median(load) for load in loads]))
+        self.low, self.high = min(s[0] for s in spans), max(s[1] for s in spans)
+
+    @property
+    def narrow(self):
+        return self.count >= 6 and self.high - self.low <= WIDEST * abs(self.median)
+
+    def __str__(self):
+        if self.narrow:
+            return f"{self.median:.2f} [{self.low:.2f} .. {self.high:.2f}]"
+        return f"too wide ({self.low:.2f} .. {self.high:.2f}), {self.count} slices"
+
+    def record(self):
+        return {"median": round(self.median, 4), "low": round(self.low, 4),
+                "high": round(self.high, 4), "slices": self.count, "narrow": self.narrow}
+
+
+def paired(ours, theirs, less=0.0):
+    """Ratio of two systems' values by load; LESS is taken off both first (1: what is
+    added to the reference). None without a pair, or where nothing is left of one."""
+    loads = [[(a - less, b - less) for a, b in zip(x, y)] for x, y in zip(ours, theirs)]
+    pairs = [p for load in loads for p in load]
+    if not pairs or min(statistics.median(side) for side in zip(*pairs)) <= 0:
+        return None
+    return Ratio([[a / b for a, b in load if b > 0] for load in loads])
+
+
+class Bracketed:
+    """The slices of one system in one load, as multiples of the reference."""
+
+    def __init__(self, multiples, tried):
+        self.multiples, self.tried = multiples, tried
+
+
+def bracket(once, reference, seconds, most, clock):
+    """Slices until SECONDS are over or MOST are good; each reference serves two slices."""
+    end, multiples, tried = clock() + seconds, [], 0
+    before = reference()
+    while tried < 8 or (len(multiples) < most and clock() < end):
+        ns = once()
+        after = reference()
+        value = normalised(before, ns, after)
+        if value is not None:
+            multiples.append(value)
+        before, tried = after, tried + 1
+    return Bracketed(multiples, tried)
+
+
+def judge(rows, base):
+    """Each row's interval, and those of its ratios to BASE's row: of the whole, and of what
+    is added to the reference. Kept are the intervals, not the slices."""
+    bases = {(r["group"], r["what"]): r for r in rows if r["system"] == base}
+    for row in rows:
+        theirs = bases.get((row["group"], row["what"]))
+        for name in ("multiple", "ratio", "added"):
+            row.pop(name, None)
+        if any(row.get("slices", ())):
+            row["multiple"] = Ratio(row["slices"]).record()
+        if not theirs or theirs is row or "fault" in row or "fault" in theirs:
+            continue
+        sliced = "slices" in row and "slices" in theirs
+        sides = [r["slices"] if sliced else [[v] for v in r["values"]] for r in (row, theirs)]
+        for name, less in (("ratio", 0), ("added", 1))[:1 + sliced]:
+            found = paired(*sides, less)
+            if found:
+                row[name] = found.record()
+    return rows
+
+
+def overlap(one, other):
+    """(line, agrees) for each ratio that both runs' rows have; agrees is None when one of
+    the two is too wide to say."""
+    others = {(r["group"], r["what"], r["system"]): r for r in other}
+    for row in one:
+        twin = others.get((row["group"], row["what"], row["system"]), {})
+        if "multiple" in row and "ratio" in row and "ratio" in twin:
+            a, b = row["ratio"], twin["ratio"]
+            sure = a["narrow"] and b["narrow"]
+            agrees = a["low"] <= b["high"] and b["low"] <= a["high"] if sure else None
+            word = {True: "overlap", False: "APART", None: "too wide"}[agrees]
+            yield (f"{row['group']}: {row['what']}: {row['system']}: {a['low']:.3f} .. "
+                   f"{a['high']:.3f}, {b['low']:.3f} .. {b['high']:.3f}: {word}"), agrees
+
+
+def wide(rows, base):
+    """(group, what) of packet rows that have no ratio narrow enough yet, or not one slice."""
+    judge(rows, base)
+    lost = {(r["group"], r["what"]) for r in rows if r["system"] == base and "fault" in r}
+    return {(r["group"], r["what"]) for r in rows
+            if "slices" in r and "fault" not in r and r["system"] != base
+            and not r.get("ratio", {"narrow": False})["narrow"]} - lost
