@@ -269,14 +269,13 @@ def module_life(request, backend, topologies, kernel_log):
     if getattr(request.module, "NO_MODULE", False):
         yield
         return
+    _suspects.append((request.module.__name__, time.monotonic()))
     backend.load()
-    began = time.monotonic()
     yield
     topologies.flush()
     backend.unload()
-    if KMEMLEAK.exists():
-        leaks = scan_for_leaks(request.module.__name__, began)
-        assert not leaks, leaks
+    leaks = scan_for_leaks()
+    assert not leaks, leaks
     bad = [text for _, text in kernel_log.records() if SPLAT.search(text)]
     assert not bad, bad
 
@@ -285,12 +284,14 @@ def module_life(request, backend, topologies, kernel_log):
 _suspects = []
 
 
-def scan_for_leaks(name, began):
+def scan_for_leaks(wait=0):
     """What is leaked, with the file that leaked it. Nothing younger than five seconds
-    counts as leaked: a file's last objects are found after the next file, which is not
-    blamed for them, and those of the last file by lab/guest-init. Two scans: a pointer
-    may be in a register during one of them."""
-    _suspects.append((name, began))
+    counts as leaked: unless that is waited for, a file's last objects are found after the
+    next file, which is not blamed for them, and those of the last file by lab/guest-init.
+    Two scans: a pointer may be in a register during one of them."""
+    if not KMEMLEAK.exists():
+        return ""
+    time.sleep(wait)
     for _ in range(2):
         KMEMLEAK.write_text("scan", encoding="ascii")
     found = KMEMLEAK.read_text(encoding="ascii", errors="replace")

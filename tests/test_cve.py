@@ -131,7 +131,7 @@ def test_init_error_paths(backend, topologies, log, step):
         if not backend.loaded():
             backend.load()
     assert failed > 100 / step
-    assert not scan_for_leaks()
+    assert not scan_for_leaks(wait=5.5)
     assert Raw(topologies["nat"], UDP).client().open() == 1
 
 
