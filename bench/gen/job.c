@@ -281,7 +281,7 @@ static void run_card(const struct gen_job *job, const struct gen_template *t,
 	destroy_hrtimer_on_stack(&card.timer);
 }
 
-/* What a plugin of QEMU sees: bench/measure/cache.c. */
+/* BEGIN and END, see bench/measure/cache.c. */
 static void mark(bool end)
 {
 #ifdef __x86_64__
@@ -303,18 +303,18 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		cpu_relax();
 	ns = ktime_get_ns();
 	cycles = get_cycles();
-	mark(false);
 	if (job->rate)
 		run_card(job, t, counts, total);
 	while (counts->packets < total && !signal_pending(current)) {
 		u64 n = min_t(u64, GEN_BATCH, total - counts->packets);
 
 		local_bh_disable();
+		mark(false);
 		send_batch(job, t, counts, &state, n);
+		mark(true);
 		local_bh_enable();
 		cond_resched();
 	}
-	mark(true);
 	counts->cycles = get_cycles() - cycles;
 	/* A card knows better than who was woken by it. */
 	counts->ns = counts->ns ?: ktime_get_ns() - ns;

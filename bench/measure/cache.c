@@ -4,16 +4,18 @@
  *
  *	-plugin cache.so,out=FILE
  *
- * Three instructions are marks, which nothing but the bench runs: ARM begins,
- * and ends the next time; the packet generator's BEGIN and END (bench/gen/job.c)
- * are around each of its jobs.  While it is armed, what a CPU reads and writes
- * between BEGIN and END goes through model.c, whatever else the CPU does there,
- * and each END adds a line to FILE:
+ * Four instructions are marks, which nothing but the bench runs.  ARM empties the
+ * modelled caches; until the first, the guest runs at full speed and nothing is
+ * counted.  BEGIN and END are the packet generator's, around each of its batches
+ * (bench/gen/job.c): what a CPU reads and writes between them, interrupts
+ * included, goes through model.c.  REPORT adds a line to FILE, of all CPUs since
+ * ARM or the last REPORT:
  *
- *	CPU ACCESSES L1-MISSES LAST-LEVEL-MISSES TRANSFERS
+ *	ACCESSES L1-MISSES LAST-LEVEL-MISSES TRANSFERS
  *
- * The model begins empty whenever it is armed.  Addresses are physical.  Code is
- * translated anew when that changes, so that nothing is slower before and after.
+ * Addresses are physical.  There is no way back from the first ARM: QEMU 7.2 may
+ * keep pointers to what it knows of translated code that reads or writes, and
+ * throwing that away again ends in a crash.
  *
  * QEMU's plugin interface (version 1, since 4.2) is declared here because
  * Debian's packages of QEMU have no header.
@@ -63,19 +65,19 @@ uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *where);
 EXPORT int qemu_plugin_version = 1;
 
 /* mov $0x424c344c, %eax and so on */
-enum mark { ARM, BEGIN, END, N_MARKS };
+enum mark { ARM, BEGIN, END, REPORT, N_MARKS };
 static const unsigned char MARKS[N_MARKS][5] = {
 	[ARM]	= { 0xb8, 0x4c, 0x34, 0x4c, 0x42 },
 	[BEGIN]	= { 0xb8, 0x4d, 0x34, 0x4c, 0x42 },
 	[END]	= { 0xb8, 0x4e, 0x34, 0x4c, 0x42 },
+	[REPORT] = { 0xb8, 0x4f, 0x34, 0x4c, 0x42 },
 };
 
 /* QEMU runs the CPUs in turn, in one thread: -icount. */
 static qemu_plugin_id_t self;
 static struct model *model;
-static struct counts before[MAX_CPUS];
+static struct counts reported;
 static bool inside[MAX_CPUS];
-static bool armed;
 static FILE *out;
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
@@ -87,43 +89,57 @@ static void installed(qemu_plugin_id_t id)
 
 static void arm(unsigned int cpu, void *arg)
 {
-	armed = !armed;
+	bool first = !model;
+
 	memset(inside, 0, sizeof(inside));
+	reported = (struct counts) { };
 	model_free(model);
-	model = armed ? model_new(MAX_CPUS) : NULL;
-	if (armed && !model)
+	model = model_new(MAX_CPUS);
+	if (!model)
 		abort();
-	qemu_plugin_reset(self, installed);
+	/* All code is translated anew, with access(). */
+	if (first)
+		qemu_plugin_reset(self, installed);
 }
 
 static void begin(unsigned int cpu, void *arg)
 {
-	if (!armed || cpu >= MAX_CPUS)
-		return;
-	inside[cpu] = true;
-	before[cpu] = model_counts(model, cpu);
+	if (model && cpu < MAX_CPUS)
+		inside[cpu] = true;
 }
 
 static void end(unsigned int cpu, void *arg)
 {
-	struct counts now, was;
+	if (cpu < MAX_CPUS)
+		inside[cpu] = false;
+}
 
-	if (!armed || cpu >= MAX_CPUS || !inside[cpu])
+static void report(unsigned int cpu, void *arg)
+{
+	struct counts now = { };
+
+	if (!model)
 		return;
-	inside[cpu] = false;
-	now = model_counts(model, cpu);
-	was = before[cpu];
-	fprintf(out, "%u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cpu,
-		now.accesses - was.accesses, now.l1 - was.l1, now.llc - was.llc,
-		now.transfers - was.transfers);
+	for (unsigned int i = 0; i < MAX_CPUS; i++) {
+		struct counts one = model_counts(model, i);
+
+		now.accesses += one.accesses;
+		now.l1 += one.l1;
+		now.llc += one.llc;
+		now.transfers += one.transfers;
+	}
+	fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+		now.accesses - reported.accesses, now.l1 - reported.l1,
+		now.llc - reported.llc, now.transfers - reported.transfers);
 	fflush(out);
+	reported = now;
 }
 
 static void access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *arg)
 {
 	struct qemu_plugin_hwaddr *where;
 
-	if (!armed || cpu >= MAX_CPUS || !inside[cpu])
+	if (cpu >= MAX_CPUS || !inside[cpu])
 		return;
 	where = qemu_plugin_get_hwaddr(info, address);
 	if (!where || qemu_plugin_hwaddr_is_io(where))
@@ -134,13 +150,13 @@ static void access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t addres
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	static const executed_fn handlers[N_MARKS] = { arm, begin, end };
+	static const executed_fn handlers[N_MARKS] = { arm, begin, end, report };
 	size_t n = qemu_plugin_tb_n_insns(tb);
 
 	for (size_t i = 0; i < n; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
-		if (armed)
+		if (model)
 			qemu_plugin_register_vcpu_mem_cb(insn, access, QEMU_PLUGIN_CB_NO_REGS,
 							 QEMU_PLUGIN_MEM_RW, NULL);
 		if (qemu_plugin_insn_size(insn) != sizeof(MARKS[0]))

@@ -48,7 +48,7 @@ struct model {
 
 static unsigned int llc_set(uint64_t line)
 {
-	return (line ^ line >> 11 ^ line >> 22) % LLC_SETS;
+	return (line ^ line >> 10 ^ line >> 20) % LLC_SETS;
 }
 
 unsigned int model_set(uint64_t address)

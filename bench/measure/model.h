@@ -12,7 +12,7 @@ enum {
 	LINE_BITS	= 6,		/* 64 bytes */
 	L1_SETS		= 64,		/* 32 KiB */
 	L1_WAYS		= 8,
-	LLC_SETS	= 2048,		/* 2 MiB */
+	LLC_SETS	= 1024,		/* 1 MiB */
 	LLC_WAYS	= 16,
 	MAX_CPUS	= 8,
 };
