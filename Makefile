@@ -45,6 +45,7 @@ help:
 	@echo '  bench       speed, memory and tables beside in-tree ip_vs'
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 3 minutes)'
 	@echo '  bench-instructions  instructions for a packet, compared with the record'
+	@echo '  bench-misses  cache misses for a packet, modelled, compared with the record'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
@@ -174,10 +175,10 @@ bench-speed $(BENCHES:%=bench-%): bench-%:
 	@bench/$* $(call options,$(options_$*)) $(if $(filter-out 0,$(QUICK)),--quick) \
 		$(if $(filter-out 0,$(UPDATE)),--update)
 
-.PHONY: bench-instructions
-bench-instructions:
+.PHONY: bench-instructions bench-misses
+bench-instructions bench-misses: bench-%:
 	@tests/lab/deps
-	@bench/instructions $(call options,kernel) $(if $(filter-out 0,$(UPDATE)),--update)
+	@bench/$* $(call options,kernel) $(if $(filter-out 0,$(UPDATE)),--update)
 
 .PHONY: soak
 soak:

@@ -50,6 +50,8 @@ enum {
  * @rate: packets a second, given to @dev by a timer's interrupt, at most one in
  *	200 us: they wait in the queue of the CPU, and are lost if that is full;
  *	0: one after the other, as fast as the director takes them
+ * @turns: 1: says that it is idle after each packet, so that an emulator that
+ *	runs CPUs one after the other goes on to the next
  *
  * The client's address (its last 17 bits) and port follow from the flow's
  * number, so that no list of flows competes for the cache.
@@ -75,6 +77,7 @@ struct gen_job {
 	u64			seed;
 	u64			clients;
 	u64			rate;
+	u64			turns;
 };
 
 /**

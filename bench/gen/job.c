@@ -83,6 +83,7 @@ static const struct number numbers[] = {
 	NUMBER(seed, 1, U64_MAX),
 	NUMBER(clients, 0, 250),
 	NUMBER(rate, 0, 10000000),
+	NUMBER(turns, 0, 1),
 };
 
 static int parse_number(struct gen_job *job, const struct number *what,
@@ -212,6 +213,8 @@ static void send_batch(const struct gen_job *job, const struct gen_template *t,
 			netif_receive_skb(skb);
 		else
 			consume_skb(skb);
+		if (job->turns)
+			cpu_relax();
 	}
 }
 
@@ -278,6 +281,17 @@ static void run_card(const struct gen_job *job, const struct gen_template *t,
 	destroy_hrtimer_on_stack(&card.timer);
 }
 
+/* BEGIN and END, see bench/measure/cache.c. */
+static void mark(bool end)
+{
+#ifdef __x86_64__
+	if (end)
+		asm volatile("movl $0x424c344e, %%eax" : : : "eax", "memory");
+	else
+		asm volatile("movl $0x424c344d, %%eax" : : : "eax", "memory");
+#endif
+}
+
 static void run(const struct gen_job *job, const struct gen_template *t,
 		struct gen_counts *counts)
 {
@@ -295,7 +309,9 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		u64 n = min_t(u64, GEN_BATCH, total - counts->packets);
 
 		local_bh_disable();
+		mark(false);
 		send_batch(job, t, counts, &state, n);
+		mark(true);
 		local_bh_enable();
 		cond_resched();
 	}

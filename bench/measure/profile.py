@@ -17,12 +17,13 @@ import instructions
 from bed import Bed, MeasureError
 from systems import IP_VS, L4LB
 
-MARK = b"\xb8\x4c\x34\x4c\x42\xc3"     # see profile.c; and back
+MARK = b"\xb8\x4c\x34\x4c\x42"     # see profile.c
+BACK = b"\xc3"
 
 
-def marker():
+def marker(mark=MARK):
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    page.write(MARK)
+    page.write(mark + BACK)
     function = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
     function.page = page
     return function

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench/RESULTS.md from bench/instructions.json and bench/results/speed/*/table.md; it
-points at the other benches' tables.
+"""bench/RESULTS.md from bench/instructions.json, bench/misses.json and
+bench/results/speed/*/table.md; it points at the other benches' tables.
 
   python3 bench/measure/results.py      writes it again
 """
@@ -19,11 +19,29 @@ What the benchmarks of this directory gave; `README.md` says how to run and read
 `make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: what the director
 adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
 """
+MISSES = """\
+## Cache misses for a packet
+
+`make bench-misses` and `make bench-misses KERNEL=6.1`: packets of established UDP flows over IPv4 through NAT, generator
+included, in modelled caches: a first level of 32 KiB for each processor, a last level of 1 MiB. See `README.md`.
+"""
 NO_SPEED = """\
 ## Speed
 
 No run of `make bench` is recorded yet that was measured in slices: see `README.md`.
 """
+
+
+def misses(kernel, figures):
+    yield f"### Linux {kernel}: misses"
+    yield ""
+    yield "| packet | first level | last level | lines of the other processor |"
+    yield "|---|---|---|---|"
+    rows = {}
+    for name, figure in figures.items():
+        rows.setdefault(name.rpartition(": ")[0], []).append(f"{figure:.2f}")
+    yield from (f"| {what} | {' | '.join(row)} |" for what, row in rows.items())
+    yield ""
 
 
 def rank(what):
@@ -79,6 +97,11 @@ def write(bench):
     lines = [HEAD % ", ".join(f"`results/{name}/table.md`" for name in others)]
     for name in sorted(record, reverse=True):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
+    if (bench / "misses.json").exists():
+        record = json.loads((bench / "misses.json").read_text("utf-8"))
+        lines.append(MISSES)
+        for name in sorted(record, reverse=True):
+            lines += misses(record[name]["kernel"], record[name]["misses"])
     tables = sorted((bench / "results/speed").glob("*/table.md"))
     lines += [speed(table) for table in tables] or [NO_SPEED]
     (bench / "RESULTS.md").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")

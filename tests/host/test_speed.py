@@ -284,23 +284,22 @@ def test_what_a_run_measures():
 
 
 def test_figures_that_agree():
-    assert instructions.compare({"a": 1000, "b": 50}, {"a": 1019, "b": 49.1}) == []
+    assert instructions.recorded().compare({"a": 1000, "b": 50}, {"a": 1019, "b": 49.1}) == []
 
 
 @pytest.mark.parametrize("figure, sentence", [
     (1021, "a: 1021, recorded 1000 (+2.1 %)"), (979, "a: 979, recorded 1000 (-2.1 %)")])
 def test_a_figure_that_is_off_either_way(figure, sentence):
-    assert instructions.compare({"a": 1000}, {"a": figure}) == [sentence]
+    assert instructions.recorded().compare({"a": 1000}, {"a": figure}) == [sentence]
 
 
 def test_figures_without_a_counterpart():
-    assert instructions.compare({"a": 1, "b": 2}, {"a": 1, "c": 3}) == [
+    assert instructions.recorded().compare({"a": 1, "b": 2}, {"a": 1, "c": 3}) == [
         "c: 3, of which there is no record", "b: not counted, recorded 2"]
 
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    monkeypatch.setattr(instructions, "TOP", tmp_path)
     monkeypatch.setattr(instructions, "RECORD", tmp_path / "instructions.json")
     return {"6.12": {"kernel": "6.12.1", "instructions": {"a": 1000, "redirect": 10}}}
 
@@ -309,14 +308,14 @@ KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
 
 
 def test_judging(record, capsys):
-    assert instructions.judge(record, KERNEL, {"a": 1001, "redirect": 10}, False) == 0
+    assert instructions.recorded().judge(record, KERNEL, {"a": 1001, "redirect": 10}, False) == 0
     assert "2 figures agree" in capsys.readouterr().out
-    assert instructions.judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
+    assert instructions.recorded().judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
     assert "UPDATE=1" in capsys.readouterr().out
-    assert instructions.judge({}, KERNEL, {"a": 1000}, False) == 1
+    assert instructions.recorded().judge({}, KERNEL, {"a": 1000}, False) == 1
     # Another build of the kernel has other figures, which nobody has judged.
     other = SimpleNamespace(name="6.12", release="6.12.2")
-    assert instructions.judge(record, other, {"a": 2000}, False) == 0
+    assert instructions.recorded().judge(record, other, {"a": 2000}, False) == 0
     assert "not compared" in capsys.readouterr().out
     assert not instructions.RECORD.exists()
 
@@ -335,7 +334,7 @@ def test_results_from_the_record(tmp_path):
 
 
 def test_recording_keeps_the_other_kernels(record):
-    assert instructions.judge(record, SimpleNamespace(name="6.1", release="6.1.9"),
+    assert instructions.recorded().judge(record, SimpleNamespace(name="6.1", release="6.1.9"),
                               FEW, True) == 0
     written = json.loads(instructions.RECORD.read_text("utf-8"))
     assert written["6.12"]["instructions"] == {"a": 1000, "redirect": 10}
