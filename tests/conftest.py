@@ -377,6 +377,8 @@ class Lab:
         """A service port that no other test uses: old connections of the same
         address and port would count for a server that is added again."""
         self._port[0] += 1
+        if self._port[0] == packet.GUE_PORT:    # tests would take its packets for a tunnel's
+            self._port[0] += 1
         return self._port[0]
 
     def http_port(self):

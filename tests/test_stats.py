@@ -142,8 +142,8 @@ def test_rates_rise_and_decay(nat):
     assert high["inbps"] > high["inpps"] * 20
     wait_until(lambda: raw.service.stats["inpps"] < high["inpps"] * 0.7
                and raw.service.stats["outbps"] < high["outbps"] * 0.7, 20, step=0.3)
-    assert counters(raw.service.stats)["conns"] == high["conns"] or \
-        raw.service.stats["conns"] >= high["conns"]
+    # What fades is the rate alone.
+    assert counters(raw.service.stats) == counters(high)
 
 
 def watched(raw, key, seconds):
