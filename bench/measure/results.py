@@ -35,8 +35,8 @@ No run of `make bench` is recorded yet that was measured in slices: see `README.
 def misses(kernel, figures):
     yield f"### Linux {kernel}: misses"
     yield ""
-    yield "| packet | first level | last level | lines of the other processor |"
-    yield "|---|---|---|---|"
+    yield "| packet | misses of the last level | lines of the other processor |"
+    yield "|---|---|---|"
     rows = {}
     for name, figure in figures.items():
         rows.setdefault(name.rpartition(": ")[0], []).append(f"{figure:.2f}")

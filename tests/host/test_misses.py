@@ -296,11 +296,12 @@ def test_judging_and_recording(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "a: last level: 3, recorded 2 (+1.00)" in said and "make bench-misses UPDATE=1" in said
     (tmp_path / "instructions.json").write_text("{}", encoding="utf-8")
-    names = [f"l4lb: one flow: {kind}" for kind in misses.KINDS]
-    assert judge(record, kernel, dict(zip(names, (3.5, 2, 0.25))), True) == 0
+    counted = {f"l4lb: one flow: {kind}": n for kind, n in zip(misses.KINDS, (3.5, 2, 0.25))}
+    assert judge(record, kernel, misses.steady(counted), True) == 0
     written = json.loads((tmp_path / "misses.json").read_text("utf-8"))
-    assert written["6.12"]["misses"][names[0]] == 3.5
-    assert "| l4lb: one flow | 3.50 | 2.00 | 0.25 |" in (
+    assert written["6.12"]["misses"] == {"l4lb: one flow: last level": 2,
+                                         "l4lb: one flow: transfers": 0.25}
+    assert "| l4lb: one flow | 2.00 | 0.25 |" in (
         tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
 
 
