@@ -53,7 +53,7 @@ def pytest_addoption(parser):
     config.addoption("--config-replay", metavar="FILE", help="commands to run instead")
     fuzz = parser.getgroup("random packets (test_packet_fuzz.py)")
     fuzz.addoption("--fuzz-seed", type=int, help="send those of this seed")
-    fuzz.addoption("--fuzz-count", type=int, help="packets (default: 1920)")
+    fuzz.addoption("--fuzz-count", type=int, help="packets (default: by --rows)")
     fuzz.addoption("--fuzz-replay", metavar="SEED:CASE[:STEP,...]",
                    help="only that, or several with blanks between, each packet on its own")
 
@@ -137,7 +137,9 @@ class Log:
 
 
 def mark_log(line):
-    Path("/dev/kmsg").write_text(line, encoding="ascii")
+    """Without the line feed the kernel waits for the rest of the line: nobody reads it
+    before somebody else has printed, which may be many tests later."""
+    Path("/dev/kmsg").write_text(line + "\n", encoding="ascii")
 
 
 @pytest.fixture(autouse=True)
