@@ -8,8 +8,8 @@ chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007)
 What fails for a value, or for two in company, is still found; the full product
 is what "make test-all" runs.
 
---rows=few is less still: what is marked `emulated`, each value once, and besides
-one test of each file, to see that the file's matter works there at all.
+--rows=few is less still: what is marked `emulated`, each value once, and one row of
+any other test.
 
 A parameter with many values is a list of cases. --rows=each is for kernels on
 which the tests run a second time, so of a long list it takes some, from all
@@ -24,6 +24,7 @@ import pytest
 STRENGTH = {"few": 1, "each": 1, "pairs": 2}
 # So little that all of them run.
 FEW = {"few": 1, "each": 2, "pairs": 6}
+ORDER = ("few", "each", "pairs", "all")
 MANY = 6        # values of one parameter: more than "each" takes
 
 
@@ -39,17 +40,22 @@ def pytest_collection_modifyitems(config, items):
         return
     groups = collections.defaultdict(list)
     for item in items:
-        groups[item.nodeid.partition("[")[0]].append(item)
-    kept, files = set(), set()
-    for group in groups.values():
-        if config.option.rows == "few" and not group[0].get_closest_marker("emulated"):
-            if group[0].path in files:
-                continue
-            files.add(group[0].path)
+        emulated = bool(item.get_closest_marker("emulated"))
+        groups[item.nodeid.partition("[")[0], emulated].append(item)
+    kept = set()
+    for (_, emulated), group in groups.items():
+        if config.option.rows == "few" and not emulated:
             group = group[:1]
         kept.update(chosen(group, config.option.rows))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def amount(config, **amounts):
+    """What a test does most of its time: how many rounds, packets, commands. AMOUNTS by
+    --rows; the next smaller one that is given, for those that are not."""
+    return next(amounts[how] for how in ORDER[:ORDER.index(config.option.rows) + 1][::-1]
+                if how in amounts)
 
 
 def chosen(items, how):
