@@ -17,7 +17,7 @@ from lab.faults import Fault
 from lab.genl import ADD, L_DESTS, L_ENTRY, L_LIVE, L_MODE, L_OPTIONS, L_POLICY, L_SERVICE, \
     MERGE, NESTED, REPLACE, SET_SERVICES, attr, attributes, batch_entry, batch_server, text, u16, \
     u32
-from lab.netns import Namespace, SLOW
+from lab.netns import SLOW, Namespace, join_all
 from lab.packet import SCTP, TCP, UDP
 from lab.topology import Http, http_get
 
@@ -264,7 +264,7 @@ def test_traffic_does_not_notice(nat, ipvs, own):
         genl.is_refused(lambda: own.set_services(bad), errno.ENOENT)
         assert http.request().split()[0] == name
         stop.set()
-        thread.join()
+        join_all(thread)
     assert not wrong, wrong
     assert len(got) > 5 and len(set(got)) == 4
     assert len(ipvs.services()) == 251
@@ -492,8 +492,7 @@ def test_single_commands_meanwhile(nat, ipvs, own):
         weights = {d["weight"] for d in s.servers()}
         assert weights in (set(), {3}, {4}), weights
     stop.set()
-    for thread in threads:
-        thread.join()
+    join_all(*threads)
     assert not wrong
     assert len(ipvs.services()) == 40
 
@@ -528,36 +527,59 @@ def test_a_dump_says_that_there_was_a_change(nat, ipvs, own):
 def test_namespace_goes_meanwhile(backend):
     """A batch on its way when its namespace is deleted holds it, and goes with
     it."""
-    for n in range(4):
+    batch = [batch_entry(V4, port, RIPS) for port in range(1, 2001)]
+    overlaps = 0
+    for n in range(10):
         ns = Namespace(f"batch{n}")
         ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
               "addr add 192.0.2.1/24 dev d0")
         with genl.L4lb(ns) as own:
-            batch = [batch_entry(V4, port, RIPS) for port in range(1, 500)]
             thread = threading.Thread(target=own.set_services, args=(batch,))
             thread.start()
             ns.destroy()
-            thread.join()
+            overlaps += thread.is_alive()
+            join_all(thread)
+        if overlaps == 2:
+            break
+    assert overlaps, "no batch was under way when its namespace went"
 
 
-def test_killed_meanwhile(nat, ipvs):
+def killed_after(nat, batch, seconds):
+    """Whether a process died that was killed so long after it began to send BATCH; it
+    had not come to its end then."""
+    ready, go = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with genl.L4lb(nat.director.ns) as own:
+                os.write(go, b"x")
+                own.set_services(batch)
+        finally:
+            os._exit(0)
+    try:
+        assert os.read(ready, 1)
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    finally:
+        os.close(ready)
+        os.close(go)
+
+
+def test_killed_meanwhile(nat, ipvs, own):
     """All or nothing, at whatever moment it dies."""
     batch = [batch_entry(V4, port, RIPS) for port in range(1, 2001)]
-    seen = set()
-    for wait in (0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6):
-        child = os.fork()
-        if not child:
-            try:
-                with genl.L4lb(nat.director.ns) as own:
-                    own.set_services(batch)
-            finally:
-                os._exit(0)
-        time.sleep(wait * SLOW)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    began = time.monotonic()
+    own.set_services(batch)
+    whole = time.monotonic() - began
+    ipvs.flush()
+    seen, died = set(), 0
+    for part in (0, 0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.5):
+        died += killed_after(nat, batch, part * whole)
         seen.add(len(ipvs.services()))
         ipvs.flush()
     assert seen <= {0, 2000}
+    assert died > 2, "most had sent the batch before they were killed"
 
 
 # -- no memory

@@ -23,7 +23,7 @@ from test_teardown import small_lab
 from lab import faults, genl, packet
 from lab.faults import Fault
 from lab.genl import attr, text
-from lab.netns import wait_until
+from lab.netns import join_all, wait_until
 from lab.packet import (ACK, DSTOPTS, FRAGMENT, HOPOPTS, ROUTING, SYN, TCP, UDP)
 from lab.raw import Raw
 from lab.ring import Ring
@@ -207,7 +207,7 @@ def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
                 director.ns.ip(*build)
         finally:
             stop.set()
-            thread.join(10)
+            join_all(thread)
         assert sent[0] > 10
 
 
@@ -358,7 +358,7 @@ def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
                 place.append(ring.send(about))
         finally:
             stop.set()
-            thread.join(10)
+            join_all(thread)
     raw.fence()
     raw.drain()
     client.send(ACK)

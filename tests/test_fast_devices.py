@@ -17,7 +17,7 @@ from conftest import Backend
 
 from lab import fast, genl, packet
 from lab.flows import TERM
-from lab.netns import Namespace, run, wait_until
+from lab.netns import Namespace, join_all, run, wait_until
 from lab.packet import UDP
 from lab.topology import Tap
 
@@ -333,7 +333,7 @@ def traffic(rig):
         yield
     finally:
         stop.set()
-        thread.join(20)
+        join_all(thread)
 
 
 @pytest.mark.emulated

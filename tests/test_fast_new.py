@@ -18,7 +18,7 @@ from lab import fast, flows, packet
 from lab.flows import (NEW, OFF, ON, TUNNEL, counted, for_a_term, growth, host, image, one,
                        reply_is, request_is, rule, set_policy, side, watched)
 from lab.genl import ONEPACKET, PERSISTENT
-from lab.netns import pinned, run, wait_until
+from lab.netns import join_all, pinned, run, wait_until
 from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
 from lab.raw import Raw
 from lab.topology import FRONT, pattern
@@ -558,7 +558,7 @@ def test_becomes_a_one_packet_service(nat, family):
                     break
         finally:
             stop.set()
-            thread.join()
+            join_all(thread)
         raw.drain()
         assert fast.read(nat.director.ns)["fast"] > before
         begun(raw)

@@ -12,6 +12,7 @@ import pytest
 
 from lab import fuzz, genl
 from lab.genl import attr, u32
+from lab.netns import join_all
 from lab.packet import TCP, UDP
 from lab.raw import Raw
 
@@ -212,8 +213,7 @@ def test_concurrent_writers_and_dumpers(nat):
         [threading.Thread(target=dump) for _ in range(2)]
     for t in threads:
         t.start()
-    for t in threads:
-        t.join(120)
+    join_all(*threads, seconds=120)
     assert not wrong, wrong
     assert sorted(s["port"] for s in nat.ipvs.services()) == [1000, 1001, 1002]
     for number in range(3):

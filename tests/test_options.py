@@ -14,7 +14,7 @@ from test_netlink import as_nobody
 
 from lab import genl
 from lab.genl import attr, be16, text, u16, u32
-from lab.netns import SLOW, wait_until
+from lab.netns import SLOW, join_all, wait_until
 from lab.oracle import MARK, Oracle
 from lab.packet import TCP, UDP
 from lab.raw import Raw
@@ -458,8 +458,7 @@ def test_options_change_while_packets_flow(oracle):
             oracle.send("udp", "10.9.7.8", 3000 + i, f"10.51.{i >> 8}.{i & 255}", 80)
     finally:
         stop.set()
-        for t in threads:
-            t.join(60)
+        join_all(*threads, seconds=60)
     assert not wrong, wrong
     got = oracle.chosen()
     assert set(got.values()) == {"10.8.7.1", "10.8.7.2"}

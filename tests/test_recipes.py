@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab import fast
-from lab.netns import SLOW, Namespace
+from lab.netns import SLOW, Namespace, join_all
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 MANUAL = Path(__file__).resolve().parents[1] / "tools/ipvsctl/ipvsctl.8"
@@ -81,9 +81,9 @@ def talk(listens, asks, address):
                     if not data:
                         break
                     got += data
-                sender.join()
+                join_all(sender)
         finally:
-            thread.join()
+            join_all(thread)
     assert got == sent
     return came[0]
 

@@ -39,6 +39,15 @@ def wait_until(condition, deadline=10.0, what=None, step=0.02):
         time.sleep(step)
 
 
+def join_all(*threads, seconds=20):
+    """Waits for THREADS; one that does not end has failed."""
+    end = time.monotonic() + seconds * SLOW
+    for thread in threads:
+        thread.join(max(0, end - time.monotonic()))
+        if thread.is_alive():
+            raise DeadlineError(f"{thread.name} did not end within {seconds * SLOW:g} s")
+
+
 def setns(fd):
     if _libc.setns(fd, CLONE_NEWNET):
         err = ctypes.get_errno()
