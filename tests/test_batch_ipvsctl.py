@@ -7,6 +7,8 @@ import pytest
 from conftest import both_modules
 from test_ipvsctl import Director, module  # noqa: F401 - a fixture
 
+from lab.rows import amount
+
 NO_MODULE = True
 
 
@@ -35,20 +37,21 @@ def timed(call):
 
 @pytest.mark.emulated
 @both_modules
-def test_two_thousand_by_four(director, module):  # noqa: F811
+def test_many_services(director, module, request):  # noqa: F811
     """Saved as it was restored; with ip_vs the old way. The times are printed:
     ipvsadm -R of the same is what they compare with."""
-    text = rules(2000, 4)
+    services = amount(request.config, few=500, all=2000)
+    text = rules(services, 4)
     _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=300))
     saved, save = timed(lambda: director.ctl("save"))
     assert sorted(saved.splitlines()) == sorted(text.splitlines())
     director.ns.run(["ipvsadm", "-C"])
     said, restore = timed(lambda: director.ctl("restore", stdin=text))
-    assert "services: 2000 added" in said and "servers:  8000 added" in said
+    assert f"services: {services} added" in said and f"servers:  {4 * services} added" in said
     assert director.ctl("save") == saved
     said, again = timed(lambda: director.ctl("restore", stdin=saved))
-    assert "8000 already so" in said
-    print(f"{module.name}: 2000 x 4: ipvsadm -R {adm:.2f} s, restore {restore:.2f} s, "
+    assert f"{4 * services} already so" in said
+    print(f"{module.name}: {services} x 4: ipvsadm -R {adm:.2f} s, restore {restore:.2f} s, "
           f"again {again:.2f} s, save {save:.2f} s")
 
 

@@ -94,6 +94,7 @@ def handshake(client):
     return number
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("on", (1, 0), ids=("on", "off"))
 def test_stateful_rules(nat, family, on):
@@ -154,7 +155,7 @@ def one_armed(nat, family):
             node.ns.run(f"{ip} route add default via {via}")
 
 
-@pytest.mark.emulated
+@pytest.mark.smoke
 def test_entry_goes_with_the_connection(nat, family):
     """Not two minutes, or five days, later."""
     if not nat.director.ns.run("ls /proc/net/nf_conntrack", check=False).stdout:

@@ -112,6 +112,7 @@ def poke(client):
     return before
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @BOTH
 def test_same_packets(lab, family, proto):

@@ -13,8 +13,9 @@ from conftest import Backend
 
 from lab import duel, fast
 from lab.compare import compare_all
-from lab.netns import SLOW, pinned
+from lab.netns import pinned
 from lab.packet import SCTP
+from lab.rows import amount
 from lab.topology import SHAPES
 from lab.traffic import STEPS, PlainCase
 
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 TAKES = 40
 NO_MODULE = True        # the player loads it for each way
 SEED = 1
-COUNT = 800 if SLOW == 1 else 480
 MODES = {"stack": 0, "fast": 1, "new": 2}
 
 
@@ -91,18 +91,19 @@ def cases(seed, count):
         number += 7
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("mode", ("fast", "new"))
 def test_same_as_the_stack(player, mode, request):
     option = request.config.getoption
+    count = option("--fuzz-count") or amount(request.config, few=160, each=480, pairs=800)
     match = duel.Duel(player, ("stack", mode), compare_all)
     token = option("--fuzz-replay")
     if token:
         plays = [duel.replayed(player, one, PlainCase) for one in token.split()]
         found = [match.show(*d) for d in match.differing(plays)]
     else:
-        found = match.run(list(cases(option("--fuzz-seed") or SEED,
-                                     option("--fuzz-count") or COUNT)))
+        found = match.run(list(cases(option("--fuzz-seed") or SEED, count)))
     print(f"{player.sent} packets, taken: {Mode.taken}; {match.passing} did not show again")
     assert not found, "\n\n".join(found)
     assert match.passing < 5

@@ -40,6 +40,7 @@ def check_request(raw, client, number, p, flags, payload, tos=0, ttl=63):
     assert p.mac == lab.nodes[SERVERS[number - 1]].mac()
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_request(lab, family, proto):
     """Arrives once, hop count one less, translated only by NAT, all checksums
@@ -458,6 +459,7 @@ def test_lost_route(nat, family):
         nat.director.ns.ip(f"route del {kind} {lost}/{32 if family == 4 else 128}")
 
 
+@pytest.mark.smoke
 def test_route_change_is_noticed(nat, family):
     """A cached route must not outlive a route change."""
     raw = Raw(nat, UDP, family)

@@ -63,6 +63,7 @@ EXPECTED = """\
 """
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_restore_save_clear(adm):
     adm("-R", stdin=RULES)

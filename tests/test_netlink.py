@@ -498,6 +498,7 @@ def test_dest_reply(ipvs):
     assert a[1] == packet.packed(RIP) + bytes(12)
 
 
+@pytest.mark.smoke
 def test_dest_order(ipvs):
     """Newest first; an edit keeps the place; deleting and adding moves ahead."""
     s = ipvs.service(V4, 80)

@@ -36,6 +36,7 @@ def transcript():
     return [(command, "".join(f"{line}\n" for line in out)) for command, out in steps]
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_transcript_of_the_readme(director):  # noqa: F811
     """Each line as a shell runs it, and what is printed, character for character; but

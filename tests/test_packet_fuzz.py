@@ -11,11 +11,12 @@ from conftest import Backend
 
 from lab import duel
 from lab.netns import pinned, run
+from lab.rows import amount
 
 TAKES = 80
 NO_MODULE = True        # the player loads one module after the other
 SEED = 1
-COUNT = 1920            # each lane once
+LANES = 1920            # each lane once
 CASES_AT_ONCE = 320     # connections are listed after each case
 
 
@@ -23,7 +24,8 @@ CASES_AT_ONCE = 320     # connections are listed after each case
 def numbers(request):
     """(seed, packets)"""
     option = request.config.getoption
-    return option("--fuzz-seed") or SEED, option("--fuzz-count") or COUNT
+    return option("--fuzz-seed") or SEED, option("--fuzz-count") or \
+        amount(request.config, few=LANES // 4, each=LANES // 2, pairs=LANES)
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ import pytest
 from conftest import Backend
 from lab import genl, packet
 from lab.genl import PERSISTENT
-from lab.netns import Namespace, run, wait_until
+from lab.netns import Namespace, join_all, run, wait_until
 from lab.packet import ACK, SYN, TCP, UDP
 from lab.raw import Raw
+from lab.rows import amount
 from lab.topology import Tap
 
 CPUS = 2
@@ -65,7 +66,7 @@ def traffic(raws):
         yield sent
     finally:
         stop.set()
-        thread.join(20)
+        join_all(thread)
 
 
 def four_services(lab, **kwargs):
@@ -89,9 +90,8 @@ def rounds_under_traffic(lab, backend, count):
         assert not backend.loaded()
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
-@pytest.mark.parametrize("shape", ("nat", "dr", "tun"))
+@pytest.mark.parametrize("shape", (pytest.param("nat", marks=pytest.mark.emulated), "dr", "tun"))
 def test_unload_under_traffic(topologies, backend, shape):
     rounds_under_traffic(topologies[shape], backend, 2)
 
@@ -134,12 +134,11 @@ def test_scheduler_is_busy_while_used(topologies, backend):
     assert backend.loaded(name)
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
-def test_namespace_ends_with_live_connections(topologies, backend):
+def test_namespace_ends_with_live_connections(topologies, backend, request):
     """Directors come and go with services, connections and traffic inside."""
     backend.load()
-    for turn in range(5 if os.environ.get("L4LB_VEHICLE") == "debug" else 20):
+    for turn in range(amount(request.config, few=4, pairs=20)):
         with small_lab(f"gone{turn}-") as (client, director):
             with genl.Ipvs(director.ns) as ipvs:
                 for family, vip, rip in ((4, "198.51.100.1", "192.0.2.9"),
@@ -167,7 +166,7 @@ def test_namespace_ends_with_live_connections(topologies, backend):
             thread.start()
             director.ns.destroy()
             stop.set()
-            thread.join(10)
+            join_all(thread)
     # No service pins the module any more.
     wait_until(lambda: backend.refcount() == len(backend.family()) - 1, 20,
                what="references to the module")
@@ -215,7 +214,6 @@ def small_lab(prefix):
                 node.ns.destroy()
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
 def test_device_goes_away(topologies, backend):
     """The servers' device is removed with routes cached and traffic running;
@@ -318,7 +316,6 @@ def test_open_files_across_unload(topologies, backend):
         os.close(fd)
 
 
-@pytest.mark.emulated
 def test_dump_across_unload(topologies, backend):
     """A dump whose reader stopped half way pins nothing for ever."""
     lab = topologies["nat"]
