@@ -643,6 +643,12 @@ class Http:
         self.lines.close()
         self.sock.close()
 
+    def abort(self):
+        """With a reset: nothing waits at this end."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.lines.close()
+        self.sock.close()
+
     def request(self, method="GET", path="/", body=b"", close=False):
         head = f"{method} {path} HTTP/1.1\r\nHost: lab\r\n"
         if body:
