@@ -196,7 +196,7 @@ class Duel:
     def __init__(self, player, modules=("ip_vs", "l4lb"), judge=compare):
         self.player, self.modules, self.judge = player, modules, judge
         self.seen = {}          # listed differences, how often
-        self.passing = 0        # differences that did not show again
+        self.once = []          # texts about differences that did not show again
 
     def differing(self, plays):
         """[(play, Difference)] of PLAYS."""
@@ -214,7 +214,9 @@ class Duel:
         found = self.differing([self.player.fresh(case) for case in cases])
         again = self.differing([self.player.fresh(play.case, play.steps, careful=True)
                                 for play, _ in found]) if found else []
-        self.passing += len(found) - len(again)
+        still = {(play.case.seed, play.case.number) for play, _ in again}
+        self.once += [self.show(play, d) for play, d in found
+                      if (play.case.seed, play.case.number) not in still]
         return [self.shrunk(*pair) for pair in again[:CONFIRMED_AT_MOST]] + \
             [f"and --replay {play.case.seed}:{play.case.number} ({play.case}), step {d.index}"
              for play, d in again[CONFIRMED_AT_MOST:]]
