@@ -35,7 +35,6 @@ def timed(call):
     return out, time.monotonic() - began
 
 
-@pytest.mark.emulated
 @both_modules
 def test_many_services(director, module, request):  # noqa: F811
     """Saved as it was restored; with ip_vs the old way. The times are printed:

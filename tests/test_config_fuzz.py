@@ -106,7 +106,6 @@ def check(duel, sequences, origins, every=40):
     return played
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
 def test_same_answers(ns, request):
     """So many SEEDS times COUNT commands, or what the options say."""

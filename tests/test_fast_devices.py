@@ -297,7 +297,7 @@ def test_vlan(rig):
     rig.works()
 
 
-@pytest.mark.emulated
+@pytest.mark.timer
 def test_more_than_there_are_numbers(rig):
     """A device without one has its packets go by the stack, until others have gone and
     a term is over: a flow may know theirs."""

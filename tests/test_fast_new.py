@@ -427,6 +427,26 @@ def test_own_address_on_another_link(nat):
         nat.director.ns.ip("addr del fe80::99/128 dev eth1")
 
 
+def test_reverse_path_filter(nat):
+    """It drops what comes on another device than answers would leave by, but does not see
+    what begins at ingress: as the manual says."""
+    raw, ns = ready(nat, UDP, 4), nat.director.ns
+    ns.ip(f"route add 10.88.0.0/24 via {raw.address(1)} dev eth1")
+    ns.sysctl("net/ipv4/conf/eth0/rp_filter", 1)
+    try:
+        client = raw.client("10.88.0.5")
+        client.send(payload=b"x")
+        client.nothing_arrives()
+        assert client.row() is None
+        with at_ingress(nat):
+            with counted(raw, fast=1):
+                client.open()
+            assert client.row()
+    finally:
+        ns.sysctl("net/ipv4/conf/eth0/rp_filter", 0)
+        ns.ip("route del 10.88.0.0/24")
+
+
 def test_device_without_ipv6(nat):
     raw = ready(nat, UDP, 6)
     with side(nat) as tap, at_ingress(nat):

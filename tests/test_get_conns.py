@@ -525,7 +525,6 @@ def before(backend):
     return backend.refcount()
 
 
-@pytest.mark.emulated
 def test_many(before, backend, request):
     """Complete, whatever the buffers' size; and when nothing passes."""
     count = amount(request.config, few=10000 // SLOW, all=50000 // SLOW)

@@ -96,7 +96,7 @@ def set_offloads(lab, state, gro):
                      "tx", state], check=False)
 
 
-@pytest.mark.emulated
+@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("offload", ("on", "off"))
 def test_bulk(lab, family, offload):

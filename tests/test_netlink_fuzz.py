@@ -49,7 +49,6 @@ def damage(chance, data):
     return bytes(data)
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages(nat, backend, seed):
     """The commands of test_config_fuzz, their bytes damaged."""
@@ -83,7 +82,6 @@ def check_policy(values):
     assert given == ends[:len(given)] and given == sorted(set(given)), ends
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
     """The same for family L4LB; what is refused has changed no option

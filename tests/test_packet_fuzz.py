@@ -35,7 +35,6 @@ def player(topologies):
         yield duel.Player(topologies, Backend)
 
 
-@pytest.mark.emulated
 @pytest.mark.smoke
 def test_same_as_ip_vs(player, numbers, request):
     """What leaves the director is the same, byte by byte."""
@@ -54,7 +53,6 @@ def test_same_as_ip_vs(player, numbers, request):
     assert len(match.once) < 5, "\n\n".join(match.once)
 
 
-@pytest.mark.emulated
 def test_alone(player, numbers, request):
     """l4lb by itself, for kernels that watch memory: more packets in less time."""
     if request.config.getoption("--fuzz-seed") is None:

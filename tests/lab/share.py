@@ -8,9 +8,6 @@ time. The order is by the seconds that a file took in the last run (--order),
 else by the number of its tests, or its TAKES, which is what a file with few,
 long tests would have as an ordinary one. A file with CPUS = 2 is about what
 two processors do at once: in QEMU a guest with one leaves it to others.
-
---company has one guest run some files again in the order in which an earlier
-one had run them: what failed in company is repeated in the same company.
 """
 
 import collections
@@ -30,17 +27,11 @@ def pytest_addoption(parser):
                           "GUEST")
     parser.addoption("--order", metavar="FILE",
                      help="JSON, {file: seconds}: what took longest begins first")
-    parser.addoption("--company", metavar="FILE,FILE,...",
-                     help="run these files only, in this order")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    if config.option.company:
-        order = config.option.company.split(",")
-        items[:] = sorted((item for item in items if file_of(item) in order),
-                          key=lambda item: order.index(file_of(item)))
-    elif config.option.share:
+    if config.option.share:
         expected = seconds(config.option.order, items)
         items.sort(key=lambda item: (-expected[file_of(item)], item.path))
 

@@ -99,7 +99,7 @@ class Stage:
         argv = [str(run.PYTHON), "-m", "pytest", "-q", "--tb=short",
                 f"--timeout={LIMITS[self.name]}"]
         if self.name == "host":
-            argv += ["tests/host", "--confcutdir=tests/host", "-p", "lab.events"]
+            argv += [*(files or ["tests/host"]), "--confcutdir=tests/host", "-p", "lab.events"]
         else:
             argv += [*(files or ["tests", "--ignore=tests/host"]), "-m", marks,
                      f"--rows={rows}", f"--seed={self.selection.seed}"]
