@@ -6,7 +6,6 @@ The broken ones are tests/modules/: l4lb_defect is refused by the registry,
 l4lb_moody's init() and build() fail on demand and count what they give out.
 """
 
-import contextlib
 import errno
 import os
 import re

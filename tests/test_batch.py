@@ -14,7 +14,7 @@ from test_netlink import as_nobody
 
 from lab import faults, genl
 from lab.faults import Fault
-from lab.genl import ADD, L_DESTS, L_ENTRY, L_LIVE, L_MODE, L_OPTIONS, L_POLICY, L_SERVICE, \
+from lab.genl import ADD, L_DESTS, L_ENTRY, L_MODE, L_OPTIONS, L_POLICY, L_SERVICE, \
     MERGE, NESTED, REPLACE, SET_SERVICES, attr, attributes, batch_entry, batch_server, text, u16, \
     u32
 from lab.netns import SLOW, Namespace, join_all

@@ -27,7 +27,7 @@ def services(ns):
     text = ns.read("/proc/net/ip_vs")
     head = re.match(HEAD, text)
     assert head, text
-    out = {}
+    out, last = {}, None
     for line in text[head.end():].splitlines():
         if line.startswith("  -> "):
             out[last].append(line)

@@ -53,7 +53,6 @@ import socket
 import struct
 import sys
 import threading
-import time
 
 from . import packet
 from .netns import SLOW, Namespace, run, wait_until
