@@ -5,6 +5,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -226,3 +227,18 @@ def test_command_line():
     done = call("no-such-thing")
     assert done.returncode == 2 and "no mutant matches 'no-such-thing'" in done.stderr
     assert call("--jobs", "0").returncode == 2
+
+
+ALL = [mutants.read(path) for path in PATCHES]
+
+
+@pytest.mark.parametrize("vehicle", sorted({m.vehicle for m in ALL} - {"host"}))
+def test_the_tier_runs_what_they_name(vehicle):
+    """Else a mutant would survive for want of a test."""
+    name = vehicle.removeprefix("qemu-")
+    selection = mutants.stages.Selection("smoke" if name == "debug" else "everyday", 1)
+    runs = {re.sub(r"\[.*", "", node) for node in mutants.stages.Stage(name, selection).tests()}
+    runs |= {node.partition("::")[0] for node in runs}
+    lacking = [m.path.stem for m in ALL if m.vehicle == vehicle
+               and not runs & {re.sub(r"\[.*", "", test) for test in m.tests}]
+    assert not lacking
