@@ -363,7 +363,7 @@ def oracle(dr):
         oracle.forget()
 
 
-@pytest.mark.emulated
+@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_under_traffic(oracle, sched):
