@@ -20,6 +20,7 @@ from .packet import GRE, ICMP, ICMP6, UDP
 from .topology import PHANTOM_CLIENTS, SERVERS
 from .traffic import ONCE, STEPS, Case, Ends, repair_l4, sound
 
+TICKS_LAST = 0.03       # seconds: two or more
 FRAGMENTS_LAST = 2      # seconds, in the director
 FRAGMENT_TIMEOUTS = ("ipv4/ipfrag_time", "ipv6/ip6frag_time",
                      "netfilter/nf_conntrack_frag6_timeout")
@@ -176,6 +177,8 @@ class Player:
             out.append(station.fence(play.trial) if play.careful else station.collect())
         if not play.careful:
             out[-1] += station.fence(play.trial)
+        # A port used again: ip_vs leaves the old connection to its timer, a tick later.
+        time.sleep(TICKS_LAST)
         rows = {(r["proto"], r["cport"], r["vip"], r["vport"], r["server"], r["dport"], r["state"])
                 for r in lab.conns(client=ends.client) if r["cport"] < ONCE}
         rows |= self.numbers(service)
