@@ -338,6 +338,27 @@ def test_pytest_runs_a_company_in_its_order(name, files):
     assert done.returncode == 0 and list(dict.fromkeys(said)) == files, done.stderr
 
 
+def test_a_second_guest_waits_for_stages_that_are_built(tmp_path):
+    """Else the longest might begin when the others have ended."""
+    selection = stages.Selection("smoke", 1)
+    options = SimpleNamespace(stages=[stages.Stage(name, selection) for name in ("debug", "6.1")],
+                              slots=2)
+    one = suite.Suite(options, history.History(tmp_path / "history.json"))
+    debug, stock = one.runs
+    for run in one.runs:
+        run.tests = TESTS
+    debug.ready = True
+    assert one.next_run() is debug
+    debug.guests.append(SimpleNamespace(file=A))
+    debug.outcomes.files[1] = [A]
+    assert one.next_run() is None
+    stock.ready = True
+    assert one.next_run() is stock
+    stock.guests.append(SimpleNamespace(file=A))
+    stock.outcomes.files[1] = [A]
+    assert one.next_run() is debug
+
+
 def test_history_survives_damage(tmp_path):
     path = tmp_path / "history.json"
     path.write_text("{", encoding="utf-8")
