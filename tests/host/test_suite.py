@@ -238,6 +238,15 @@ def test_skipped_tests_say_why(bench):
     assert bench.counts() == (2, 0, 1) and bench.cases()["tests.test_b::test_1"] == ["skipped"]
 
 
+def test_building_leaves_the_results_alone(bench, monkeypatch):
+    """"make demo" builds for 6.12 between "make test" and the sum in .ci/run."""
+    assert bench.run((WELL, 0))
+    monkeypatch.setattr(suite.sys, "argv", ["suite", "--build-only", "uml"])
+    monkeypatch.setattr(suite, "History", lambda: history.History(bench.history))
+    assert suite.main() == 0
+    assert verdict.total() and bench.cases()["tests.test_a::test_1"] == []
+
+
 def call(*argv):
     return subprocess.run([TOP / "tests/lab/suite", *argv], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, check=False, timeout=60)
