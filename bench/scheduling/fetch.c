@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -155,4 +156,17 @@ void fetch_setup(fetch_done *done)
 	if (epoll < 0)
 		err(1, "epoll_create1");
 	raise_files();
+}
+
+uint64_t fetch_start(void)
+{
+	struct timespec second;
+
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	clock_gettime(CLOCK_MONOTONIC, &second);
+	second = (struct timespec){ .tv_sec = second.tv_sec + 1 };
+	errno = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &second, NULL);
+	if (errno)
+		err(1, "clock_nanosleep");
+	return now_ns();
 }

@@ -32,6 +32,11 @@ struct fetch {
 typedef void fetch_done(struct fetch *f, uint64_t now, enum fault fault);
 
 void fetch_setup(fetch_done *done);
+/* Waits for the next whole second and returns its time, ns of the monotonic clock.
+ * How long the setup took depends on the length of paths, and a microsecond more
+ * or less changes which of two requests comes first, and by that all that follow.
+ */
+uint64_t fetch_start(void);
 void fetch_begin(struct fetch *f, uint32_t document, const struct sockaddr_in *from,
 		 const struct sockaddr_in *to, uint64_t now);
 /* Whether any is under way. */

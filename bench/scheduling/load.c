@@ -65,7 +65,7 @@ static void begin(size_t index, uint64_t now)
 
 static void replay(uint64_t give_up)
 {
-	uint64_t start = now_ns(), next_line = NSEC_PER_SEC;
+	uint64_t start = fetch_start(), next_line = NSEC_PER_SEC;
 	size_t begun = 0;
 
 	while (begun < total || fetch_any()) {

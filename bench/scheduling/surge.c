@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < ndocs; i++)
 		shares[i] = sum += pow(i + 1, -zipf);
 	fetch_setup(note);
-	start = now_ns();
+	start = fetch_start();
 	for (i = 0; i < nusers; i++) {
 		users[i].random = seed * 1000003 + i;
 		users[i].next = start + chance(&users[i]) * SPREAD * idle.least *
