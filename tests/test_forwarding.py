@@ -42,6 +42,7 @@ def check_request(raw, client, number, p, flags, payload, tos=0, ttl=63):
 
 @pytest.mark.stock
 @pytest.mark.smoke
+@pytest.mark.each
 def test_request(lab, family, proto):
     """Arrives once, hop count one less, translated only by NAT, all checksums
     right; later packets of the flow follow."""

@@ -10,6 +10,10 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "tests"))
+
+from lab import stages  # noqa: E402
+
 loader = importlib.machinery.SourceFileLoader("lab_features", str(TOP / "tests/lab/features"))
 features = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
@@ -18,6 +22,14 @@ loader.exec_module(features)
 
 def test_every_test_of_the_list_exists():
     assert features.check() == []
+
+
+def test_a_debian_kernel_runs_each_feature():
+    """In ".ci/run": what "make test" has on 6.12, and the smoke tests of 6.1."""
+    nodes = [node for name, tier in (("6.12", "everyday"), ("6.1", "smoke"))
+             for node in stages.Stage(name, stages.Selection(tier, 1)).tests()]
+    assert [feature for _, feature, tests in features.listed()
+            if not any(features.pattern(t).match(n) for t in tests for n in nodes)] == []
 
 
 def test_the_table_has_every_feature():

@@ -315,6 +315,9 @@ import pytest
 def test_it(a, b, c, d): pass
 @pytest.mark.parametrize("x", range(9))
 def test_all_values(x): pass
+@pytest.mark.each
+@pytest.mark.parametrize("y", range(3))
+def test_each_value(y): pass
 """
 
 
@@ -322,7 +325,9 @@ def test_all_values(x): pass
 def test_rows(tmp_path, how, most):
     """What is left out holds no pair, or no value, that is not in what is left."""
     _, events, _ = guest_tests(tmp_path, ROWS, f"--rows={how}")
-    ran = [e["test"].partition("[")[2][:-1] for e in events if "when" in e]
+    ended = [e["test"] for e in events if "when" in e]
+    assert sum("::test_each_value" in test for test in ended) == 3
+    ran = [test.partition("[")[2][:-1] for test in ended if "::test_each_value" not in test]
     if how == "few":
         assert len(ran) == 2 and "-" in ran[0] and "-" not in ran[1]
         return

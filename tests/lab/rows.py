@@ -8,8 +8,8 @@ chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007)
 What fails for a value, or for two in company, is still found; the full product
 is what "make test-all" runs.
 
---rows=few is less still: what is marked `emulated`, each value once, and one row of
-any other test: by its name, so that different tests do not all take their first.
+--rows=few is less still: what is marked `emulated` or `each`, each value once, and one
+row of any other test: by its name, so that different tests do not all take their first.
 
 A parameter with many values is a list of cases. --rows=each is for kernels on
 which the tests run a second time, so of a long list it takes some, from all
@@ -41,11 +41,11 @@ def pytest_collection_modifyitems(config, items):
         return
     groups = collections.defaultdict(list)
     for item in items:
-        emulated = bool(item.get_closest_marker("emulated"))
-        groups[item.nodeid.partition("[")[0], emulated].append(item)
+        each = any(item.get_closest_marker(mark) for mark in ("emulated", "each"))
+        groups[item.nodeid.partition("[")[0], each].append(item)
     kept = set()
-    for (test, emulated), group in groups.items():
-        if config.option.rows == "few" and not emulated:
+    for (test, each), group in groups.items():
+        if config.option.rows == "few" and not each:
             group = [group[zlib.crc32(test.encode()) % len(group)]]
         kept.update(chosen(group, config.option.rows))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
