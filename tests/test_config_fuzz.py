@@ -116,9 +116,10 @@ def test_same_answers(ns, request):
         commands = json.loads(Path(replay).read_text(encoding="ascii"))
         check(duel, [commands], [replay], every=1)
         return
-    seeds = SEEDS[:amount(request.config, few=1, all=5)] if first is None else range(first, first + option("--config-seeds"))
-    sequences = [fuzz.Generator(seed).commands(option("--config-count") or COUNT)
-                 for seed in seeds]
+    seeds = SEEDS[:amount(request.config, few=1, all=5)] if first is None else \
+        range(first, first + option("--config-seeds"))
+    count = option("--config-count") or amount(request.config, few=COUNT // 2, pairs=COUNT)
+    sequences = [fuzz.Generator(seed).commands(count) for seed in seeds]
     played = check(duel, sequences, [f"seed {seed}" for seed in seeds])
     # The sequences are worth something: many commands find what they are about.
     ours = [a for _, _, ours, _ in played for a in ours.answers.values()]
