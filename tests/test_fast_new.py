@@ -112,13 +112,13 @@ def both_ways(lab, proto, family, limit=None, **kwargs):
         raw = ready(lab, proto, family, **kwargs)
         kinds = list(variety(proto, family))[:limit]
         clients = [raw.client() for _ in kinds]
-        with at_ingress(lab), watched(lab, *HOOKS) as seen:
+        with at_ingress(lab), watched(raw, *HOOKS) as seen:
             taken = first_packets(raw, clients, kinds, fast=1)
             assert seen() == [0] * len(HOOKS)
         raw.remove(1)
         wait_until(lambda: not any(c.row() for c in clients), 5)
         raw.add(1, **kwargs.get("server") or {})
-        with setting(lab, "fast_path", 0), watched(lab, "prerouting", "input") as seen:
+        with setting(lab, "fast_path", 0), watched(raw, "prerouting", "input") as seen:
             before = fast.read(lab.director.ns)["fast"]
             left = first_packets(raw, clients, kinds)
             assert fast.read(lab.director.ns)["fast"] == before
@@ -525,7 +525,7 @@ def test_meanwhile_by_the_stack(nat, family, proto, context):
     raw = ready(nat, proto, family)
     with at_ingress(nat):
         begun(raw)
-        with context(nat, family), watched(nat, "input") as seen:
+        with context(nat, family), watched(raw, "input") as seen:
             for n in range(2):
                 begun(raw, slow_unknown=1)
                 assert seen() == [n + 1]

@@ -125,11 +125,16 @@ def rule(lab, hook, text, priority=0):
 
 
 @contextlib.contextmanager
-def watched(lab, *hooks):
-    """A function: how many TCP and UDP packets each of HOOKS has seen since."""
+def watched(raw, *hooks):
+    """A function: how many packets to RAW's service each of HOOKS has seen since, also
+    after the director has rewritten or wrapped them.
+
+    What the sockets of an earlier test send again is to another port."""
+    lab, ports = raw.lab, {raw.port, raw.dport or raw.port, GUE_PORT}
     nft(lab, "table inet w { " + "".join(
         f"chain {hook} {{ type filter hook {hook} priority -390; "
-        "meta l4proto { tcp, udp } counter; }; " for hook in hooks) + "}")
+        f"meta l4proto {{ tcp, udp }} th dport {{ {', '.join(map(str, ports))} }} counter; }}; "
+        for hook in hooks) + "}")
     try:
         yield lambda: [int(n) for n in re.findall(
             r"packets (\d+)", lab.director.ns.run("nft list table inet w").stdout)]
