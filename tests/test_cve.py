@@ -260,13 +260,25 @@ def test_cve_2026_45850_checksum_behind_extension_headers(nat, proto, chain):
     assert counts(nat)["checksum"] == before + 1
 
 
+@contextlib.contextmanager
+def early_demux(ns, value):
+    """The setting is IPv4's by name; IPv6 obeys it, too."""
+    before = ns.sysctl("net.ipv4.ip_early_demux")
+    ns.sysctl("net.ipv4.ip_early_demux", value)
+    try:
+        yield
+    finally:
+        ns.sysctl("net.ipv4.ip_early_demux", before)
+
+
 @pytest.mark.smoke
 def test_cve_2026_68476_headers_outside_the_head(lab, family, proto):
     """A packet whose headers are in page fragments: making them writable moves
-    them, and a pointer from before was used."""
+    them, and a pointer from before was used. Early demultiplexing would move them
+    before."""
     raw = Raw(lab, proto, family)
     client = raw.client()
-    with Ring(raw.client_tap) as ring:
+    with Ring(raw.client_tap) as ring, early_demux(lab.director.ns, 0):
         for size in (0, 20, 1300):
             ring.send(client.packet(SYN if size == 0 else ACK, pattern(size)))
             number, p = client.arrive()

@@ -1263,6 +1263,16 @@ def test_loopback(nat, family):
             raw.taps[1].expect(lambda p: p.sport == sport, 3)
 
 
+def test_device_lo(nat, family):
+    """Nor is the loopback device one whose packets are looked at."""
+    raw = ready(nat, UDP, family)
+    kind = packet.ETH_IP if family == 4 else packet.ETH_IP6
+    stray = packet.udp_packet(nat.cip(family), 7, raw.vip, raw.port)
+    with counted(raw), nat.director.ns.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
+        s.bind(("lo", kind))
+        s.send(bytes(12) + struct.pack("!H", kind) + stray)
+
+
 def test_many_clients(nat, family):
     """One route has one number, however many flows take it."""
     raw = ready(nat, UDP, family)

@@ -5,6 +5,7 @@ The expected errno of every row is in-tree ip_vs's own. l4lb also owes a
 sentence (extack) with each refusal, and silence in the kernel log.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -140,6 +141,18 @@ def test_config(ipvs, backend):
     assert ipvs.timeouts() == (7, 8, 9)
 
 
+def test_longest_timeout(ipvs, backend):
+    """As many seconds as an int has room for in ticks; one more is refused."""
+    longest = 0
+    for bit in reversed(range(32)):
+        with contextlib.suppress(genl.NetlinkError):
+            ipvs.timeouts(udp=longest | 1 << bit)
+            longest |= 1 << bit
+    assert longest in [0x7fffffff // hz for hz in (100, 250, 300, 1000)]
+    assert ipvs.timeouts()[2] == longest
+    refused(backend, "EINVAL", lambda: ipvs.timeouts(udp=longest + 1))
+
+
 # -- services
 
 SERVICE_ROWS = [
@@ -220,8 +233,29 @@ def test_ipv6_services(ipvs):
 def test_service_attribute_missing(ipvs, backend):
     for command in (genl.NEW_SERVICE, genl.SET_SERVICE, genl.DEL_SERVICE,
                     genl.GET_SERVICE, genl.NEW_DEST, genl.SET_DEST, genl.DEL_DEST):
-        refused(backend, "EINVAL", lambda c=command: ipvs.request(c))
-        refused(backend, "EINVAL", lambda c=command: ipvs.request(c, attr(genl.SERVICE, b"")))
+        for payload in (b"", attr(genl.SERVICE, b"")):
+            said = refused(backend, "EINVAL", lambda c=command, p=payload: ipvs.request(c, p))
+            assert "missing" in said or not backend.is_l4lb
+
+
+@pytest.mark.parametrize("kind, name", (
+    (genl.S_PROTOCOL, "PROTOCOL (or FWMARK)"), (genl.S_ADDR, "ADDR (or FWMARK)"),
+    (genl.S_PORT, "PORT (or FWMARK)"), (genl.S_SCHED, "SCHED_NAME"), (genl.S_FLAGS, "FLAGS"),
+    (genl.S_TIMEOUT, "TIMEOUT"), (genl.S_NETMASK, "NETMASK")))
+def test_missing_attribute_of_a_service(ipvs, only_l4lb, kind, name):
+    said = genl.is_refused(lambda: ipvs.request(genl.NEW_SERVICE, changed({kind: None})),
+                           errno.EINVAL)
+    assert said == f"service: attribute {name} is missing"
+
+
+@pytest.mark.parametrize("kind, name", (
+    (genl.D_ADDR, "ADDR"), (genl.D_PORT, "PORT"), (genl.D_FWD, "FWD_METHOD"),
+    (genl.D_WEIGHT, "WEIGHT"), (genl.D_U, "U_THRESH"), (genl.D_L, "L_THRESH")))
+def test_missing_attribute_of_a_server(ipvs, only_l4lb, kind, name):
+    ipvs.service(V4, 80)
+    said = genl.is_refused(lambda: ipvs.request(genl.NEW_DEST, NAME + dest({kind: None})),
+                           errno.EINVAL)
+    assert said == f"real server: attribute {name} is missing"
 
 
 def test_missing_service(ipvs, backend):

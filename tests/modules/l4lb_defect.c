@@ -83,6 +83,17 @@ static void bad_option(void)
 	defect_sched.n_options = ARRAY_SIZE(bad_default);
 }
 
+static const struct l4lb_sched_option twin_options[] = {
+	{ .name = "twin", .max = 3, .what = "one of two" },
+	{ .name = "twin", .max = 5, .what = "the other one" },
+};
+
+static void same_options(void)
+{
+	defect_sched.options = twin_options;
+	defect_sched.n_options = ARRAY_SIZE(twin_options);
+}
+
 static void bad_flags(void)
 {
 	defect_sched.flags = IP_VS_SVC_F_PERSISTENT;
@@ -133,6 +144,7 @@ static const struct {
 	{ "no-exit", no_exit },
 	{ "no-owner", no_owner },
 	{ "bad-option", bad_option },
+	{ "same-options", same_options },
 	{ "bad-flags", bad_flags },
 	{ "no-name", no_name },
 	{ "long-name", long_name },
