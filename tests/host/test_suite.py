@@ -55,6 +55,11 @@ def failed(test, when="call", text="E   assert 0"):
                       "text": text}]
 
 
+def skipped(test):
+    return [{"test": test}, {"test": test, "when": "setup", "outcome": "skipped", "seconds": 0,
+                             "text": "no second CPU"}]
+
+
 def file(name, *tests, ends=True):
     return [{"file": name, "tests": len(tests)}, *(e for t in tests for e in t)] + \
         ([{"file": name, "ends": True}] if ends else [])
@@ -152,7 +157,8 @@ def test_what_failed_by_chance_is_unsteady(bench):
     [(WRONG, 1), (WELL, 123)],
     [(WRONG, 1), ([], 125)],
     [(WRONG, 1), ([], 5)],
-], ids=("again", "at last", "another", "a splat", "no guest", "nothing ran"))
+    [(WRONG, 1), (file(A, passed(A1), passed(A2)) + file(B, skipped(B1)), 0)],
+], ids=("again", "at last", "another", "a splat", "no guest", "nothing ran", "skipped"))
 def test_what_fails_in_a_repetition_has_failed(bench, turns):
     assert not bench.run(*turns)
     assert bench.record["failed"] >= 1 and not bench.record["unsteady"]
@@ -170,7 +176,8 @@ LEAK = "leaked by test_a: unreferenced object 0x66b2c800 (size 192):"
     (WRONG, 123),
     (WELL, 124),
     (WELL, 2),
-], ids=("leak", "setup", "hang", "splat", "splat and test", "out of time", "pytest"))
+    (WELL, 1),
+], ids=("leak", "setup", "hang", "splat", "splat and test", "out of time", "pytest", "untold"))
 def test_never_forgiven(bench, turn):
     """And not even tried again."""
     assert not bench.run(turn, (WELL, 0), (WELL, 0))
@@ -208,6 +215,13 @@ def test_a_test_that_no_guest_ran_has_failed(bench):
     assert bench.counts() == (2, 1, 0)
 
 
+def test_a_stage_without_tests_has_failed(bench):
+    """Its marks are wrong. Who chooses tests may choose none that is for a stage."""
+    bench.tests = []
+    assert not bench.run()
+    assert bench.counts() == (0, 1, 0) and "no test is for it" in bench.said
+
+
 def test_unsteady_twice_in_ten_runs(bench):
     chance = [(WRONG, 1), (WELL, 0), (WELL, 0)]
     assert bench.run(*chance)
@@ -232,9 +246,7 @@ def test_part_of_the_tests_is_not_remembered_as_a_run(bench):
 
 
 def test_skipped_tests_say_why(bench):
-    skip = [{"test": B1}, {"test": B1, "when": "setup", "outcome": "skipped", "seconds": 0,
-                           "text": "no second CPU"}]
-    assert bench.run((file(A, passed(A1), passed(A2)) + file(B, skip), 0))
+    assert bench.run((file(A, passed(A1), passed(A2)) + file(B, skipped(B1)), 0))
     assert bench.counts() == (2, 0, 1) and bench.cases()["tests.test_b::test_1"] == ["skipped"]
 
 
@@ -350,6 +362,20 @@ def test_pytest_runs_a_company_in_its_order(name, files):
                           check=False, timeout=60)
     said = [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
     assert done.returncode == 0 and list(dict.fromkeys(said)) == files, done.stderr
+
+
+def test_a_file_that_cannot_be_imported_is_missed(tmp_path, monkeypatch):
+    """Though others can."""
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_good.py").write_text("def test_good(): pass\n", "utf-8")
+    stage = stages.Stage("uml", stages.Selection("everyday", 1))
+    monkeypatch.setattr(stages, "TOP", tmp_path)
+    monkeypatch.setattr(stage, "pytest", lambda: [sys.executable, "-m", "pytest", "-q", "tests"])
+    assert stage.tests() == ["tests/test_good.py::test_good"]
+    (tests / "test_bad.py").write_text("import nowhere\n", "utf-8")
+    with pytest.raises(stages.StageError, match="No module named 'nowhere'"):
+        stage.tests()
 
 
 def test_a_second_guest_waits_for_stages_that_are_built(tmp_path):

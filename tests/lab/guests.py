@@ -49,6 +49,10 @@ class Outcomes:
             found.setdefault(failure.test, []).append(failure)
         return found
 
+    def failed_in(self, guest):
+        """Names of the tests that failed in the guest of that number."""
+        return {failure.test for failure in self.failures if failure.guest == guest}
+
     def known(self):
         return {*self.passed, *self.skipped, *self.failed(), *self.unsteady}
 
@@ -132,7 +136,9 @@ class Watcher:
     def ended(self, guest):
         """What its end adds to what its tests came to; true when it was lost."""
         status = guest.proc.returncode
-        if guest.why is None and status in (0, NO_TESTS, TESTS_FAILED):
+        # A failure that nobody told of is one of the guest.
+        told = status != TESTS_FAILED or self.outcomes.failed_in(guest.number)
+        if guest.why is None and status in (0, NO_TESTS, TESTS_FAILED) and told:
             return False
         text = f"{guest.why or status_text(status)}\n{guest.last_words()}"
         self.outcomes.failures.append(Failure(guest.test, "guest", text, guest.number))
