@@ -222,6 +222,17 @@ def test_a_stage_without_tests_has_failed(bench):
     assert bench.counts() == (0, 1, 0) and "no test is for it" in bench.said
 
 
+@pytest.mark.parametrize("error", [stages.StageError, ValueError])
+def test_a_build_that_breaks_has_failed(bench, monkeypatch, error):
+    """Of whatever kind the error is, the suite ends."""
+    def build(_stage):
+        raise error("no such thing")
+
+    monkeypatch.setattr(stages.Stage, "build", build)
+    assert not bench.run()
+    assert bench.counts() == (0, 1, 0) and "no such thing" in bench.said
+
+
 def test_unsteady_twice_in_ten_runs(bench):
     chance = [(WRONG, 1), (WELL, 0), (WELL, 0)]
     assert bench.run(*chance)
