@@ -97,3 +97,16 @@ def test_the_demo_is_more_careful(machine, why):
     machine(**DEMO_ONLY[why])
     assert run.native_obstacle() is None
     assert demo.choose_vehicle(run) == "qemu"
+
+
+def test_guests_of_uml_do_not_share_a_processor(tmp_path, monkeypatch):
+    """As long as there are enough; each keeps to one all the same."""
+    mask, chosen_ones = {3, 5}, []
+    monkeypatch.setattr(run, "CACHE", tmp_path / "new")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: mask)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cpus: chosen_ones.append(*cpus))
+    locks = [run.one_processor() for _ in range(3)]
+    assert sorted(chosen_ones[:2]) == [3, 5] and chosen_ones[2] in mask
+    locks[1].close()
+    run.one_processor()
+    assert chosen_ones[3] == chosen_ones[1]
