@@ -87,7 +87,10 @@ BEGUN = f"uml: booting\n{mutants.BEGUN}\n"
 FAILED = "F\nFAILED tests/test_a.py::test_b[v4-a b] - assert 1 == 2\n1 failed in 2.0s\n"
 ERROR = "ERROR tests/test_a.py::test_b - AssertionError: ...\n"
 SPLAT = "lab: the kernel log has 1 line(s)\nlab:   [ 1.0] BUG: KASAN: use-after-free in x\n"
-PANIC = "lab: the guest died\nlab:   Kernel panic - not syncing: Oops\n"
+DIED = "lab: the guest died before the command ended; its last words:\n" \
+       "lab:   WARNING: a test provoked this\n"
+PANIC = DIED + SPLAT.replace("BUG: KASAN: use-after-free in x", "Oops: general protection")
+EMULATOR = SPLAT.replace("BUG: KASAN: use-after-free in x", "Oops: int3: 0000")
 
 
 @pytest.mark.parametrize("status, output, verdict, by", [
@@ -97,13 +100,25 @@ PANIC = "lab: the guest died\nlab:   Kernel panic - not syncing: Oops\n"
     (123, BEGUN + "3 passed\n" + SPLAT, mutants.CAUGHT,
      "kernel log: [ 1.0] BUG: KASAN: use-after-free in x"),
     (123, BEGUN + FAILED + SPLAT, mutants.CAUGHT, "tests/test_a.py::test_b[v4-a b]"),
-    (124, BEGUN + "lab: stopped after 240 s\n", mutants.CAUGHT, "the guest hangs"),
-    (125, BEGUN + PANIC, mutants.CAUGHT, "the guest dies: Kernel panic - not syncing: Oops"),
+    (124, BEGUN + "lab: stopped after 240 s\n", mutants.CAUGHT, mutants.HANGS),
+    (124, BEGUN + "lab: stopped after 240 s\n" + SPLAT, mutants.CAUGHT,
+     "the guest hangs: [ 1.0] BUG: KASAN: use-after-free in x"),
+    (125, BEGUN + PANIC, mutants.CAUGHT, "the guest dies: [ 1.0] Oops: general protection"),
+    (0, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\n{BEGUN}3 passed\n",
+     mutants.SURVIVED, ""),
+    # All passed, and the guest does not go off.
+    (124, BEGUN + "3 passed in 2.0s\nlab: stopped after 240 s\n", mutants.NO_VERDICT, None),
+    # QEMU's mistake, twice.
+    (125, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\n{BEGUN}{DIED}{EMULATOR}",
+     mutants.NO_VERDICT, None),
+    # The second time it did not even boot.
+    (124, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\nlab: stopped after 240 s\n",
+     mutants.NO_VERDICT, None),
     # The lab's own failures, a boot that hangs, a guest that was shot, tests that are not there.
     (124, "lab: stopped after 240 s\n", mutants.NO_VERDICT, None),
     (125, "lab: python is missing\n", mutants.NO_VERDICT, None),
-    (125, "lab: the guest died\n" + PANIC, mutants.NO_VERDICT, None),
-    (125, BEGUN + "lab: the guest died\n", mutants.NO_VERDICT, None),
+    (125, PANIC, mutants.NO_VERDICT, None),
+    (125, BEGUN + DIED, mutants.NO_VERDICT, None),
     (123, SPLAT, mutants.NO_VERDICT, None),
     (1, BEGUN + "INTERNALERROR> x\n", mutants.NO_VERDICT, None),
     (2, BEGUN + ERROR, mutants.NO_VERDICT, None),
@@ -139,7 +154,7 @@ def test_bad_heading(tmp_path, text, what):
 
 
 def mutant(name, vehicle="uml", tests=("tests/test_a.py",), file="kernel/x.c"):
-    return mutants.Mutant(Path(name + ".patch"), f"breaks {name}", tests, vehicle, (file,))
+    return mutants.Mutant(mutants.TOP / (name + ".patch"), f"breaks {name}", tests, vehicle, (file,))
 
 
 def test_chosen():
@@ -151,45 +166,60 @@ def test_chosen():
         mutants.chosen(some, ["las", "nta"])
 
 
-def test_control_has_every_test_once():
-    some = [mutant("a", tests=("tests/test_a.py::x", "tests/test_b.py")),
-            mutant("b", tests=("tests/test_b.py::y", "tests/test_a.py::x")),
-            mutant("c", "debug", tests=("tests/test_a.py::x",))]
-    assert mutants.control_runs(some, 2) == [
-        ("uml", ["tests/test_a.py::x"]), ("uml", ["tests/test_b.py"]),
-        ("debug", ["tests/test_a.py::x"])]
-
-
 class FakeSlot:
     """Says that everything is done; what a run of tests says depends on the tests' name."""
 
-    STATUS = {"tests/test_good.py": (0, BEGUN + "1 passed\n"),
-              "tests/test_bad.py": (1, BEGUN + FAILED)}
+    FAILS, PASSES = (1, BEGUN + FAILED), (0, BEGUN + "1 passed\n")
+    HANGS = (124, BEGUN + "lab: stopped after 240 s\n")
+    STATUS = {"tests/test_good.py": [PASSES], "tests/test_bad.py": [FAILS],
+              "tests/test_stuck.py": [HANGS], "tests/test_stood_still.py": [HANGS, PASSES]}
+    CONTROL = {"tests/test_broken.py": FAILS}
+    runs = []
 
-    def __init__(self, _kernels):
-        self.path = Path("slot")
+    def __init__(self, _kernels, tree, _seed):
+        self.path, self.clean = Path("slot"), None
+        self.turns = {name: list(turns) for name, turns in self.STATUS.items()}
+        assert (tree / "Makefile").is_file()
 
     def reset(self):
-        pass
+        self.clean = None
 
     def apply(self, mutant):
+        if mutant.name == "disk":
+            raise OSError("no space left")
         return "x.c: patch does not apply" if mutant.name == "old" else None
 
     def build(self, _vehicle, _log):
         return None
 
-    def test(self, _vehicle, tests, options, _seconds):
+    def test(self, vehicle, tests, options, _seconds):
         # The control has no -x: it is to show all that fails.
-        return self.STATUS[tests[0]] if options else (0, BEGUN + "1 passed\n")
+        if not options:
+            self.runs.append((vehicle, tests))
+            return self.CONTROL.get(tests[0], self.PASSES)
+        assert self.clean is None
+        turns = self.turns[tests[0]]
+        return turns.pop(0) if len(turns) > 1 else turns[0]
 
 
 def play(monkeypatch, tmp_path, some, *argv):
     monkeypatch.setattr(mutants, "WORK", tmp_path)
     monkeypatch.setattr(mutants, "Slot", FakeSlot)
+    monkeypatch.setattr(FakeSlot, "runs", [])
     monkeypatch.setattr(mutants, "kernel_dirs", lambda vehicles: {})
     monkeypatch.setattr(mutants, "read_all", lambda: some)
     monkeypatch.setattr(sys, "argv", ["mutants", "--jobs", "2", *argv])
-    return mutants.main()
+    status = mutants.main()
+    assert not list(tmp_path.glob("tree-*"))
+    return status
+
+
+def test_control_is_a_run_for_each_company(monkeypatch, tmp_path):
+    """What passes only after another test would catch every mutant."""
+    one, two = BAD + GOOD_TEST, BAD
+    play(monkeypatch, tmp_path, [mutant("a", tests=one), mutant("b", tests=two),
+                                 mutant("c", tests=one), mutant("d", "debug", tests=two)])
+    assert sorted(FakeSlot.runs) == sorted([("uml", one), ("uml", two), ("debug", two)])
 
 
 BAD, GOOD_TEST = ("tests/test_bad.py",), ("tests/test_good.py",)
@@ -198,25 +228,40 @@ BAD, GOOD_TEST = ("tests/test_bad.py",), ("tests/test_good.py",)
 def test_all_caught(monkeypatch, tmp_path, capsys):
     assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD), mutant("b", tests=BAD)]) == 0
     said = capsys.readouterr().out
-    assert "2 mutants: 2 caught\n" in said and "control: uml: 1 name(s) pass" in said
+    assert "2 mutants: 2 caught\n" in said and "[1/1] control (0 min left)" in said
     assert "| a | breaks a | caught | test_a.py::test_b[v4-a b] | uml |" in \
         (tmp_path / "table.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("other, count", [
     (mutant("weak", tests=GOOD_TEST), "2 mutants: 1 caught, 1 survived\n"),
-    (mutant("old", tests=BAD), "2 mutants: 1 caught, 1 does not apply\n")])
+    (mutant("old", tests=BAD), "2 mutants: 1 caught, 1 does not apply\n"),
+    (mutant("odd", tests=("tests/test_broken.py",)), "2 mutants: 1 caught, 1 no verdict\n"),
+    (mutant("pause", tests=("tests/test_stood_still.py",)), "2 mutants: 1 caught, 1 survived\n"),
+    (mutant("disk", tests=BAD), "2 mutants: 1 caught, 1 no verdict\n")])
 def test_one_not_caught_fails(monkeypatch, tmp_path, capsys, other, count):
     assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD), other]) == 1
     assert count in capsys.readouterr().out
 
 
 def test_control_fails(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(FakeSlot, "test", lambda *_: (1, BEGUN + FAILED))
+    monkeypatch.setattr(FakeSlot, "CONTROL", {BAD[0]: FakeSlot.FAILS})
     assert play(monkeypatch, tmp_path, [mutant("a", tests=BAD)]) == 1
     said = capsys.readouterr().out
-    assert "uml: fails tests/test_a.py::test_b[v4-a b]" in said
-    assert "the tree as it is fails" in said and "2 mutants" not in said
+    assert "control: a: FAILS tests/test_a.py::test_b[v4-a b]" in said
+    assert "NO VERDICT a: without the patch: tests/test_a.py::test_b[v4-a b]" in said
+
+
+def test_hangs_twice(monkeypatch, tmp_path, capsys):
+    assert play(monkeypatch, tmp_path, [mutant("a", tests=("tests/test_stuck.py",))]) == 0
+    assert "caught    a: the guest hangs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("vehicle, seconds", [
+    ("uml", 10 + 60 + 90), ("debug", 10 + 240 + 90), ("qemu-6.12", 10 + 240 + 90),
+    ("virtual-time", 10 + 90 + 90)])
+def test_a_test_may_come_near_its_limit(vehicle, seconds):
+    assert mutants.longest(mutant("a", vehicle), 5) == seconds
 
 
 def test_command_line():
@@ -234,11 +279,11 @@ ALL = [mutants.read(path) for path in PATCHES]
 
 @pytest.mark.parametrize("vehicle", sorted({m.vehicle for m in ALL} - {"host"}))
 def test_the_tier_runs_what_they_name(vehicle):
-    """Else a mutant would survive for want of a test."""
+    """All of it: a name that never runs says that a test would catch what it does not."""
     name = vehicle.removeprefix("qemu-")
     selection = mutants.stages.Selection("smoke" if name == "debug" else "everyday", 1)
     runs = {re.sub(r"\[.*", "", node) for node in mutants.stages.Stage(name, selection).tests()}
     runs |= {node.partition("::")[0] for node in runs}
-    lacking = [m.path.stem for m in ALL if m.vehicle == vehicle
-               and not runs & {re.sub(r"\[.*", "", test) for test in m.tests}]
+    lacking = [f"{m.path.stem}: {test}" for m in ALL if m.vehicle == vehicle
+               for test in m.tests if re.sub(r"\[.*", "", test) not in runs]
     assert not lacking
