@@ -118,19 +118,25 @@ def judge(rows, base):
     return rows
 
 
+APART_WORD, WIDE_WORD, LONE_WORD = "APART", "too wide", "IN ONE RUN ONLY"
+
+
 def overlap(one, other):
-    """(line, agrees) for each ratio that both runs' rows have; agrees is None when one of
-    the two is too wide to say."""
-    others = {(r["group"], r["what"], r["system"]): r for r in other}
-    for row in one:
-        twin = others.get((row["group"], row["what"], row["system"]), {})
-        if "multiple" in row and "ratio" in row and "ratio" in twin:
-            a, b = row["ratio"], twin["ratio"]
-            sure = a["narrow"] and b["narrow"]
-            agrees = a["low"] <= b["high"] and b["low"] <= a["high"] if sure else None
-            word = {True: "overlap", False: "APART", None: "too wide"}[agrees]
-            yield (f"{row['group']}: {row['what']}: {row['system']}: {a['low']:.3f} .. "
-                   f"{a['high']:.3f}, {b['low']:.3f} .. {b['high']:.3f}: {word}"), agrees
+    """(line, word) for each packet row with a ratio in one of two runs: do its intervals
+    overlap, are they apart, is one too wide to say, or has the other run no such ratio?"""
+    ratios = [{(r["group"], r["what"], r["system"]): r["ratio"] for r in rows
+               if "multiple" in r and "ratio" in r} for rows in (one, other)]
+    for key in {**ratios[0], **ratios[1]}:
+        both = [found[key] for found in ratios if key in found]
+        a, b = both[0], both[-1]
+        if len(both) < 2:
+            word = LONE_WORD
+        elif not (a["narrow"] and b["narrow"]):
+            word = WIDE_WORD
+        else:
+            word = "overlap" if a["low"] <= b["high"] and b["low"] <= a["high"] else APART_WORD
+        spans = ", ".join(f"{r['low']:.3f} .. {r['high']:.3f}" for r in both)
+        yield f"{': '.join(key)}: {spans}: {word}", word
 
 
 def wide(rows, base):

@@ -211,6 +211,22 @@ def test_two_runs_are_compared(tmp_path):
     assert done.returncode == 1 and "1 are too wide to say" in done.stdout
 
 
+@pytest.mark.parametrize("lost", [{}, {"fault": "7 of 8"}])
+def test_a_row_of_one_run_is_missed(tmp_path, lost):
+    """Whichever run it is of: one that is not there agrees with nothing."""
+    calm = [sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", [1.5] * 9)]
+    more = [sliced("udp4 nat", "ip_vs", [2.0] * 9), sliced("udp4 nat", "l4lb", [1.5] * 9)]
+    less = [more[0], more[1] | lost] if lost else []
+    files = tmp_path / "more.json", tmp_path / "less.json"
+    for file, rows in zip(files, (calm + more, calm + less)):
+        file.write_text(json.dumps({"rows": judged(*rows)}), "utf-8")
+    for order in (files, files[::-1]):
+        done = compared(*order)
+        assert done.returncode == 1
+        assert "new: udp4 nat: l4lb: 0.750 .. 0.750: IN ONE RUN ONLY" in done.stdout
+        assert "1 rows overlap, 0 are apart" in done.stdout
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [7]}', '{"rows": 7}'])
 def test_what_cannot_be_compared_gets_one_line(tmp_path, text):
     bad = tmp_path / "bad.json"
