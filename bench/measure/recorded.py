@@ -5,7 +5,7 @@ import json
 import os
 
 import results
-from host import say
+from host import BenchError, say
 
 
 class Recorded:
@@ -40,7 +40,16 @@ class Recorded:
         return wrong
 
     def read(self):
-        return json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
+        try:
+            record = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
+            for entry in record.values():
+                if not isinstance(entry["kernel"], str) or \
+                        not all(figure > 0 or self.absolute for figure in entry[self.what].values()):
+                    raise ValueError("a figure is 0 or less")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+            raise BenchError(f"{os.path.relpath(self.path)} is no record of {self.what}: {e}; "
+                             "git has the last good one") from e
+        return record
 
     def judge(self, record, kernel, counted, update):
         """Says what was found; the exit status. RECORD is what the file holds."""

@@ -61,6 +61,11 @@ class Figure:
         return self.median is not None and "fault" not in self.row
 
     @property
+    def drawn(self):
+        """In the table, one that is too wide is said to be so; a plot cannot say it."""
+        return self.good and self.row.get("multiple", {"narrow": True})["narrow"]
+
+    @property
     def spread(self):
         """How far apart least and most are, in per cent of the median."""
         return 100 * (self.most - self.least) / self.median if self.median else 0.0
@@ -143,8 +148,9 @@ def cell(results, group, what, system):
     if not figure:
         return ""
     if "multiple" in figure.row and "fault" not in figure.row:
-        keys = [k for k in ("ratio", "added") if k in figure.row] or ["multiple"]
-        return "; ".join(shown(figure.row[k]) for k in keys)
+        keys = ["multiple"] if system in (BASE, REFERENCE) else \
+            [k for k in ("ratio", "added") if k in figure.row]
+        return "; ".join(shown(figure.row[k]) for k in keys) or f"no ratio to {BASE}"
     if figure.no_slice and "fault" not in figure.row:
         return f"too wide, no good slice of {figure.row['tried']}"
     text = str(figure)
@@ -183,9 +189,9 @@ def head(results):
     yield ("ip_vs the ratio to ip_vs (conn_tab_bits=20), then that of what is added to one "
            "redirect, each with its 95 % interval.")
     yield ("`too wide`: the machine was not calm enough for a figure. Other units are not sliced: "
-           f"medians of {r['spec']['rounds']} rounds ± half of what")
-    yield ("lies between the least and the greatest; in brackets, from the best round of each, "
-           "the ratio to ip_vs. Less is better but")
+           "medians ± half of what lies between")
+    yield ("the least and the greatest (without a ±: measured once); in brackets, from the best "
+           "of each, the ratio to ip_vs. Less is better but")
     yield "for packets/ms and HTTP. FAULT: packets were lost"
     yield "or wrong."
     if max(r["load"]) > BUSY:
@@ -210,15 +216,18 @@ def render(results):
 
 
 def bars(plt, results, group, path, whats, label, floor=None):
-    systems = [s for s in results.systems(group)
-               if any(results.get(group, w, s) for w in whats)]
+    drawn = {(w, s): f for w in whats for s in results.systems(group)
+             if (f := results.get(group, w, s)) and f.drawn}
+    systems = [s for s in results.systems(group) if any(s == t for _, t in drawn)]
+    if not systems:
+        return
     figure, axes = plt.subplots(layout="constrained",
                                 figsize=(9, 2.5 + 0.25 * len(whats) * len(systems)))
     high = 0.8 / len(systems)
     for i, system in enumerate(systems):
         at, size, low, up = [], [], [], []
         for j, what in enumerate(whats):
-            f = results.get(group, what, system)
+            f = drawn.get((what, system))
             if f:
                 at.append(j + i * high)
                 size.append(f.median)
@@ -236,16 +245,20 @@ def bars(plt, results, group, path, whats, label, floor=None):
 
 def panels(plt, results, group, path):
     """One for each kind of row; a line for each system, of the same colour in all."""
-    systems, lines = results.systems(group), {}
+    systems, lines, units = results.systems(group), {}, {}
     for (g, what, system), f in results.figures.items():
-        if g == group and "x" in f.row and f.good:
-            kinds = lines.setdefault(what.rpartition(", ")[0], {})
+        if g == group and "x" in f.row and f.drawn:
+            kind = what.rpartition(", ")[0]
+            units[kind] = f.row["unit"]
+            kinds = lines.setdefault(kind, {})
             kinds.setdefault(system, []).append((f.row["x"], f.median, f.least, f.most))
+    if not lines:
+        return
     columns = min(len(lines), 3)
     rows = -(-len(lines) // columns)
     figure, grid = plt.subplots(rows, columns, squeeze=False, sharex=True,
                                 # A thousand servers make some schedulers ten times as slow.
-                                sharey=group != "schedulers",
+                                sharey=group != "schedulers" and len({*units.values()}) == 1,
                                 layout="constrained", figsize=(3 + 3 * columns, 1.5 + 2.7 * rows))
     for axes, (kind, by_system) in zip(grid.flat, lines.items()):
         for system, points in by_system.items():
@@ -262,10 +275,16 @@ def panels(plt, results, group, path):
         axes.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel(PLOTS[group])
-    for axes in grid[:, 0]:
-        axes.set_ylabel("ns for each packet")
+    for axes, kind in zip(grid.flat, lines):
+        if axes in grid[:, 0] or len({*units.values()}) > 1:
+            axes.set_ylabel(a_packet(units[kind]))
     legend(figure, grid.flat[0])
     save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+
+
+def a_packet(unit):
+    """What an axis of that unit says."""
+    return "redirects for each packet" if unit == "redirects" else "ns for each packet"
 
 
 def legend(figure, axes):
@@ -293,15 +312,20 @@ def draw(results, directory):
         if group in PLOTS:
             panels(plt, results, group, path)
         elif group in (REFERENCE, "established", "replies", "new"):
-            bars(plt, results, group, path, results.whats(group), "ns for each packet",
-                 results.floor() if group != REFERENCE else None)
+            units = {f.row["unit"] for (g, _, _), f in results.figures.items()
+                     if g == group and f.drawn}
+            sliced = units == {"redirects"}
+            bars(plt, results, group, path, results.whats(group),
+                 a_packet("redirects" if sliced else ""),
+                 None if group == REFERENCE else 1 if sliced else results.floor())
         elif group == "http":
             bars(plt, results, group, path,
                  [w for w in results.whats(group) if w.endswith(OF_STRAIGHT)],
                  "requests through the director, of those straight to a server")
         else:
             continue
-        names.append(path.name)
+        if path.exists():
+            names.append(path.name)
     return names
 
 

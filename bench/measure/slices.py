@@ -14,6 +14,9 @@ import statistics
 APART = 0.03
 WIDEST = 0.10           # an interval, of its middle: beyond that, there is no figure
 SURE = 0.95
+# Student's t for SURE, by degrees of freedom; the last one serves for more, too.
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+FEWEST_SLICES, FEWEST_LOADS = 6, 3
 
 
 def normalised(before, ns, after):
@@ -37,24 +40,33 @@ def interval(values):
     return ordered[k], ordered[n - 1 - k]
 
 
+def between(loads):
+    """The interval of the mean of the loads' medians, as if they were normally distributed."""
+    middles = [statistics.median(load) for load in loads]
+    mean, free = statistics.fmean(middles), len(middles) - 1
+    half = STUDENT[min(free, len(STUDENT)) - 1] * statistics.stdev(middles) / math.sqrt(free + 1)
+    return mean - half, mean + half
+
+
 class Ratio:
     """The median of paired values' ratios and its interval. LOADS: pairs by the load of
     the modules that they are of. Pairs of one load share its memory and its hash keys, so
-    the interval is never narrower than that of the loads' own medians."""
+    the interval is never narrower than that between loads."""
 
     def __init__(self, loads):
         loads = [load for load in loads if load]
         pooled = [value for load in loads for value in load]
-        self.count = len(pooled)
+        self.count, self.loads = len(pooled), len(loads)
         self.median = statistics.median(pooled)
         spans = [interval(pooled)]
         if len(loads) > 1:
-            spans.append(interval([statistics.median(load) for load in loads]))
+            spans.append(between(loads))
         self.low, self.high = min(s[0] for s in spans), max(s[1] for s in spans)
 
     @property
     def narrow(self):
-        return self.count >= 6 and self.high - self.low <= WIDEST * abs(self.median)
+        return self.count >= FEWEST_SLICES and self.loads >= FEWEST_LOADS and \
+            self.high - self.low <= WIDEST * abs(self.median)
 
     def __str__(self):
         if self.narrow:
@@ -118,16 +130,22 @@ def judge(rows, base):
     return rows
 
 
-APART_WORD, WIDE_WORD, LONE_WORD = "APART", "too wide", "IN ONE RUN ONLY"
+APART_WORD, WIDE_WORD = "APART", "too wide"
+LONE_WORD, NONE_WORD = "IN ONE RUN ONLY", "NO FIGURE"
 
 
 def overlap(one, other):
-    """(line, word) for each packet row with a ratio in one of two runs: do its intervals
-    overlap, are they apart, is one too wide to say, or has the other run no such ratio?"""
-    ratios = [{(r["group"], r["what"], r["system"]): r["ratio"] for r in rows
-               if "multiple" in r and "ratio" in r} for rows in (one, other)]
-    for key in {**ratios[0], **ratios[1]}:
-        both = [found[key] for found in ratios if key in found]
+    """(line, word) for each row of packets that is to be compared with in-tree ip_vs: do
+    the intervals of its two ratios overlap, are they apart, is one too wide to say, has one
+    run no ratio, or neither?"""
+    found = [{key(r): r.get("ratio") if "multiple" in r else None for r in rows
+              if ("tried" in r or "fault" in r) and r["system"] not in NOT_COMPARED}
+             for rows in (one, other)]
+    for name in {**found[0], **found[1]}:
+        both = [rows[name] for rows in found if rows.get(name)]
+        if not both:
+            yield f"{': '.join(name)}: {NONE_WORD}", NONE_WORD
+            continue
         a, b = both[0], both[-1]
         if len(both) < 2:
             word = LONE_WORD
@@ -136,7 +154,15 @@ def overlap(one, other):
         else:
             word = "overlap" if a["low"] <= b["high"] and b["low"] <= a["high"] else APART_WORD
         spans = ", ".join(f"{r['low']:.3f} .. {r['high']:.3f}" for r in both)
-        yield f"{': '.join(key)}: {spans}: {word}", word
+        yield f"{': '.join(name)}: {spans}: {word}", word
+
+
+# In-tree ip_vs itself, and what there is without a director.
+NOT_COMPARED = ("ip_vs", "reference")
+
+
+def key(row):
+    return row["group"], row["what"], row["system"]
 
 
 def wide(rows, base):

@@ -36,6 +36,12 @@ def load():
 misses = load()
 
 
+def test_only_the_recorded_number_of_packets_is_recorded():
+    done = subprocess.run([TOP / "bench/misses", "--packets", "1000", "--update"],
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "leave out --packets" in done.stderr
+
+
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("accesses", "l1", "llc", "transfers")]
 

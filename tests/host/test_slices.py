@@ -27,7 +27,10 @@ class Machine:
     def takes(self, ns):
         return ns * self.slow * self.random.gauss(1, 0.008)
 
-    def load(self, ns, count=40):
+    def load(self, ns, count=40, apart=0.003):
+        """APART: how much the memory and the hash keys of a load matter."""
+        ns *= self.random.gauss(1, apart)
+
         def once(what):
             self.turn(self.change)
             return self.takes(what)
@@ -57,6 +60,22 @@ def test_two_speeds_do_not_fool_it():
     assert fooled >= 20
 
 
+def test_loads_differ_and_are_few():
+    """Slices of one load agree with each other, not with the truth."""
+    hits, within = 0, 0
+    for seed in range(200):
+        machine = Machine(seed)
+        sides = [[machine.load(ns, apart=0.01).multiples for _ in range(3)] for ns in (OURS, THEIRS)]
+        ratio = slices.paired(*sides)
+        hits += ratio.low <= OURS / THEIRS <= ratio.high
+        # The control: the slices' own interval.
+        low, high = slices.interval([a / b for x, y in zip(*sides) for a, b in zip(x, y)])
+        within += low <= OURS / THEIRS <= high
+    assert hits >= 185 and within < 150
+    # How many loads, however well they agree.
+    assert not slices.Ratio([[1.0] * 50] * 2).narrow and slices.Ratio([[1.0] * 50] * 3).narrow
+
+
 def test_slices_between_two_speeds_are_thrown_away():
     assert slices.normalised(200, 400, 360) is None
     assert slices.normalised(200, 400, 206.1) is None
@@ -76,15 +95,16 @@ def test_what_is_too_wide_is_refused():
     ratio = slices.Ratio([[0.8, 1.0, 1.2]])
     assert not ratio.narrow and str(ratio) == "too wide (0.80 .. 1.20), 3 slices"
     # No interval of less than six values is that sure, however well they agree.
-    assert not slices.Ratio([[1.0] * 5]).narrow and slices.Ratio([[1.0] * 6]).narrow
+    assert not slices.Ratio([[1.0], [1.0] * 2, [1.0] * 2]).narrow
+    assert slices.Ratio([[1.0] * 2] * 3).narrow
     # Slices that agree within loads that do not.
-    assert not slices.Ratio([[1.0] * 50, [1.3] * 50]).narrow
-    assert slices.Ratio([[1.0] * 50, [1.05] * 50]).narrow
+    assert not slices.Ratio([[1.0] * 50, [1.02] * 50, [1.05] * 50]).narrow
+    assert slices.Ratio([[1.0] * 50, [1.01] * 50, [1.02] * 50]).narrow
 
 
 def test_rows_that_need_more():
     def row(what, system, values):
-        return {"group": "new", "what": what, "system": system, "values": [], "slices": [values]}
+        return {"group": "new", "what": what, "system": system, "values": [], "slices": [values] * 3}
     rows = [row("a", "ip_vs", [2.0] * 9), row("a", "l4lb", [1.5] * 9),
             row("b", "ip_vs", [2.0] * 9), row("b", "l4lb", [1.5, 2.5, 1.9, 1.1] * 3)]
     assert slices.wide(rows, "ip_vs") == {("new", "b")}

@@ -162,9 +162,10 @@ def test_a_fault_is_shown_and_compared_with_nothing():
     assert "FAULT" in report.render(r)
 
 
-def sliced(what, system, *loads, **more):
+def sliced(what, system, values, **more):
+    """The same in each of three loads."""
     return row("new", what, system, []) | {
-        "unit": "redirects", "slices": list(loads), "tried": 40} | more
+        "unit": "redirects", "slices": [values] * 3, "tried": 40} | more
 
 
 def judged(*rows):
@@ -180,19 +181,24 @@ def test_a_sliced_row_shows_intervals_or_none():
     lines = {line.split("|")[1].strip(): line for line in report.render(r).splitlines()
              if line.startswith("| ")}
     assert "| 2.00 [2.00 .. 2.00] | 0.75 [0.75 .. 0.75]; 0.50 [0.50 .. 0.50] |" in lines["calm"]
-    assert "too wide (0.55 .. 1.25), 9 slices" in lines["wild"]
+    assert "too wide (0.55 .. 1.25), 27 slices" in lines["wild"]
     assert lines["none"].endswith("| too wide, no good slice of 40 |")
     assert lines["lost"].endswith("| FAULT |") and "FAULT" not in lines["none"]
 
 
+def run_of(path, *rows, **more):
+    """A results.json with what --compare reads of one."""
+    path.write_text(json.dumps({
+        "kernel": "6.12.1", "vehicle": "UML, one processor", "rows": judged(*rows),
+        "spec": {"new": 100, "rounds": 3, "groups": ["new"]}} | more), "utf-8")
+    return path
+
+
 def comparison(tmp_path, *ours):
     """bench/speed --compare of two runs, l4lb's slices being OURS."""
-    files = []
-    for number, values in enumerate(ours):
-        files.append(tmp_path / f"{number}.json")
-        files[-1].write_text(json.dumps({"rows": judged(
-            sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", values))}), "utf-8")
-    return compared(*files)
+    return compared(*(run_of(tmp_path / f"{number}.json", sliced("udp4 dr", "ip_vs", [2.0] * 9),
+                             sliced("udp4 dr", "l4lb", values))
+                      for number, values in enumerate(ours)))
 
 
 def compared(*files):
@@ -217,14 +223,49 @@ def test_a_row_of_one_run_is_missed(tmp_path, lost):
     calm = [sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", [1.5] * 9)]
     more = [sliced("udp4 nat", "ip_vs", [2.0] * 9), sliced("udp4 nat", "l4lb", [1.5] * 9)]
     less = [more[0], more[1] | lost] if lost else []
-    files = tmp_path / "more.json", tmp_path / "less.json"
-    for file, rows in zip(files, (calm + more, calm + less)):
-        file.write_text(json.dumps({"rows": judged(*rows)}), "utf-8")
+    files = [run_of(tmp_path / "more.json", *calm, *more),
+             run_of(tmp_path / "less.json", *calm, *less)]
     for order in (files, files[::-1]):
         done = compared(*order)
         assert done.returncode == 1
         assert "new: udp4 nat: l4lb: 0.750 .. 0.750: IN ONE RUN ONLY" in done.stdout
         assert "1 rows overlap, 0 are apart" in done.stdout
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    (dict(fault="7 of 8"), {}), ({}, dict(fault="7 of 8")), (dict(slices=[[]]), {})])
+def test_a_row_without_a_figure_is_missed(tmp_path, ours, theirs):
+    """Packets that both runs lose are no agreement."""
+    file = run_of(tmp_path / "x.json", sliced("udp4 dr", "ip_vs", [2.0] * 9),
+                  sliced("udp4 dr", "l4lb", [1.5] * 9),
+                  sliced("udp4 nat", "ip_vs", [2.0] * 9) | theirs,
+                  sliced("udp4 nat", "l4lb", [1.5] * 9) | ours)
+    done = compared(file, file)
+    assert done.returncode == 1 and "new: udp4 nat: l4lb: NO FIGURE" in done.stdout
+
+
+@pytest.mark.parametrize("more, said", [
+    ({"kernel": "6.1.1"}, "kernel 6.12.1 and 6.1.1"),
+    ({"vehicle": "QEMU, two processors"}, "vehicle UML, one processor and QEMU"),
+    ({"spec": {"new": 7, "rounds": 9, "groups": []}}, "new 100 and 7")])
+def test_runs_of_two_kinds_are_not_compared(tmp_path, more, said):
+    rows = sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", [1.5] * 9)
+    one, other = run_of(tmp_path / "1.json", *rows), run_of(tmp_path / "2.json", *rows, **more)
+    done = compared(one, other)
+    assert done.returncode == 2 and said in done.stderr and not done.stdout
+
+
+def test_groups_that_uml_has_not():
+    done = subprocess.run([TOP / "bench/speed", "--kernel", "uml", "--groups", "new http"],
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2 and "'http' is nothing for uml" in done.stderr
+
+
+@pytest.mark.parametrize("theirs", [dict(fault="7 of 8"), dict(slices=[[]])])
+def test_nothing_to_compare_with_is_no_ratio(theirs):
+    r = results(*judged(sliced("udp4 dr", "ip_vs", [2.0] * 9) | theirs,
+                        sliced("udp4 dr", "l4lb", [1.5] * 9)))
+    assert report.cell(r, "new", "udp4 dr", "l4lb") == "no ratio to ip_vs"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [7]}', '{"rows": 7}'])
@@ -250,6 +291,13 @@ def test_every_system_has_its_column():
     lines = report.render(r).splitlines()
     widths = {line.count("|") for line in lines if line.startswith("| udp4 dr")}
     assert widths == {6}
+
+
+def test_a_plot_has_no_figure_that_the_table_refuses():
+    r = results(*judged(sliced("udp4 dr", "ip_vs", [2.0] * 9),
+                        sliced("udp4 dr", "l4lb", [1.5, 2.5, 1.1] * 3)))
+    assert r.get("new", "udp4 dr", "ip_vs").drawn
+    assert not r.get("new", "udp4 dr", "l4lb").drawn
 
 
 def test_table_and_plots(tmp_path):
@@ -321,6 +369,15 @@ def record(tmp_path, monkeypatch):
 
 
 KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", '{"6.12": {}}',
+                                  '{"6.12": {"kernel": "6.12.1", "instructions": {"a": 0}}}'])
+def test_a_broken_record_is_told_first(record, text):
+    """Before anything is built or counted."""
+    instructions.RECORD.write_text(text, "utf-8")
+    with pytest.raises(sys.modules["host"].BenchError, match="is no record of instructions: "):
+        instructions.recorded().read()
 
 
 def test_judging(record, capsys):
