@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """AH and ESP follow the UDP connection between ports 500 of client and VIP."""
 
+import os
+
 import pytest
 
 from lab import packet
@@ -36,6 +38,8 @@ def arrived(raw, client, kind):
 
 
 def known_difference(backend, kind, family):
+    if not backend.is_l4lb and os.environ.get("L4LB_VEHICLE", "native") not in ("qemu", "native"):
+        pytest.skip("this kernel's ip_vs is built without AH and ESP: Debian's have them")
     if not backend.is_l4lb and kind == "ah" and family == 6:
         pytest.skip("ip_vs looks behind an AH header of IPv6; runs with --backend l4lb")
 

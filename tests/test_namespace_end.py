@@ -11,6 +11,7 @@ from lab.packet import TCP, UDP
 
 
 @pytest.mark.smoke
+@pytest.mark.ip_vs_differs("references to the module stay when a namespace ends")
 def test_configured_namespaces_end(backend):
     for turn in range(3):
         ns = Namespace(f"ends{turn}")
