@@ -158,7 +158,8 @@ def overlap(one, other):
 
 
 # In-tree ip_vs itself, and what there is without a director.
-NOT_COMPARED = ("ip_vs", "reference")
+REFERENCE = "reference"
+NOT_COMPARED = ("ip_vs", REFERENCE)
 
 
 def key(row):
@@ -166,9 +167,14 @@ def key(row):
 
 
 def wide(rows, base):
-    """(group, what) of packet rows that have no ratio narrow enough yet, or not one slice."""
+    """(group, what) of packet rows that have no ratio narrow enough yet, or not one slice.
+    What is there without a director has its multiple."""
     judge(rows, base)
     lost = {(r["group"], r["what"]) for r in rows if r["system"] == base and "fault" in r}
-    return {(r["group"], r["what"]) for r in rows
-            if "slices" in r and "fault" not in r and r["system"] != base
-            and not r.get("ratio", {"narrow": False})["narrow"]} - lost
+
+    def narrow(row):
+        figure = row.get("multiple" if row["system"] == REFERENCE else "ratio")
+        return bool(figure and figure["narrow"])
+
+    return {(r["group"], r["what"]) for r in rows if "slices" in r and "fault" not in r
+            and r["system"] != base and not narrow(r)} - lost

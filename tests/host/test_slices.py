@@ -120,3 +120,11 @@ def test_a_row_without_a_good_slice_needs_more():
     # Where packets were lost, more slices are no help.
     assert not slices.wide([theirs, row("l4lb", [], fault="lost")], "ip_vs")
     assert not slices.wide([row("ip_vs", [], fault="lost"), row("l4lb", [2.0] * 9)], "ip_vs")
+
+
+def test_what_there_is_without_a_director_needs_its_multiple():
+    def row(values):
+        return {"group": "reference", "what": "a", "system": "reference", "values": [],
+                "slices": [values] * 3}
+    assert not slices.wide([row([2.0] * 9)], "ip_vs")
+    assert slices.wide([row([1.5, 2.5, 1.9, 1.1] * 3)], "ip_vs") == {("reference", "a")}
