@@ -43,7 +43,7 @@ help:
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
 	@echo '  bench       speed, memory and tables beside in-tree ip_vs'
-	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 3 minutes)'
+	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 6 minutes)'
 	@echo '  bench-instructions  instructions for a packet, compared with the record'
 	@echo '  bench-misses  cache misses for a packet, modelled, compared with the record'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'

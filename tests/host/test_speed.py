@@ -338,7 +338,7 @@ def test_what_a_run_measures():
     # Three loads of each module, of the rows that show most; others by name.
     assert quick["rounds"] >= 3
     assert quick["groups"] == ["reference", "established", "flows", "new"]
-    named = speed.specify(speed.parse(["--quick", "--groups", "http"]))
+    named = speed.specify(speed.parse(["--kernel", "6.12", "--quick", "--groups", "http"]))
     assert named["groups"] == ["http"]
     assert speed.specify(speed.parse(["--rounds", "7", "--quick"]))["rounds"] == 7
     assert set(speed.GROUPS) == set(report.TITLES)
@@ -420,3 +420,10 @@ def test_the_table_of_counts():
     assert [line.split() for line in lines if line] == [
         ["redirect", "100"], ["ip_vs", "l4lb"], ["udp4", "dr", "500", "300"],
         ["udp4", "dr", "new", "400"]]
+
+
+@pytest.mark.parametrize("kvm, kernel", [(True, "6.12"), (False, "uml")])
+def test_an_emulator_is_not_timed_unasked(monkeypatch, kvm, kernel):
+    monkeypatch.setattr(speed.os, "access", lambda path, mode: kvm and path == "/dev/kvm")
+    assert speed.parse([]).kernel == kernel
+    assert speed.parse(["--kernel", "6.1"]).kernel == "6.1"
