@@ -66,6 +66,18 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"bench: {message} (see {self.prog} --help)\n")
 
 
+def row_a_line(results):
+    """JSON of the dictionary RESULTS, with a line for each entry of what it has in it."""
+    def lines(name, value):
+        if isinstance(value, (list, dict)) and value:
+            items = [json.dumps(k) + ": " + json.dumps(v) for k, v in value.items()] \
+                if isinstance(value, dict) else [json.dumps(v) for v in value]
+            ends = "{}" if isinstance(value, dict) else "[]"
+            return f'{name}: {ends[0]}\n  ' + ",\n  ".join(items) + f"\n {ends[1]}"
+        return f"{name}: {json.dumps(value)}"
+    return "{\n " + ",\n ".join(lines(json.dumps(k), v) for k, v in results.items()) + "\n}\n"
+
+
 class Record:
     """Of a run of bench/NAME: when it began, and what was to be seen then."""
 
@@ -87,8 +99,7 @@ class Record:
     def publish(self, results, out, write, more=()):
         """RESULTS and what WRITE makes of them, in the directory OUT; the table is shown."""
         out.mkdir(parents=True, exist_ok=True)
-        (out / "results.json").write_text(json.dumps(results, indent=1) + "\n",
-                                          encoding="utf-8")
+        (out / "results.json").write_text(row_a_line(results), encoding="utf-8")
         plots = write(results, out)
         say()
         say((out / "table.md").read_text("utf-8"))

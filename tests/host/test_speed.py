@@ -38,6 +38,7 @@ frames = load(MEASURE / "frames.py", "bench_frames")
 report = load(MEASURE / "report.py", "bench_report")
 slices = load(MEASURE / "slices.py", "bench_slices")
 results_file = load(MEASURE / "results.py", "bench_results")
+host = load(MEASURE / "host.py", "bench_host")
 speed = load(TOP / "bench/speed", "bench_speed")
 instructions = load(TOP / "bench/instructions", "bench_instructions")
 
@@ -427,3 +428,11 @@ def test_an_emulator_is_not_timed_unasked(monkeypatch, kvm, kernel):
     monkeypatch.setattr(speed.os, "access", lambda path, mode: kvm and path == "/dev/kvm")
     assert speed.parse([]).kernel == kernel
     assert speed.parse(["--kernel", "6.1"]).kernel == "6.1"
+
+
+def test_results_have_a_row_a_line():
+    results = {"date": "today", "rows": [{"a": 1, "b": [2, 3]}, {"a": "x"}], "spec": {"n": 1, "m": None},
+               "none": [], "rate": 2.5}
+    text = host.row_a_line(results)
+    assert json.loads(text) == results
+    assert '  {"a": 1, "b": [2, 3]},\n' in text and '  "n": 1,\n' in text
