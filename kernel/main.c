@@ -9,13 +9,13 @@
 #include <linux/module.h>
 #include <net/net_namespace.h>
 
-#include "conn.h"
-#include "control.h"
-#include "defence.h"
-#include "fast.h"
-#include "hook.h"
-#include "route.h"
-#include "state.h"
+#include "conn/conn.h"
+#include "api/control.h"
+#include "conn/defence.h"
+#include "entry/fast.h"
+#include "entry/hook.h"
+#include "service/route.h"
+#include "conn/state.h"
 
 unsigned int l4lb_net_id __read_mostly;
 struct workqueue_struct *l4lb_wq;

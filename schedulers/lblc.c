@@ -15,7 +15,7 @@
  * Meant for caches behind a service by firewall mark, where many addresses are
  * in play.  Wrong tool for a single VIP: one server gets all until it is full.
  */
-#include "affinity.h"
+#include "service/affinity.h"
 
 static struct l4lb_dest *lblc_pick(const struct l4lb_pool *pool,
 				   const struct l4lb_flow *flow)

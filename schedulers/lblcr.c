@@ -16,7 +16,7 @@
  * Meant for many caches, and addresses that are too popular for one of them.
  * Wrong tool for a single VIP: it is wlc with a memory.
  */
-#include "affinity.h"
+#include "service/affinity.h"
 
 enum { LBLCR_SHRINK = L4LB_AFFINITY_OWN };
 

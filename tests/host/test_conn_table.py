@@ -10,8 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "tests/unit"
-SOURCES = [ROOT / "kernel" / name for name in ("conn_bucket.c", "conn_resize.c", "conn_sweep.c",
-                                               "conn_walk.c")]
+SOURCES = [ROOT / "kernel/conn" / name for name in ("bucket.c", "resize.c", "sweep.c", "walk.c")]
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
          "-fsanitize=address,undefined -fno-sanitize-recover=all").split()
 
@@ -20,7 +19,7 @@ FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
 def table(tmp_path_factory):
     """table("1", "1000") -> what it prints."""
     build = tmp_path_factory.mktemp("table")
-    for source in [*SOURCES, *(ROOT / "kernel" / name for name in ("conn.h", "conn_table.h", "defence.h"))]:
+    for source in [*SOURCES, *(ROOT / "kernel/conn" / name for name in ("conn.h", "table.h", "defence.h"))]:
         for header in re.findall(r"#include <(.*)>", source.read_text()):
             stub = build / "include" / header
             stub.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,8 @@ FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
 def sim(tmp_path_factory):
     """sim("rr", "add 1 1; pick tcp 3") -> the answers, one for each command."""
     build = tmp_path_factory.mktemp("sched")
-    core = [ROOT / "kernel" / f for f in ("sched.h", "sched.c", "affinity.h", "affinity.c")]
+    core = [ROOT / "kernel" / f for f in ("sched.h", "service/registry.c", "service/affinity.h",
+                                      "service/affinity.c")]
     for name in SCHEDULERS:
         source = ROOT / f"schedulers/{name}.c"
         if not source.exists():

@@ -254,7 +254,7 @@ static inline u32 jhash2(const u32 *key, u32 n, u32 seed)
 	return seed * 0x85ebca6b;
 }
 
-/* Of kernel/dest.h, which is left out. */
+/* Of kernel/service/server.h, which is left out. */
 #define _L4LB_DEST_H
 typedef struct { int counter; } refcount_t;
 struct l4lb_dest;
@@ -344,7 +344,7 @@ static inline void l4lb_sysctl_sched_del(struct l4lb_net *ln,
 {
 }
 
-/* Of kernel/service.h, which is left out. */
+/* Of kernel/service/service.h, which is left out. */
 const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
 void l4lb_sched_put(const struct l4lb_sched_ops *ops);
 

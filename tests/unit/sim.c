@@ -20,9 +20,9 @@
  *	race THREADS N			concurrent picks, of addresses 1 to N;
  *					prints "ID=COUNT ..."
  *	cost				most field reads one pick did so far
- *	registry			tries kernel/sched.c; prints its answers
+ *	registry			tries kernel/service/registry.c; prints its answers
  *
- * Like kernel/service.c it builds a new pool for every change, and a server
+ * Like kernel/service/service.c it builds a new pool for every change, and a server
  * that is deleted and added again keeps its counters.
  */
 #include "sched.h"

@@ -18,8 +18,8 @@
 #include <sched.h>
 #include <time.h>
 
-#include "conn_table.h"
-#include "defence.h"
+#include "conn/table.h"
+#include "conn/defence.h"
 
 #define STEADY	400
 #define MANY	12000

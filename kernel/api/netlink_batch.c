@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * L4LB_CMD_SET_SERVICES: a message to a batch.
+ *
+ * A message may have as many entries as the sender's socket buffer takes, so
+ * it is walked, not parsed into a table: genetlink has checked that what it
+ * consists of are attributes the command knows, and keeps the last of each.
+ *
+ * Each refusal points to the entry or real server that is wrong, or to the
+ * attribute in it (NLMSGERR_ATTR_OFFS); where the kernel lets a sentence hold
+ * values, it says their numbers, too.
+ */
+#include <net/netlink.h>
+
+#include "config/batch.h"
+#include "l4lb.h"
+#include "api/netlink.h"
+
+static const struct nla_policy service_policy[] = {
+	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_PROTOCOL] = { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
+						   sizeof(struct in_addr),
+						   sizeof(struct in6_addr)),
+	[IPVS_SVC_ATTR_PORT]	= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_FWMARK]	= NLA_POLICY_MIN(NLA_U32, 1),
+	[IPVS_SVC_ATTR_SCHED_NAME] = { .type = NLA_NUL_STRING,
+				       .len = IP_VS_SCHEDNAME_MAXLEN - 1 },
+	[IPVS_SVC_ATTR_FLAGS]	= NLA_POLICY_EXACT_LEN(sizeof(struct ip_vs_flags)),
+	[IPVS_SVC_ATTR_TIMEOUT]	= { .type = NLA_U32 },
+	[IPVS_SVC_ATTR_NETMASK]	= { .type = NLA_U32 },
+};
+
+static const struct nla_policy dest_policy[] = {
+	[IPVS_DEST_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
+						   sizeof(struct in_addr),
+						   sizeof(struct in6_addr)),
+	[IPVS_DEST_ATTR_PORT]	= { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_FWD_METHOD] = NLA_POLICY_MAX(NLA_U32,
+						     IP_VS_CONN_F_BYPASS),
+	[IPVS_DEST_ATTR_WEIGHT]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_U_THRESH] = { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_L_THRESH] = { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_ADDR_FAMILY] = { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_TUN_TYPE] = NLA_POLICY_MAX(NLA_U8,
+						   IP_VS_CONN_F_TUNNEL_TYPE_MAX - 1),
+	[IPVS_DEST_ATTR_TUN_PORT] = { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_TUN_FLAGS] = { .type = NLA_U16 },
+};
+
+static const struct nla_policy entry_policy[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(service_policy),
+	[L4LB_ATTR_OPTIONS]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_DESTS]	= { .type = NLA_NESTED },
+};
+
+enum {
+	DEST_ATTR_MAX		= ARRAY_SIZE(dest_policy) - 1,
+	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
+};
+
+/* How many services and real servers there are at most, from which the size of
+ * the batch follows.
+ */
+static int count(struct genl_info *info, unsigned int *n_services,
+		 unsigned int *n_dests)
+{
+	const struct nlattr *entry, *attr, *dest;
+	int left, left_attr, left_dest;
+
+	*n_services = 0;
+	*n_dests = 0;
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
+		(*n_services)++;
+		nla_for_each_nested(attr, entry, left_attr) {
+			if (nla_type(attr) != L4LB_ATTR_DESTS)
+				continue;
+			nla_for_each_nested(dest, attr, left_dest)
+				(*n_dests)++;
+		}
+	}
+	if (*n_services <= L4LB_SERVICES_MAX && *n_dests <= L4LB_DESTS_MAX)
+		return 0;
+	NL_SET_ERR_MSG(info->extack,
+		       "too much for one message: 65536 entries and 1048576 real servers at most");
+	return -E2BIG;
+}
+
+/* Like all of the family, and unlike family IPVS, strict about addresses. */
+static int check_addr(const struct nlattr *addr, u16 af,
+		      struct netlink_ext_ack *extack)
+{
+	if (nla_len(addr) == sizeof(struct in6_addr) ||
+	    (af == AF_INET && nla_len(addr) == sizeof(struct in_addr)))
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, addr,
+			    "the address must have 16 bytes, or 4 for IPv4");
+	return -EINVAL;
+}
+
+static int parse_dest(struct l4lb_batch_dest *d, u16 svc_af,
+		      const struct nlattr *nest,
+		      struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[DEST_ATTR_MAX + 1];
+	int err;
+
+	d->where = nest;
+	err = nla_parse_nested(tb, DEST_ATTR_MAX, nest, dest_policy, extack);
+	if (!err)
+		err = l4lb_nl_parse_dest(&d->cfg, svc_af, nest, true, extack);
+	if (!err)
+		err = check_addr(tb[IPVS_DEST_ATTR_ADDR], d->cfg.af, extack);
+	return err;
+}
+
+static int parse_dests(struct l4lb_batch *b, struct l4lb_batch_service *svc,
+		       const struct nlattr *list,
+		       struct netlink_ext_ack *extack)
+{
+	const struct nlattr *nest;
+	int left, err;
+
+	if (!list)
+		return 0;
+	nla_for_each_nested(nest, list, left) {
+		b->at_dest = svc->n;
+		err = parse_dest(&b->dests[b->n_dests], svc->key.af, nest,
+				 extack);
+		if (err)
+			return err;
+		b->n_dests++;
+		svc->n++;
+	}
+	b->at_dest = -1;
+	if (!left)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, list,
+			    "the list of real servers is cut off");
+	return -EINVAL;
+}
+
+static int parse_options(struct l4lb_batch_service *svc,
+			 const struct nlattr *list,
+			 struct netlink_ext_ack *extack)
+{
+	const struct nlattr *nest;
+	int left, err;
+
+	if (!list)
+		return 0;
+	nla_for_each_nested(nest, list, left) {
+		err = l4lb_nl_parse_option(svc->ops, svc->option, &svc->set,
+					   nest, extack);
+		if (err)
+			return err;
+	}
+	if (!left)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, list, "the list of options is cut off");
+	return -EINVAL;
+}
+
+/* The next service of the batch.  It is counted as soon as it holds something
+ * that is to be put.
+ */
+static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
+			 struct netlink_ext_ack *extack)
+{
+	struct l4lb_batch_service *svc = &b->services[b->n_services];
+	struct l4lb_nl_service parsed;
+	int err;
+
+	svc->first = b->n_dests;
+	err = l4lb_nl_parse_service(&parsed, tb[L4LB_ATTR_SERVICE], true,
+				    extack) ?:
+	      l4lb_nl_resolve(&parsed, &svc->ops, extack);
+	if (err)
+		return err;
+	b->n_services++;
+	svc->key = parsed.key;
+	svc->cfg = parsed.cfg;
+	svc->mask = parsed.mask;
+	err = parse_options(svc, tb[L4LB_ATTR_OPTIONS], extack);
+	if (!err && tb[L4LB_ATTR_POLICY])
+		err = l4lb_nl_parse_policy(&svc->policy, tb[L4LB_ATTR_POLICY],
+					   extack);
+	return err ?: parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
+}
+
+/* Does this entry go on with the real servers of the one before?  They may be
+ * more than an attribute can hold.
+ */
+static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
+		      struct nlattr **service, const struct l4lb_svc_key *key)
+{
+	return b->n_services && !tb[L4LB_ATTR_OPTIONS] &&
+	       !tb[L4LB_ATTR_POLICY] && !service[IPVS_SVC_ATTR_SCHED_NAME] &&
+	       !memcmp(&b->services[b->n_services - 1].key, key, sizeof(*key));
+}
+
+static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
+		       struct netlink_ext_ack *extack)
+{
+	struct nlattr *service[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *tb[ENTRY_ATTR_MAX + 1];
+	struct l4lb_svc_key key = { };
+	int err;
+
+	b->at_service = b->n_services;
+	b->at_dest = -1;
+	b->services[b->at_service].where = entry;
+	err = nla_parse_nested(tb, ENTRY_ATTR_MAX, entry, entry_policy, extack);
+	if (err)
+		return err;
+	if (!tb[L4LB_ATTR_SERVICE]) {
+		NL_SET_ERR_MSG_ATTR(extack, entry,
+				    "entry: attribute SERVICE is missing");
+		return -EINVAL;
+	}
+	memset(service, 0, sizeof(service));
+	err = nla_parse_nested(service, ARRAY_SIZE(service_policy) - 1,
+			       tb[L4LB_ATTR_SERVICE], service_policy, extack) ?:
+	      l4lb_nl_parse_own_key(&key, service, tb[L4LB_ATTR_SERVICE],
+				    extack);
+	if (err)
+		return err;
+	if (!continues(b, tb, service, &key))
+		return parse_service(b, tb, extack);
+	b->at_service--;
+	return parse_dests(b, &b->services[b->n_services - 1],
+			   tb[L4LB_ATTR_DESTS], extack);
+}
+
+static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
+{
+	const struct nlattr *entry;
+	int left, err;
+
+	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
+		if (nla_type(entry) != L4LB_ATTR_ENTRY)
+			continue;
+		err = parse_entry(b, entry, info->extack);
+		if (err)
+			return err;
+		cond_resched();
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
+}
+
+/* What is wrong is in @nest, whether whoever noticed could tell or not. */
+static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
+		      struct netlink_ext_ack *extack)
+{
+	if (!extack)
+		return;
+	if (nest && (!extack->bad_attr || extack->bad_attr < nest ||
+		     (void *)extack->bad_attr >= (void *)nest + nest->nla_len))
+		NL_SET_BAD_ATTR(extack, nest);
+	if (b->at_dest < 0)
+		l4lb_err_before(extack, "service %u: ", b->at_service + 1);
+	else
+		l4lb_err_before(extack, "service %u, server %u: ",
+				b->at_service + 1, b->at_dest + 1);
+}
+
+/* The attribute of what @b has come to. */
+static const struct nlattr *where(const struct l4lb_batch *b)
+{
+	const struct l4lb_batch_service *svc = &b->services[b->at_service];
+
+	return b->at_dest < 0 ? svc->where :
+	       b->dests[svc->first + b->at_dest].where;
+}
+
+int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	unsigned int n_services, n_dests;
+	u32 mode = L4LB_SET_MERGE;
+	struct l4lb_batch b;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = count(info, &n_services, &n_dests);
+	if (err)
+		return err;
+	if (info->attrs[L4LB_ATTR_MODE])
+		mode = nla_get_u32(info->attrs[L4LB_ATTR_MODE]);
+	/* To replace all by nothing is clear enough. */
+	if (!n_services && mode != L4LB_SET_REPLACE) {
+		NL_SET_ERR_MSG(info->extack, "attribute ENTRY is missing");
+		return -EINVAL;
+	}
+	err = l4lb_batch_alloc(&b, n_services, n_dests);
+	if (err) {
+		NL_SET_ERR_MSG(info->extack, "no memory for the batch");
+		return err;
+	}
+	b.mode = mode;
+	err = parse_entries(&b, info) ?: l4lb_batch_check(&b, info->extack);
+	if (!err) {
+		mutex_lock(&ln->lock);
+		err = l4lb_batch_apply(ln, &b, info->extack);
+		mutex_unlock(&ln->lock);
+	}
+	if (err && n_services)
+		say_where(&b, where(&b), info->extack);
+	l4lb_batch_free(&b);
+	return err;
+}

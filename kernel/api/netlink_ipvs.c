@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generic netlink family "IPVS": what ipvsadm, keepalived and kube-proxy
+ * speak.  One function per command.
+ *
+ * A command parses, takes the configuration mutex of the caller's namespace,
+ * looks up what it means, and hands over to service.c and dest.c.  The order
+ * of its checks decides which error a wrong request gets, and clients act on
+ * the number: do not reorder them.  People get a sentence with each refusal.
+ *
+ * Namespaces do not wait for each other (parallel_ops), and loading a
+ * scheduler does not happen under the mutex.
+ */
+#include <net/netlink.h>
+
+#include "conn/conn.h"
+#include "api/control.h"
+#include "service/server.h"
+#include "entry/fast.h"
+#include "api/netlink.h"
+
+static struct genl_family ipvs_family;
+
+/* The family is registered early in the module's init, so that another owner
+ * of the name is noticed before /proc is touched, and it outlives the sysctls
+ * in its exit.  Nothing is served in between.
+ */
+static bool serving(void)
+{
+	return READ_ONCE(THIS_MODULE->state) == MODULE_STATE_LIVE;
+}
+
+struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
+			     struct netlink_ext_ack *extack)
+{
+	if (serving())
+		return l4lb_net(sock_net(skb->sk));
+	NL_SET_ERR_MSG(extack, "l4lb is being loaded or unloaded, try again");
+	return NULL;
+}
+
+static struct l4lb_service *find_service(struct l4lb_net *ln,
+					 const struct l4lb_nl_service *svc,
+					 struct genl_info *info)
+{
+	struct l4lb_service *found = l4lb_service_find(ln, &svc->key);
+
+	if (!found)
+		NL_SET_ERR_MSG_ATTR(info->extack,
+				    info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    "there is no such service");
+	return found;
+}
+
+/* Services: NEW, SET, DEL */
+
+/* What a configuration names besides numbers.  *ops gets a reference, or NULL
+ * for "none".  May sleep and load a module: no lock may be held.
+ */
+int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
+		    const struct l4lb_sched_ops **ops,
+		    struct netlink_ext_ack *extack)
+{
+	const u32 prefix_max = 128;
+
+	*ops = NULL;
+	if (strcmp(svc->cfg.sched, "none")) {
+		*ops = l4lb_sched_get(svc->cfg.sched);
+		if (!*ops) {
+			l4lb_err_attr_str(extack, svc->sched,
+					  "no such scheduler, and no module l4lb_NAME",
+					  svc->cfg.sched);
+			return -ENOENT;
+		}
+	}
+	if (svc->engine) {
+		NL_SET_ERR_MSG_ATTR(extack, svc->engine,
+				    "persistence engines are not implemented");
+		l4lb_sched_put(*ops);
+		*ops = NULL;
+		return -ENOENT;
+	}
+	if (svc->key.af == AF_INET6 &&
+	    (!svc->cfg.netmask || svc->cfg.netmask > prefix_max)) {
+		NL_SET_ERR_MSG_ATTR(extack, svc->netmask,
+				    "the IPv6 prefix length must be 1 to 128");
+		l4lb_sched_put(*ops);
+		*ops = NULL;
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Only what @mask names changes; "hashed" is the kernel's own and always on,
+ * clients test for it.
+ */
+static void merge_flags(struct l4lb_nl_service *svc, u32 old)
+{
+	svc->cfg.flags = (old & ~svc->mask) | (svc->cfg.flags & svc->mask) |
+			 IP_VS_SVC_F_HASHED;
+}
+
+/* -EEXIST if it exists.  Configuration mutex held. */
+static int check_absent(struct l4lb_net *ln, const struct l4lb_nl_service *svc,
+			struct genl_info *info)
+{
+	lockdep_assert_held(&ln->lock);
+
+	if (!l4lb_service_find(ln, &svc->key))
+		return 0;
+	NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[IPVS_CMD_ATTR_SERVICE],
+			    "the service exists already: edit or delete it");
+	return -EEXIST;
+}
+
+/* A service that exists is reported before a scheduler that does not.  Between
+ * the two looks another caller may add it, hence the second.
+ */
+static int new_service(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	const struct l4lb_sched_ops *ops;
+	struct l4lb_nl_service svc;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    true, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	err = check_absent(ln, &svc, info);
+	mutex_unlock(&ln->lock);
+	if (err)
+		return err;
+
+	err = l4lb_nl_resolve(&svc, &ops, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	err = check_absent(ln, &svc, info);
+	if (!err) {
+		merge_flags(&svc, 0);
+		err = l4lb_service_add(ln, &svc.key, &svc.cfg, ops,
+				       info->extack);
+	}
+	mutex_unlock(&ln->lock);
+	if (err)
+		l4lb_sched_put(ops);
+	return err;
+}
+
+static int set_service(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	const struct l4lb_sched_ops *ops;
+	struct l4lb_service *service;
+	struct l4lb_nl_service svc;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    true, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	service = find_service(ln, &svc, info);
+	mutex_unlock(&ln->lock);
+	if (!service)
+		return -ESRCH;
+
+	err = l4lb_nl_resolve(&svc, &ops, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	service = find_service(ln, &svc, info);
+	if (service) {
+		merge_flags(&svc, service->flags);
+		err = l4lb_service_edit(service, &svc.cfg, ops, info->extack);
+	} else {
+		err = -ESRCH;
+	}
+	mutex_unlock(&ln->lock);
+	if (err)
+		l4lb_sched_put(ops);
+	return err;
+}
+
+/* DEL_SERVICE and ZERO of one service. */
+static int do_service(struct sk_buff *skb, struct genl_info *info,
+		      void (*fn)(struct l4lb_service *svc))
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_service *service;
+	struct l4lb_nl_service svc;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    false, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	service = find_service(ln, &svc, info);
+	if (service)
+		fn(service);
+	mutex_unlock(&ln->lock);
+	return service ? 0 : -ESRCH;
+}
+
+static int del_service(struct sk_buff *skb, struct genl_info *info)
+{
+	return do_service(skb, info, l4lb_service_del);
+}
+
+static int zero(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_service *service;
+
+	if (!ln)
+		return -EAGAIN;
+	if (info->attrs[IPVS_CMD_ATTR_SERVICE])
+		return do_service(skb, info, l4lb_service_zero);
+
+	mutex_lock(&ln->lock);
+	list_for_each_entry(service, &ln->services, list)
+		l4lb_service_zero(service);
+	l4lb_stats_zero(&ln->stats);
+	mutex_unlock(&ln->lock);
+	return 0;
+}
+
+static int flush(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+
+	if (!ln)
+		return -EAGAIN;
+	mutex_lock(&ln->lock);
+	l4lb_service_flush(ln);
+	mutex_unlock(&ln->lock);
+	return 0;
+}
+
+/* Real servers: NEW, SET, DEL */
+
+static int add_dest(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
+		    struct genl_info *info)
+{
+	return l4lb_real_add(svc, cfg, info->extack);
+}
+
+static int edit_dest(struct l4lb_service *svc,
+		     const struct l4lb_dest_config *cfg,
+		     struct genl_info *info)
+{
+	return l4lb_real_edit(svc, l4lb_real_find(svc, cfg), cfg,
+			      info->extack);
+}
+
+static int remove_dest(struct l4lb_service *svc,
+		       const struct l4lb_dest_config *cfg,
+		       struct genl_info *info)
+{
+	int err = l4lb_real_del(svc, l4lb_real_find(svc, cfg), info->extack);
+
+	if (err == -ENOENT)
+		NL_SET_ERR_MSG_ATTR(info->extack,
+				    info->attrs[IPVS_CMD_ATTR_DEST],
+				    "the service has no such real server");
+	return err;
+}
+
+static int do_dest(struct sk_buff *skb, struct genl_info *info, bool full,
+		   int (*fn)(struct l4lb_service *svc,
+			     const struct l4lb_dest_config *cfg,
+			     struct genl_info *info))
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_dest_config cfg;
+	struct l4lb_service *service;
+	struct l4lb_nl_service svc;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    false, info->extack);
+	if (err)
+		return err;
+
+	mutex_lock(&ln->lock);
+	service = find_service(ln, &svc, info);
+	if (!service) {
+		err = -ESRCH;
+		goto unlock;
+	}
+	err = l4lb_nl_parse_dest(&cfg, service->key.af,
+				 info->attrs[IPVS_CMD_ATTR_DEST], full,
+				 info->extack);
+	if (!err)
+		err = fn(service, &cfg, info);
+unlock:
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
+static int new_dest(struct sk_buff *skb, struct genl_info *info)
+{
+	return do_dest(skb, info, true, add_dest);
+}
+
+static int set_dest(struct sk_buff *skb, struct genl_info *info)
+{
+	return do_dest(skb, info, true, edit_dest);
+}
+
+static int del_dest(struct sk_buff *skb, struct genl_info *info)
+{
+	return do_dest(skb, info, false, remove_dest);
+}
+
+/* Timeouts */
+
+/* 0, or no attribute: keep the present one. */
+static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
+			 struct netlink_ext_ack *extack)
+{
+	u32 seconds = attr ? nla_get_u32(attr) : 0;
+
+	if (seconds > INT_MAX / HZ) {
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "the timeout is too long, or negative");
+		return -EINVAL;
+	}
+	if (seconds)
+		*jiffies_out = seconds * HZ;
+	return 0;
+}
+
+static int set_config(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct nlattr **tb = info->attrs;
+	struct l4lb_timeouts t;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	mutex_lock(&ln->lock);
+	t = ln->timeouts;
+	err = parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_TCP], &t.tcp,
+			    info->extack) ?:
+	      parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN], &t.tcp_fin,
+			    info->extack) ?:
+	      parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_UDP], &t.udp,
+			    info->extack);
+	if (!err) {
+		WRITE_ONCE(ln->timeouts.tcp, t.tcp);
+		WRITE_ONCE(ln->timeouts.tcp_fin, t.tcp_fin);
+		WRITE_ONCE(ln->timeouts.udp, t.udp);
+		l4lb_fast_renew(ln);
+	}
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
+/* Replies */
+
+/* Sends what @fill puts into a message of command @cmd.  Configuration mutex
+ * held while it is filled.
+ */
+static int reply(struct genl_info *info, u8 cmd, struct l4lb_net *ln,
+		 int (*fill)(struct sk_buff *msg, struct l4lb_net *ln,
+			     const void *what), const void *what)
+{
+	struct sk_buff *msg;
+	void *hdr;
+	int err;
+
+	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!msg)
+		return -ENOMEM;
+	hdr = genlmsg_put_reply(msg, info, &ipvs_family, 0, cmd);
+	if (!hdr) {
+		err = -EMSGSIZE;
+		goto free;
+	}
+	mutex_lock(&ln->lock);
+	err = fill(msg, ln, what);
+	mutex_unlock(&ln->lock);
+	if (err)
+		goto free;
+	genlmsg_end(msg, hdr);
+	return genlmsg_reply(msg, info);
+free:
+	nlmsg_free(msg);
+	return err;
+}
+
+static int fill_service(struct sk_buff *msg, struct l4lb_net *ln,
+			const void *key)
+{
+	struct l4lb_service *service = l4lb_service_find(ln, key);
+
+	return service ? l4lb_nl_fill_service(msg, service) : -ESRCH;
+}
+
+static int get_service(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_nl_service svc;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    false, info->extack);
+	if (err)
+		return err;
+	err = reply(info, IPVS_CMD_NEW_SERVICE, ln, fill_service, &svc.key);
+	if (err == -ESRCH)
+		NL_SET_ERR_MSG_ATTR(info->extack,
+				    info->attrs[IPVS_CMD_ATTR_SERVICE],
+				    "there is no such service");
+	return err;
+}
+
+static int fill_config(struct sk_buff *msg, struct l4lb_net *ln,
+		       const void *unused)
+{
+	return l4lb_nl_fill_config(msg, ln);
+}
+
+static int get_config(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+
+	if (!ln)
+		return -EAGAIN;
+	return reply(info, IPVS_CMD_SET_CONFIG, ln, fill_config, NULL);
+}
+
+static int fill_info(struct sk_buff *msg, struct l4lb_net *ln,
+		     const void *unused)
+{
+	return l4lb_nl_fill_info(msg, ln);
+}
+
+static int get_info(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+
+	if (!ln)
+		return -EAGAIN;
+	return reply(info, IPVS_CMD_SET_INFO, ln, fill_info, NULL);
+}
+
+/* Dumps: as many objects per call as fit.  The position is an index, which
+ * survives any change between two calls.  The change is not reported by
+ * NLM_F_DUMP_INTR: the original does not, and to libnl, so to ipvsadm, it is
+ * a failure.
+ */
+
+static void *dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+			   cb->nlh->nlmsg_seq, &ipvs_family, NLM_F_MULTI, cmd);
+}
+
+struct l4lb_service *l4lb_nl_cursor_service(struct l4lb_net *ln,
+					    const struct l4lb_nl_cursor *cursor)
+{
+	struct l4lb_service *service;
+	unsigned int i = 0;
+
+	if (cursor->index == UINT_MAX)
+		return NULL;
+	if (cursor->key.af) {
+		service = l4lb_service_find(ln, &cursor->key);
+		if (service)
+			return service;
+	}
+	list_for_each_entry(service, &ln->services, list) {
+		if (i++ == cursor->index)
+			return service;
+	}
+	return NULL;
+}
+
+static int dump_service(struct sk_buff *skb, struct netlink_callback *cb,
+			struct l4lb_service *service)
+{
+	void *hdr = dump_put(skb, cb, IPVS_CMD_NEW_SERVICE);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (l4lb_nl_fill_service(skb, service)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct l4lb_nl_cursor *cursor = (void *)cb->ctx;
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct l4lb_service *service;
+
+	BUILD_BUG_ON(sizeof(*cursor) > sizeof(cb->ctx));
+
+	if (!ln)
+		return -EAGAIN;
+	mutex_lock(&ln->lock);
+	service = l4lb_nl_cursor_service(ln, cursor);
+	if (service) {
+		list_for_each_entry_from(service, &ln->services, list) {
+			cursor->key = service->key;
+			if (dump_service(skb, cb, service))
+				goto unlock;
+			cursor->index++;
+		}
+		l4lb_nl_cursor_end(cursor);
+	}
+unlock:
+	mutex_unlock(&ln->lock);
+	return skb->len;
+}
+
+static int dump_dest(struct sk_buff *skb, struct netlink_callback *cb,
+		     struct l4lb_real *real)
+{
+	void *hdr = dump_put(skb, cb, IPVS_CMD_NEW_DEST);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (l4lb_nl_fill_dest(skb, real)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+/* Newest first.  Skipping to the position costs one step per server and
+ * message, of which each takes dozens.
+ */
+static void dump_dests_of(struct sk_buff *skb, struct netlink_callback *cb,
+			  struct l4lb_service *service)
+{
+	long *next = &cb->args[0];
+	struct l4lb_real *real;
+	long i = 0;
+
+	list_for_each_entry_reverse(real, &service->dests, node) {
+		if (i++ < *next)
+			continue;
+		if (dump_dest(skb, cb, real))
+			return;
+		*next = i;
+	}
+}
+
+/* A service that is missing or badly named has no servers: an empty dump. */
+static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct nlattr *tb[IPVS_CMD_ATTR_MAX + 1];
+	struct l4lb_service *service;
+	struct l4lb_nl_service svc;
+
+	if (!ln)
+		return -EAGAIN;
+	if (nlmsg_parse_deprecated(cb->nlh, GENL_HDRLEN, tb, IPVS_CMD_ATTR_MAX,
+				   l4lb_nl_policy, cb->extack) ||
+	    l4lb_nl_parse_service(&svc, tb[IPVS_CMD_ATTR_SERVICE], false,
+				  cb->extack))
+		return 0;
+
+	mutex_lock(&ln->lock);
+	service = l4lb_service_find(ln, &svc.key);
+	if (service)
+		dump_dests_of(skb, cb, service);
+	mutex_unlock(&ln->lock);
+	return skb->len;
+}
+
+/* Synchronisation daemons: there are none.  Clients list them all the same. */
+
+static int refuse_daemon(struct sk_buff *skb, struct genl_info *info)
+{
+	NL_SET_ERR_MSG(info->extack,
+		       "state synchronisation is not implemented");
+	return -EOPNOTSUPP;
+}
+
+static int dump_daemons(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	return 0;
+}
+
+/* Every command, reading included, needs CAP_NET_ADMIN in the initial user
+ * namespace.
+ */
+#define COMMAND(name, functions...)					\
+	{								\
+		.cmd = IPVS_CMD_##name,					\
+		.validate = GENL_DONT_VALIDATE_STRICT |			\
+			    GENL_DONT_VALIDATE_DUMP,			\
+		.flags = GENL_ADMIN_PERM,				\
+		functions						\
+	}
+
+static const struct genl_small_ops ipvs_ops[] = {
+	COMMAND(NEW_SERVICE, .doit = new_service),
+	COMMAND(SET_SERVICE, .doit = set_service),
+	COMMAND(DEL_SERVICE, .doit = del_service),
+	COMMAND(GET_SERVICE, .doit = get_service, .dumpit = dump_services),
+	COMMAND(NEW_DEST, .doit = new_dest),
+	COMMAND(SET_DEST, .doit = set_dest),
+	COMMAND(DEL_DEST, .doit = del_dest),
+	COMMAND(GET_DEST, .dumpit = dump_dests),
+	COMMAND(NEW_DAEMON, .doit = refuse_daemon),
+	COMMAND(DEL_DAEMON, .doit = refuse_daemon),
+	COMMAND(GET_DAEMON, .dumpit = dump_daemons),
+	COMMAND(SET_CONFIG, .doit = set_config),
+	COMMAND(GET_CONFIG, .doit = get_config),
+	COMMAND(GET_INFO, .doit = get_info),
+	COMMAND(ZERO, .doit = zero),
+	COMMAND(FLUSH, .doit = flush),
+};
+
+#undef COMMAND
+
+static struct genl_family ipvs_family __ro_after_init = {
+	.name		= IPVS_GENL_NAME,
+	.version	= IPVS_GENL_VERSION,
+	.maxattr	= IPVS_CMD_ATTR_MAX,
+	.policy		= l4lb_nl_policy,
+	.netnsok	= true,
+	.parallel_ops	= true,
+	.module		= THIS_MODULE,
+	.small_ops	= ipvs_ops,
+	.n_small_ops	= ARRAY_SIZE(ipvs_ops),
+	/* None of its commands checks reserved header fields. */
+	.resv_start_op	= IPVS_CMD_MAX + 1,
+};
+
+int __init l4lb_netlink_init(void)
+{
+	return genl_register_family(&ipvs_family);
+}
+
+void l4lb_netlink_exit(void)
+{
+	genl_unregister_family(&ipvs_family);
+}
+
+MODULE_ALIAS_GENL_FAMILY(IPVS_GENL_NAME);

@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generic netlink family "L4LB": schedulers and their options, services'
+ * policies, all services at once (netlink_batch.c, netlink_list.c), and
+ * connections (netlink_conns.c).  The messages are described in l4lb.h.  One
+ * function per command.
+ *
+ * Like family IPVS its commands take the configuration mutex of the caller's
+ * namespace and do not load modules under it.  Unlike there everything is
+ * checked strictly: nobody relies on what it lets pass.
+ */
+#include <net/netlink.h>
+
+#include "api/control.h"
+#include "l4lb.h"
+#include "api/netlink.h"
+
+static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
+static_assert(L4LB_WHAT_LEN == L4LB_SCHED_WHAT_MAX);
+static_assert(L4LB_OPTIONS_MAX == L4LB_SCHED_OPTIONS_MAX);
+
+/* ---- requests ---- */
+
+const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1] = {
+	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_PROTOCOL] = { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
+						   sizeof(struct in_addr),
+						   sizeof(struct in6_addr)),
+	[IPVS_SVC_ATTR_PORT]	= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_FWMARK]	= NLA_POLICY_MIN(NLA_U32, 1),
+};
+
+static const struct nla_policy name_policy[] = {
+	[L4LB_SCHED_ATTR_NAME]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_NAME_LEN - 1 },
+};
+
+static const struct nla_policy option_policy[] = {
+	[L4LB_OPTION_ATTR_NAME]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_NAME_LEN - 1 },
+	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
+};
+
+static const struct nla_policy scheduler_request[] = {
+	[L4LB_ATTR_SCHEDULER]	= NLA_POLICY_NESTED(name_policy),
+};
+
+static const struct nla_policy options_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(option_policy),
+};
+
+static const struct nla_policy set_request[] = {
+	[L4LB_ATTR_ENTRY]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_MODE]	= NLA_POLICY_MAX(NLA_U32, L4LB_SET_MODE_MAX),
+};
+
+static const struct nla_policy list_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_LIVE]	= { .type = NLA_FLAG },
+};
+
+static const struct nla_policy conns_request[] = {
+	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
+};
+
+static const struct nla_policy policy_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
+};
+
+enum {
+	KEY_ATTR_MAX		= ARRAY_SIZE(l4lb_nl_key_policy) - 1,
+	NAME_ATTR_MAX		= ARRAY_SIZE(name_policy) - 1,
+	OPTION_ATTR_MAX		= ARRAY_SIZE(option_policy) - 1,
+};
+
+int l4lb_nl_parse_own_key(struct l4lb_svc_key *key, struct nlattr **tb,
+			  const struct nlattr *nest,
+			  struct netlink_ext_ack *extack)
+{
+	int err = l4lb_nl_parse_key(key, tb, nest, extack);
+
+	if (err)
+		return err;
+	if (key->fwmark && (tb[IPVS_SVC_ATTR_PROTOCOL] ||
+			    tb[IPVS_SVC_ATTR_ADDR] || tb[IPVS_SVC_ATTR_PORT])) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "service: name it by FWMARK or by PROTOCOL, ADDR and PORT, not by both");
+		return -EINVAL;
+	}
+	if (!key->fwmark &&
+	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != sizeof(key->addr) &&
+	    nla_len(tb[IPVS_SVC_ATTR_ADDR]) != (key->af == AF_INET ? 4 : 16)) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_SVC_ATTR_ADDR],
+				    "service: the address must have 16 bytes, or 4 for IPv4");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
+{
+	const struct nlattr *nest = info->attrs[L4LB_ATTR_SERVICE];
+	struct nlattr *tb[KEY_ATTR_MAX + 1];
+	int err;
+
+	memset(key, 0, sizeof(*key));
+	if (!nest) {
+		NL_SET_ERR_MSG(info->extack, "attribute SERVICE is missing");
+		return -EINVAL;
+	}
+	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
+			       info->extack);
+	return err ?: l4lb_nl_parse_own_key(key, tb, nest, info->extack);
+}
+
+/* The service a request names, or NULL with a sentence.  Configuration mutex
+ * held.
+ */
+static struct l4lb_service *find_service(struct l4lb_net *ln,
+					 const struct l4lb_svc_key *key,
+					 struct genl_info *info)
+{
+	struct l4lb_service *svc = l4lb_service_find(ln, key);
+
+	if (!svc)
+		NL_SET_ERR_MSG_ATTR(info->extack,
+				    info->attrs[L4LB_ATTR_SERVICE],
+				    "there is no such service: add it, with family IPVS");
+	return svc;
+}
+
+/* Says which options @ops has, as far as there is room. */
+static int unknown_option(const struct l4lb_sched_ops *ops,
+			  const struct nlattr *name,
+			  struct netlink_ext_ack *extack)
+{
+	char list[40] = "";
+	unsigned int i;
+
+	if (!ops || !ops->n_options) {
+		l4lb_err_attr_fmt(extack, name,
+				  "scheduler %s has no options: leave them out",
+				  ops ? ops->name : "none");
+		return -EINVAL;
+	}
+	for (i = 0; i < ops->n_options; i++) {
+		const char *next = ops->options[i].name;
+
+		if (strlen(list) + strlen(next) + sizeof(" ...") >
+		    sizeof(list)) {
+			strlcat(list, " ...", sizeof(list));
+			break;
+		}
+		strlcat(list, " ", sizeof(list));
+		strlcat(list, next, sizeof(list));
+	}
+	l4lb_err_attr_fmt(extack, name, "unknown option; %s has:%s", ops->name,
+			  list);
+	return -EINVAL;
+}
+
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
+			 unsigned long *seen, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_option *o;
+	struct nlattr *tb[OPTION_ATTR_MAX + 1];
+	unsigned int i;
+	u32 wanted;
+	int err;
+
+	err = nla_parse_nested(tb, OPTION_ATTR_MAX, nest, option_policy,
+			       extack);
+	if (err)
+		return err;
+	if (!tb[L4LB_OPTION_ATTR_NAME] || !tb[L4LB_OPTION_ATTR_VALUE]) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "option: attribute NAME or VALUE is missing");
+		return -EINVAL;
+	}
+	for (i = 0; ops && i < ops->n_options; i++)
+		if (!nla_strcmp(tb[L4LB_OPTION_ATTR_NAME],
+				ops->options[i].name))
+			break;
+	if (!ops || i == ops->n_options)
+		return unknown_option(ops, tb[L4LB_OPTION_ATTR_NAME], extack);
+
+	o = &ops->options[i];
+	if (__test_and_set_bit(i, seen)) {
+		l4lb_err_attr_fmt(extack, nest,
+				  "option %s is named twice: name it once",
+				  o->name);
+		return -EINVAL;
+	}
+	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
+	if (wanted < o->min || wanted > o->max) {
+		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],
+				  "option %s must be %u to %u", o->name,
+				  o->min, o->max);
+		return -ERANGE;
+	}
+	value[i] = wanted;
+	return 0;
+}
+
+/* All of the request's options over the present ones.  Configuration mutex
+ * held.
+ */
+static int parse_options(struct l4lb_service *svc, u32 *value,
+			 unsigned long *seen, struct genl_info *info)
+{
+	const struct l4lb_sched_ops *ops = l4lb_service_sched(svc);
+	const struct nlattr *options = info->attrs[L4LB_ATTR_OPTIONS];
+	const struct nlattr *option;
+	int left, err;
+
+	if (!options || !nla_len(options)) {
+		NL_SET_ERR_MSG(info->extack,
+			       "attribute OPTIONS is missing or empty");
+		return -EINVAL;
+	}
+	if (!ops || !ops->n_options)
+		return unknown_option(ops, options, info->extack);
+	memcpy(value, l4lb_service_options(svc),
+	       ops->n_options * sizeof(*value));
+	nla_for_each_nested(option, options, left) {
+		err = l4lb_nl_parse_option(ops, value, seen, option,
+					   info->extack);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- replies ---- */
+
+static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
+		       const u32 *value, u32 def)
+{
+	struct nlattr *nest = nla_nest_start(skb, 1);
+
+	if (!nest ||
+	    nla_put_string(skb, L4LB_OPTION_ATTR_NAME, o->name) ||
+	    (value && nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, *value)) ||
+	    nla_put_u32(skb, L4LB_OPTION_ATTR_MIN_VALUE, o->min) ||
+	    nla_put_u32(skb, L4LB_OPTION_ATTR_MAX_VALUE, o->max) ||
+	    nla_put_u32(skb, L4LB_OPTION_ATTR_DEFAULT, def) ||
+	    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o->what))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* @ops: NULL for "none".  @svc: a service that has it, or NULL. */
+static int fill_scheduler(struct sk_buff *skb,
+			  const struct l4lb_sched_ops *ops,
+			  const struct l4lb_service *svc)
+{
+	const u32 *value = svc ? l4lb_service_options(svc) : NULL;
+	struct nlattr *nest, *options;
+	unsigned int i;
+
+	nest = nla_nest_start(skb, L4LB_ATTR_SCHEDULER);
+	if (!nest ||
+	    nla_put_string(skb, L4LB_SCHED_ATTR_NAME,
+			   ops ? ops->name : "none") ||
+	    nla_put_u32(skb, L4LB_SCHED_ATTR_FLAGS, ops ? ops->flags : 0))
+		return -EMSGSIZE;
+	options = nla_nest_start(skb, L4LB_SCHED_ATTR_OPTIONS);
+	if (!options)
+		return -EMSGSIZE;
+	for (i = 0; ops && i < ops->n_options; i++)
+		if (fill_option(skb, &ops->options[i],
+				value ? &value[i] : NULL,
+				svc ? l4lb_sysctl_sched_value(svc->ln, ops, i) :
+				      ops->options[i].def))
+			return -EMSGSIZE;
+	nla_nest_end(skb, options);
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int fill_key(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_SERVICE);
+
+	if (!nest || l4lb_nl_fill_key(skb, &svc->key))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	return fill_key(skb, svc) ?:
+	       fill_scheduler(skb, l4lb_service_sched(svc), svc);
+}
+
+static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy) ?:
+	       l4lb_nl_fill_bands(skb, svc);
+}
+
+/* A reply to be filled and sent, or NULL without memory. */
+static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
+{
+	struct sk_buff *msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+
+	if (!msg)
+		return NULL;
+	*hdr = genlmsg_put_reply(msg, info, &l4lb_own_family, 0,
+				 info->genlhdr->cmd);
+	if (*hdr)
+		return msg;
+	nlmsg_free(msg);
+	return NULL;
+}
+
+/* Sends it, unless filling it failed with @err. */
+static int reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
+		      int err)
+{
+	if (err) {
+		nlmsg_free(msg);
+		return err;
+	}
+	genlmsg_end(msg, hdr);
+	return genlmsg_reply(msg, info);
+}
+
+/* ---- commands ---- */
+
+/* The reference of l4lb_sched_get() keeps the module while its text is read. */
+static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *nest = info->attrs[L4LB_ATTR_SCHEDULER];
+	struct nlattr *tb[NAME_ATTR_MAX + 1] = { };
+	const struct l4lb_sched_ops *ops;
+	char name[L4LB_NAME_LEN];
+	struct sk_buff *msg;
+	void *hdr;
+	int err;
+
+	if (!l4lb_nl_net(skb, info->extack))
+		return -EAGAIN;
+	err = nest ? nla_parse_nested(tb, NAME_ATTR_MAX, nest, name_policy,
+				      info->extack) : 0;
+	if (err)
+		return err;
+	if (!tb[L4LB_SCHED_ATTR_NAME]) {
+		NL_SET_ERR_MSG(info->extack,
+			       "attribute SCHEDULER with a NAME is missing");
+		return -EINVAL;
+	}
+	nla_strscpy(name, tb[L4LB_SCHED_ATTR_NAME], sizeof(name));
+	ops = l4lb_sched_get(name);
+	if (!ops) {
+		l4lb_err_attr_str(info->extack, tb[L4LB_SCHED_ATTR_NAME],
+				  "no such scheduler, and no module l4lb_NAME",
+				  name);
+		return -ENOENT;
+	}
+	msg = reply_new(info, &hdr);
+	err = msg ? fill_scheduler(msg, ops, NULL) : -ENOMEM;
+	l4lb_sched_put(ops);
+	return msg ? reply_send(info, msg, hdr, err) : err;
+}
+
+static int dump_start(struct netlink_callback *cb)
+{
+	if (!nlmsg_attrlen(cb->nlh, GENL_HDRLEN))
+		return 0;
+	NL_SET_ERR_MSG(cb->extack, "a dump of all takes no attributes");
+	return -EINVAL;
+}
+
+struct scheduler_dump {
+	struct sk_buff		*skb;
+	struct netlink_callback	*cb;
+};
+
+static int dump_scheduler(const struct l4lb_sched_ops *ops, void *arg)
+{
+	struct scheduler_dump *dump = arg;
+	void *hdr;
+
+	hdr = genlmsg_put(dump->skb, NETLINK_CB(dump->cb->skb).portid,
+			  dump->cb->nlh->nlmsg_seq, &l4lb_own_family, NLM_F_MULTI,
+			  L4LB_CMD_GET_SCHEDULER);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (fill_scheduler(dump->skb, ops, NULL)) {
+		genlmsg_cancel(dump->skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(dump->skb, hdr);
+	dump->cb->args[0]++;
+	return 0;
+}
+
+/* The position is a number: of schedulers that come or go between two calls
+ * some may be missing, or be there twice.
+ */
+static int dump_schedulers(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct scheduler_dump dump = { .skb = skb, .cb = cb };
+
+	if (!l4lb_nl_net(skb, cb->extack))
+		return -EAGAIN;
+	l4lb_sched_each(cb->args[0], dump_scheduler, &dump);
+	return skb->len;
+}
+
+/* A reply about one service, made by @fill. */
+static int get_service(struct sk_buff *skb, struct genl_info *info,
+		       int (*fill)(struct sk_buff *skb,
+				   const struct l4lb_service *svc))
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_service *svc;
+	struct l4lb_svc_key key;
+	struct sk_buff *msg;
+	void *hdr;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = parse_key(&key, info);
+	if (err)
+		return err;
+	msg = reply_new(info, &hdr);
+	if (!msg)
+		return -ENOMEM;
+	mutex_lock(&ln->lock);
+	svc = find_service(ln, &key, info);
+	err = svc ? fill(msg, svc) : -ESRCH;
+	mutex_unlock(&ln->lock);
+	return reply_send(info, msg, hdr, err);
+}
+
+static int get_service_options(struct sk_buff *skb, struct genl_info *info)
+{
+	return get_service(skb, info, fill_options);
+}
+
+static int set_service_options(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	u32 value[L4LB_SCHED_OPTIONS_MAX];
+	struct l4lb_service *svc;
+	unsigned long seen = 0;
+	struct l4lb_svc_key key;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = parse_key(&key, info);
+	if (err)
+		return err;
+	mutex_lock(&ln->lock);
+	svc = find_service(ln, &key, info);
+	err = svc ? parse_options(svc, value, &seen, info) : -ESRCH;
+	if (!err)
+		l4lb_service_set_options(svc, value, seen);
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
+static int get_service_policy(struct sk_buff *skb, struct genl_info *info)
+{
+	return get_service(skb, info, fill_policy);
+}
+
+static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_policy policy;
+	struct l4lb_service *svc;
+	struct l4lb_svc_key key;
+	int err;
+
+	if (!ln)
+		return -EAGAIN;
+	err = parse_key(&key, info);
+	if (err)
+		return err;
+	mutex_lock(&ln->lock);
+	svc = find_service(ln, &key, info);
+	err = -ESRCH;
+	if (svc) {
+		policy = svc->policy;
+		err = l4lb_nl_parse_policy(&policy,
+					   info->attrs[L4LB_ATTR_POLICY],
+					   info->extack);
+	}
+	if (!err)
+		err = l4lb_service_set_policy(svc, &policy, info->extack);
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
+static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
+		       const struct l4lb_service *svc)
+{
+	void *hdr;
+
+	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
+		return 0;
+	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (fill_policy(skb, svc)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+/* The position is a number, as above. */
+static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct l4lb_service *svc;
+	long i = 0;
+
+	if (!ln)
+		return -EAGAIN;
+	mutex_lock(&ln->lock);
+	list_for_each_entry(svc, &ln->services, list) {
+		if (i++ < cb->args[0])
+			continue;
+		if (dump_policy(skb, cb, svc))
+			break;
+		cb->args[0] = i;
+	}
+	mutex_unlock(&ln->lock);
+	return skb->len;
+}
+
+/* Each command has a policy of its own, so that an attribute it does not look
+ * at is refused.  The GET commands take SERVICE alone, the first in the list.
+ */
+static const struct genl_ops own_ops[] = {
+	{
+		.cmd	= L4LB_CMD_GET_SCHEDULER,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= get_scheduler,
+		.start	= dump_start,
+		.dumpit	= dump_schedulers,
+		.policy	= scheduler_request,
+		.maxattr = ARRAY_SIZE(scheduler_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_OPTIONS,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= get_service_options,
+		.policy	= options_request,
+		.maxattr = L4LB_ATTR_SERVICE,
+	}, {
+		.cmd	= L4LB_CMD_SET_OPTIONS,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= set_service_options,
+		.policy	= options_request,
+		.maxattr = ARRAY_SIZE(options_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_POLICY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= get_service_policy,
+		.start	= dump_start,
+		.dumpit	= dump_policies,
+		.policy	= policy_request,
+		.maxattr = L4LB_ATTR_SERVICE,
+	}, {
+		.cmd	= L4LB_CMD_SET_POLICY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= set_service_policy,
+		.policy	= policy_request,
+		.maxattr = ARRAY_SIZE(policy_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SET_SERVICES,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_set_services,
+		.policy	= set_request,
+		.maxattr = ARRAY_SIZE(set_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_SERVICES,
+		.flags	= GENL_ADMIN_PERM,
+		.dumpit	= l4lb_nl_dump_services,
+		.policy	= list_request,
+		.maxattr = ARRAY_SIZE(list_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_CONNS,
+		.flags	= GENL_ADMIN_PERM,
+		.start	= l4lb_nl_start_conns,
+		.dumpit	= l4lb_nl_dump_conns,
+		.done	= l4lb_nl_done_conns,
+		.policy	= conns_request,
+		.maxattr = ARRAY_SIZE(conns_request) - 1,
+	},
+};
+
+struct genl_family l4lb_own_family __ro_after_init = {
+	.name		= L4LB_GENL_NAME,
+	.version	= L4LB_GENL_VERSION,
+	.netnsok	= true,
+	.parallel_ops	= true,
+	.module		= THIS_MODULE,
+	.ops		= own_ops,
+	.n_ops		= ARRAY_SIZE(own_ops),
+};
+
+/* No module alias: a question for this family must not load l4lb where ip_vs
+ * is at work.
+ */
+int __init l4lb_own_init(void)
+{
+	return genl_register_family(&l4lb_own_family);
+}
+
+void l4lb_own_exit(void)
+{
+	genl_unregister_family(&l4lb_own_family);
+}

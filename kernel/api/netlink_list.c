@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * L4LB_CMD_GET_SERVICES: services with all they have, as SET_SERVICES takes it.
+ *
+ * One dump for all, where family IPVS needs one a service.  A service whose real
+ * servers do not fit into what is left of a buffer goes on in the next message.
+ * If the configuration changes meanwhile, the dump says so (NLM_F_DUMP_INTR).
+ */
+#include <net/netlink.h>
+
+#include "api/control.h"
+#include "service/server.h"
+#include "l4lb.h"
+#include "api/netlink.h"
+
+/* Where a dump goes on: in that service, after so many of its real servers. */
+struct position {
+	struct l4lb_nl_cursor	cursor;
+	unsigned int		dest;
+};
+
+/* What a dump is about: services whose name has what is given. */
+struct filter {
+	struct nlattr	*tb[IPVS_SVC_ATTR_FWMARK + 1];
+	bool		live;
+};
+
+static int parse_filter(struct filter *f, struct netlink_callback *cb)
+{
+	struct nlattr **attrs = l4lb_dump_attrs(cb);
+	const struct nlattr *service = attrs[L4LB_ATTR_SERVICE];
+
+	memset(f, 0, sizeof(*f));
+	f->live = attrs[L4LB_ATTR_LIVE];
+	if (!service)
+		return 0;
+	return nla_parse_nested(f->tb, IPVS_SVC_ATTR_FWMARK, service,
+				l4lb_nl_key_policy, cb->extack);
+}
+
+static bool same_addr(const struct l4lb_svc_key *key, const struct nlattr *addr)
+{
+	unsigned int len = key->af == AF_INET ? sizeof(key->addr.ip) :
+			   sizeof(key->addr.in6);
+
+	return nla_len(addr) >= len && !memcmp(&key->addr, nla_data(addr), len);
+}
+
+static bool passes(const struct filter *f, const struct l4lb_svc_key *key)
+{
+	struct nlattr *const *tb = f->tb;
+
+	if (tb[IPVS_SVC_ATTR_AF] &&
+	    nla_get_u16(tb[IPVS_SVC_ATTR_AF]) != key->af)
+		return false;
+	if (tb[IPVS_SVC_ATTR_FWMARK] &&
+	    nla_get_u32(tb[IPVS_SVC_ATTR_FWMARK]) != key->fwmark)
+		return false;
+	if (tb[IPVS_SVC_ATTR_PROTOCOL] &&
+	    nla_get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]) != key->protocol)
+		return false;
+	if (tb[IPVS_SVC_ATTR_PORT] &&
+	    (key->fwmark || nla_get_be16(tb[IPVS_SVC_ATTR_PORT]) != key->port))
+		return false;
+	return !tb[IPVS_SVC_ATTR_ADDR] ||
+	       (!key->fwmark && same_addr(key, tb[IPVS_SVC_ATTR_ADDR]));
+}
+
+/* Those that have another value than the namespace's default. */
+static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	const struct l4lb_sched_ops *ops = l4lb_service_sched(svc);
+	const u32 *value = l4lb_service_options(svc);
+	struct nlattr *list, *nest;
+	unsigned int i, n = 0;
+
+	list = nla_nest_start(skb, L4LB_ATTR_OPTIONS);
+	if (!list)
+		return -EMSGSIZE;
+	for (i = 0; ops && i < ops->n_options; i++) {
+		if (value[i] == l4lb_sysctl_sched_value(svc->ln, ops, i))
+			continue;
+		nest = nla_nest_start(skb, 1);
+		if (!nest ||
+		    nla_put_string(skb, L4LB_OPTION_ATTR_NAME,
+				   ops->options[i].name) ||
+		    nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, value[i]))
+			return -EMSGSIZE;
+		nla_nest_end(skb, nest);
+		n++;
+	}
+	if (n)
+		nla_nest_end(skb, list);
+	else
+		nla_nest_cancel(skb, list);
+	return 0;
+}
+
+/* All of it the first time, later its name. */
+static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
+		     const struct filter *f, bool all)
+{
+	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_SERVICE);
+
+	if (!nest || l4lb_nl_fill_key(skb, &svc->key))
+		return -EMSGSIZE;
+	if (all && (l4lb_nl_fill_service_config(skb, svc) ||
+		    (f->live && l4lb_nl_fill_service_stats64(skb, svc))))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	if (!all)
+		return 0;
+	if (fill_options(skb, svc))
+		return -EMSGSIZE;
+	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
+		return 0;
+	return l4lb_nl_fill_policy(skb, &svc->policy) ?:
+	       (f->live ? l4lb_nl_fill_bands(skb, svc) : 0);
+}
+
+static int fill_dest(struct sk_buff *skb, struct l4lb_real *real,
+		     const struct filter *f)
+{
+	struct nlattr *nest = nla_nest_start(skb, 1);
+
+	if (!nest)
+		return -EMSGSIZE;
+	if (l4lb_nl_fill_dest_config(skb, real) ||
+	    (f->live && l4lb_nl_fill_dest_live(skb, real))) {
+		nla_nest_cancel(skb, nest);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Oldest first, in which order they can be added again.  -EMSGSIZE if there are
+ * more than fit; *@next is behind those that do.
+ */
+static int fill_dests(struct sk_buff *skb, struct l4lb_service *svc,
+		      const struct filter *f, unsigned int *next)
+{
+	struct nlattr *list = nla_nest_start(skb, L4LB_ATTR_DESTS);
+	struct l4lb_real *real;
+	unsigned int i = 0;
+	int err = 0;
+
+	if (!list)
+		return -EMSGSIZE;
+	list_for_each_entry(real, &svc->dests, node) {
+		if (i++ < *next)
+			continue;
+		err = fill_dest(skb, real, f);
+		if (err)
+			break;
+		*next = i;
+	}
+	nla_nest_end(skb, list);
+	return err;
+}
+
+/* One message.  -EMSGSIZE if the service is not through with it. */
+static int dump_one(struct sk_buff *skb, struct netlink_callback *cb,
+		    struct l4lb_service *svc, const struct filter *f,
+		    unsigned int *next)
+{
+	unsigned int first = *next;
+	struct nlattr *entry;
+	void *hdr;
+	int err;
+
+	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_SERVICES);
+	if (!hdr)
+		return -EMSGSIZE;
+	genl_dump_check_consistent(cb, hdr);
+	entry = nla_nest_start(skb, L4LB_ATTR_ENTRY);
+	err = entry ? fill_head(skb, svc, f, !first) : -EMSGSIZE;
+	if (!err)
+		err = fill_dests(skb, svc, f, next);
+	/* Without a single server it had better begin in the next buffer. */
+	if (err && *next == first) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(skb, entry);
+	genlmsg_end(skb, hdr);
+	return err;
+}
+
+static void dump_all(struct sk_buff *skb, struct netlink_callback *cb,
+		     struct l4lb_net *ln, const struct filter *f)
+{
+	struct position *pos = (void *)cb->ctx;
+	struct l4lb_nl_cursor *cursor = &pos->cursor;
+	struct l4lb_service *svc = l4lb_nl_cursor_service(ln, cursor);
+
+	if (!svc)
+		return;
+	/* Another one took its place. */
+	if (memcmp(&svc->key, &cursor->key, sizeof(svc->key)))
+		pos->dest = 0;
+	list_for_each_entry_from(svc, &ln->services, list) {
+		cursor->key = svc->key;
+		if (passes(f, &svc->key) &&
+		    dump_one(skb, cb, svc, f, &pos->dest))
+			return;
+		cursor->index++;
+		pos->dest = 0;
+	}
+	l4lb_nl_cursor_end(cursor);
+}
+
+int l4lb_nl_dump_services(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct filter f;
+	int err;
+
+	BUILD_BUG_ON(sizeof(struct position) > sizeof(cb->ctx));
+
+	if (!ln)
+		return -EAGAIN;
+	err = parse_filter(&f, cb);
+	if (err)
+		return err;
+	mutex_lock(&ln->lock);
+	cb->seq = ln->generation;
+	dump_all(skb, cb, ln, &f);
+	mutex_unlock(&ln->lock);
+	return skb->len;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requests of the IPVS family: attributes to keys and configurations.
+ *
+ * The family is older than strict attribute checks and its clients rely on
+ * what it lets pass: unknown attributes, nests without NLA_F_NESTED, fixed
+ * width attributes that are too long, addresses shorter than their family's.
+ * Hence the _deprecated parsers; the policies still bound what is read.
+ *
+ * Whatever is wrong inside a nest is EINVAL, also where the parser would say
+ * ERANGE.
+ */
+#include <net/netlink.h>
+
+#include "service/server.h"
+#include "api/netlink.h"
+
+const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1] = {
+	[IPVS_CMD_ATTR_SERVICE]		= { .type = NLA_NESTED },
+	[IPVS_CMD_ATTR_DEST]		= { .type = NLA_NESTED },
+	[IPVS_CMD_ATTR_DAEMON]		= { .type = NLA_NESTED },
+	[IPVS_CMD_ATTR_TIMEOUT_TCP]	= { .type = NLA_U32 },
+	[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN]	= { .type = NLA_U32 },
+	[IPVS_CMD_ATTR_TIMEOUT_UDP]	= { .type = NLA_U32 },
+};
+
+static const struct nla_policy service_policy[IPVS_SVC_ATTR_MAX + 1] = {
+	[IPVS_SVC_ATTR_AF]		= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_PROTOCOL]	= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_ADDR]		= { .type = NLA_BINARY,
+					    .len = sizeof(union nf_inet_addr) },
+	[IPVS_SVC_ATTR_PORT]		= { .type = NLA_U16 },
+	[IPVS_SVC_ATTR_FWMARK]		= { .type = NLA_U32 },
+	[IPVS_SVC_ATTR_SCHED_NAME]	= { .type = NLA_NUL_STRING,
+					    .len = IP_VS_SCHEDNAME_MAXLEN - 1 },
+	[IPVS_SVC_ATTR_FLAGS]		= { .type = NLA_BINARY,
+					    .len = sizeof(struct ip_vs_flags) },
+	[IPVS_SVC_ATTR_TIMEOUT]		= { .type = NLA_U32 },
+	[IPVS_SVC_ATTR_NETMASK]		= { .type = NLA_U32 },
+	[IPVS_SVC_ATTR_STATS]		= { .type = NLA_NESTED },
+	[IPVS_SVC_ATTR_PE_NAME]		= { .type = NLA_NUL_STRING,
+					    .len = IP_VS_PENAME_MAXLEN },
+};
+
+static const struct nla_policy dest_policy[IPVS_DEST_ATTR_MAX + 1] = {
+	[IPVS_DEST_ATTR_ADDR]		= { .type = NLA_BINARY,
+					    .len = sizeof(union nf_inet_addr) },
+	[IPVS_DEST_ATTR_PORT]		= { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_FWD_METHOD]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_WEIGHT]		= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_U_THRESH]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_L_THRESH]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_ACTIVE_CONNS]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_INACT_CONNS]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_PERSIST_CONNS]	= { .type = NLA_U32 },
+	[IPVS_DEST_ATTR_STATS]		= { .type = NLA_NESTED },
+	[IPVS_DEST_ATTR_ADDR_FAMILY]	= { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_TUN_TYPE]	= { .type = NLA_U8 },
+	[IPVS_DEST_ATTR_TUN_PORT]	= { .type = NLA_U16 },
+	[IPVS_DEST_ATTR_TUN_FLAGS]	= { .type = NLA_U16 },
+};
+
+/* An attribute a request must have, and the sentence if it does not. */
+struct required {
+	u16		type;
+	const char	*sentence;
+};
+
+static const struct required by_address[] = {
+	{ IPVS_SVC_ATTR_PROTOCOL, "service: attribute PROTOCOL (or FWMARK) is missing" },
+	{ IPVS_SVC_ATTR_ADDR, "service: attribute ADDR (or FWMARK) is missing" },
+	{ IPVS_SVC_ATTR_PORT, "service: attribute PORT (or FWMARK) is missing" },
+};
+
+static const struct required service_config[] = {
+	{ IPVS_SVC_ATTR_SCHED_NAME, "service: attribute SCHED_NAME is missing" },
+	{ IPVS_SVC_ATTR_FLAGS, "service: attribute FLAGS is missing" },
+	{ IPVS_SVC_ATTR_TIMEOUT, "service: attribute TIMEOUT is missing" },
+	{ IPVS_SVC_ATTR_NETMASK, "service: attribute NETMASK is missing" },
+};
+
+static const struct required dest_identity[] = {
+	{ IPVS_DEST_ATTR_ADDR, "real server: attribute ADDR is missing" },
+	{ IPVS_DEST_ATTR_PORT, "real server: attribute PORT is missing" },
+};
+
+static const struct required dest_config[] = {
+	{ IPVS_DEST_ATTR_FWD_METHOD, "real server: attribute FWD_METHOD is missing" },
+	{ IPVS_DEST_ATTR_WEIGHT, "real server: attribute WEIGHT is missing" },
+	{ IPVS_DEST_ATTR_U_THRESH, "real server: attribute U_THRESH is missing" },
+	{ IPVS_DEST_ATTR_L_THRESH, "real server: attribute L_THRESH is missing" },
+};
+
+/* The sentences outlive the request: they are this module's constants. */
+static int check_required(const struct required *list, unsigned int n,
+			  struct nlattr **tb, const struct nlattr *nest,
+			  struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (tb[list[i].type])
+			continue;
+		if (extack) {
+			extack->_msg = list[i].sentence;
+			NL_SET_BAD_ATTR(extack, nest);
+		}
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Only what the family needs is copied: the rest of an address is hashed and
+ * compared too, and must be 0.
+ */
+static void copy_addr(union nf_inet_addr *addr, u16 af,
+		      const struct nlattr *attr)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (af == AF_INET)
+		nla_memcpy(&addr->ip, attr, sizeof(addr->ip));
+	else
+		nla_memcpy(&addr->in6, attr, sizeof(addr->in6));
+}
+
+int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
+		      const struct nlattr *nest, struct netlink_ext_ack *extack)
+{
+	const struct nlattr *mark = tb[IPVS_SVC_ATTR_FWMARK];
+	int err;
+
+	if (!tb[IPVS_SVC_ATTR_AF]) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "service: attribute AF is missing");
+		return -EINVAL;
+	}
+	if (!mark) {
+		err = check_required(by_address, ARRAY_SIZE(by_address), tb,
+				     nest, extack);
+		if (err)
+			return err;
+	}
+
+	key->af = nla_get_u16(tb[IPVS_SVC_ATTR_AF]);
+	if (key->af != AF_INET && key->af != AF_INET6) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_SVC_ATTR_AF],
+				    "service: family must be IPv4 (2) or IPv6 (10)");
+		return -EAFNOSUPPORT;
+	}
+
+	if (mark) {
+		/* Mark 0 is no mark: it names TCP port 0 of the zero address. */
+		key->fwmark = nla_get_u32(mark);
+		key->protocol = key->fwmark ? 0 : IPPROTO_TCP;
+		return 0;
+	}
+	key->protocol = nla_get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
+	copy_addr(&key->addr, key->af, tb[IPVS_SVC_ATTR_ADDR]);
+	key->port = nla_get_be16(tb[IPVS_SVC_ATTR_PORT]);
+	return 0;
+}
+
+static int parse_service_config(struct l4lb_nl_service *svc,
+				struct nlattr **tb, const struct nlattr *nest,
+				struct netlink_ext_ack *extack)
+{
+	const struct nlattr *engine = tb[IPVS_SVC_ATTR_PE_NAME];
+	struct ip_vs_flags flags;
+	int err;
+
+	err = check_required(service_config, ARRAY_SIZE(service_config), tb,
+			     nest, extack);
+	if (err)
+		return err;
+
+	svc->sched = tb[IPVS_SVC_ATTR_SCHED_NAME];
+	nla_strscpy(svc->cfg.sched, svc->sched, sizeof(svc->cfg.sched));
+	nla_memcpy(&flags, tb[IPVS_SVC_ATTR_FLAGS], sizeof(flags));
+	svc->cfg.flags = flags.flags;
+	svc->mask = flags.mask;
+	svc->cfg.timeout = nla_get_u32(tb[IPVS_SVC_ATTR_TIMEOUT]);
+	svc->netmask = tb[IPVS_SVC_ATTR_NETMASK];
+	svc->cfg.netmask = nla_get_u32(svc->netmask);
+	if (engine && *(const char *)nla_data(engine))
+		svc->engine = engine;
+	return 0;
+}
+
+int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
+			  const struct nlattr *nest, bool full,
+			  struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+	int err;
+
+	BUILD_BUG_ON(IP_VS_SCHEDNAME_MAXLEN != L4LB_SCHED_NAME_MAX);
+
+	memset(svc, 0, sizeof(*svc));
+	if (!nest) {
+		NL_SET_ERR_MSG(extack, "attribute SERVICE is missing");
+		return -EINVAL;
+	}
+	if (nla_parse_nested_deprecated(tb, IPVS_SVC_ATTR_MAX, nest,
+					service_policy, extack))
+		return -EINVAL;
+
+	err = l4lb_nl_parse_key(&svc->key, tb, nest, extack);
+	if (err || !full)
+		return err;
+	return parse_service_config(svc, tb, nest, extack);
+}
+
+static int parse_dest_config(struct l4lb_dest_config *cfg, struct nlattr **tb,
+			     const struct nlattr *nest,
+			     struct netlink_ext_ack *extack)
+{
+	int err;
+
+	err = check_required(dest_config, ARRAY_SIZE(dest_config), tb, nest,
+			     extack);
+	if (err)
+		return err;
+
+	cfg->method = nla_get_u32(tb[IPVS_DEST_ATTR_FWD_METHOD]) &
+		      IP_VS_CONN_F_FWD_MASK;
+	cfg->weight = nla_get_u32(tb[IPVS_DEST_ATTR_WEIGHT]);
+	cfg->u_thresh = nla_get_u32(tb[IPVS_DEST_ATTR_U_THRESH]);
+	cfg->l_thresh = nla_get_u32(tb[IPVS_DEST_ATTR_L_THRESH]);
+	if (tb[IPVS_DEST_ATTR_TUN_TYPE])
+		cfg->tun.type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
+	if (tb[IPVS_DEST_ATTR_TUN_PORT])
+		cfg->tun.port = nla_get_be16(tb[IPVS_DEST_ATTR_TUN_PORT]);
+	if (tb[IPVS_DEST_ATTR_TUN_FLAGS])
+		cfg->tun.flags = nla_get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
+	return 0;
+}
+
+int l4lb_nl_parse_dest(struct l4lb_dest_config *cfg, u16 svc_af,
+		       const struct nlattr *nest, bool full,
+		       struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[IPVS_DEST_ATTR_MAX + 1];
+	int err;
+
+	memset(cfg, 0, sizeof(*cfg));
+	if (!nest) {
+		NL_SET_ERR_MSG(extack, "attribute DEST is missing");
+		return -EINVAL;
+	}
+	if (nla_parse_nested_deprecated(tb, IPVS_DEST_ATTR_MAX, nest,
+					dest_policy, extack))
+		return -EINVAL;
+
+	err = check_required(dest_identity, ARRAY_SIZE(dest_identity), tb,
+			     nest, extack);
+	if (!err && full)
+		err = parse_dest_config(cfg, tb, nest, extack);
+	if (err)
+		return err;
+
+	if (tb[IPVS_DEST_ATTR_ADDR_FAMILY])
+		cfg->af = nla_get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
+	if (!cfg->af)
+		cfg->af = svc_af;
+	if (cfg->af != AF_INET && cfg->af != AF_INET6) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_DEST_ATTR_ADDR_FAMILY],
+				    "real server: family must be IPv4 (2) or IPv6 (10)");
+		return -EAFNOSUPPORT;
+	}
+	copy_addr(&cfg->addr, cfg->af, tb[IPVS_DEST_ATTR_ADDR]);
+	cfg->port = nla_get_be16(tb[IPVS_DEST_ATTR_PORT]);
+	return 0;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The nests POLICY and BANDS of family L4LB: what a service does otherwise than its
+ * namespace, and what came of its PRIORITY.  One row here is all that the
+ * messages need of a value.
+ */
+#include <net/netlink.h>
+
+#include "l4lb.h"
+#include "service/las.h"
+#include "api/netlink.h"
+
+#define VALUE(attr, member, limit)					\
+	[L4LB_POLICY_ATTR_##attr] = {					\
+		.name = #attr,						\
+		.offset = offsetof(struct l4lb_policy, member),		\
+		.max = limit,						\
+	}
+
+static const struct {
+	const char	*name;
+	unsigned int	offset;
+	u32		max;
+} values[] = {
+	VALUE(TIMEOUT_TCP, tcp, L4LB_TIMEOUT_MAX),
+	VALUE(TIMEOUT_TCP_FIN, tcp_fin, L4LB_TIMEOUT_MAX),
+	VALUE(TIMEOUT_UDP, udp, L4LB_TIMEOUT_MAX),
+	VALUE(TIMEOUT_SCTP, sctp, L4LB_TIMEOUT_MAX),
+	VALUE(ON_IDLE, on_idle, L4LB_IDLE_MAX),
+	VALUE(ON_LOSS, on_loss, L4LB_LOSS_MAX),
+	VALUE(ON_DRAIN, on_drain, L4LB_DRAIN_MAX),
+	VALUE(GUARD, guard, L4LB_GUARD_MAX),
+	VALUE(FAST_PATH, fast_path, L4LB_FAST_PATH_MAX),
+	VALUE(PRIORITY, priority, L4LB_PRIORITY_MAX),
+	VALUE(LAS_BYTES_0, las_bytes[0], U32_MAX),
+	VALUE(LAS_BYTES_1, las_bytes[1], U32_MAX),
+	VALUE(LAS_BYTES_2, las_bytes[2], U32_MAX),
+};
+
+#undef VALUE
+
+static_assert(ARRAY_SIZE(values) == L4LB_POLICY_ATTR_MAX + 1);
+
+static const struct nla_policy policy_policy[] = {
+	[1 ... L4LB_POLICY_ATTR_MAX] = { .type = NLA_U32 },
+};
+
+static u32 *value_of(struct l4lb_policy *policy, unsigned int attr)
+{
+	return (void *)policy + values[attr].offset;
+}
+
+int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[L4LB_POLICY_ATTR_MAX + 1];
+	unsigned int i;
+	int err;
+
+	if (!nest || !nla_len(nest)) {
+		NL_SET_ERR_MSG(extack, "attribute POLICY is missing or empty");
+		return -EINVAL;
+	}
+	err = nla_parse_nested(tb, L4LB_POLICY_ATTR_MAX, nest, policy_policy,
+			       extack);
+	for (i = 1; !err && i <= L4LB_POLICY_ATTR_MAX; i++) {
+		if (!tb[i])
+			continue;
+		*value_of(policy, i) = nla_get_u32(tb[i]);
+		if (nla_get_u32(tb[i]) <= values[i].max)
+			continue;
+		l4lb_err_attr_fmt(extack, tb[i], "policy: %s must be 0 to %u",
+				  values[i].name, values[i].max);
+		err = -ERANGE;
+	}
+	return err ?: l4lb_las_check(policy, extack);
+}
+
+int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
+{
+	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_POLICY);
+	struct l4lb_policy copy = *policy;
+	unsigned int i;
+
+	if (!nest)
+		return -EMSGSIZE;
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (nla_put_u32(skb, i, *value_of(&copy, i)))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* Of a service that has had PRIORITY. */
+int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	struct l4lb_band band[L4LB_BANDS];
+	struct nlattr *list, *nest;
+	unsigned int i;
+
+	if (!svc->bands)
+		return 0;
+	l4lb_las_read(svc, band);
+	list = nla_nest_start(skb, L4LB_ATTR_BANDS);
+	for (i = 0; list && i < L4LB_BANDS; i++) {
+		nest = nla_nest_start(skb, 1);
+		if (!nest ||
+		    nla_put_u64_64bit(skb, L4LB_BAND_ATTR_PACKETS,
+				      band[i].packets, L4LB_BAND_ATTR_PAD) ||
+		    nla_put_u64_64bit(skb, L4LB_BAND_ATTR_BYTES,
+				      band[i].bytes, L4LB_BAND_ATTR_PAD))
+			return -EMSGSIZE;
+		nla_nest_end(skb, nest);
+	}
+	if (!list)
+		return -EMSGSIZE;
+	nla_nest_end(skb, list);
+	return 0;
+}

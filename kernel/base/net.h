@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What l4lb keeps per network namespace. */
+#ifndef _L4LB_NET_H
+#define _L4LB_NET_H
+
+#include <linux/cpumask.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rhashtable-types.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "base/stats.h"
+
+struct ctl_table_header;
+struct l4lb_conn_table;
+struct l4lb_fast;
+struct l4lb_real;
+
+/* Timeouts user space may set, in jiffies.  The others are in state.c. */
+struct l4lb_timeouts {
+	unsigned int	tcp;		/* ESTABLISHED */
+	unsigned int	tcp_fin;	/* FIN_WAIT */
+	unsigned int	udp;
+};
+
+/* net.ipv4.vs.*: read on the packet path with READ_ONCE().  Defaults that are
+ * not 0, and what a value means, are in sysctl.c.
+ */
+struct l4lb_sysctl {
+	int		am_droprate;
+	int		amemthresh;
+	int		backup_only;
+	int		cache_bypass;
+	int		conn_max;
+	int		conn_reuse_mode;
+	int		conntrack;
+	int		drop_entry;
+	int		drop_packet;
+	cpumask_var_t	est_cpulist;
+	bool		est_cpulist_set;
+	int		est_nice;
+	int		expire_nodest_conn;
+	int		expire_quiescent_template;
+	int		fast_path;
+	int		ignore_tunneled;
+	int		nat_icmp_send;
+	int		nonlocal_vip;
+	int		pmtu_disc;
+	int		run_estimation;
+	int		schedule_icmp;
+	int		secure_tcp;
+	int		sloppy_sctp;
+	int		sloppy_tcp;
+	int		snat_reroute;
+	int		sync_persist_mode;
+	int		sync_ports;
+	int		sync_refresh_period;	/* jiffies */
+	int		sync_retries;
+	int		sync_sock_size;
+	int		sync_threshold[2];
+	int		sync_version;
+	unsigned long	sync_qlen_max;
+};
+
+/**
+ * struct l4lb_defence - what defence against floods remembers
+ * @work: looks at the memory while a mode is automatic and there are services
+ * @rate: in automatic mode, which of how many new flows is dropped
+ * @attempts: to schedule a new flow, while some of them are dropped
+ */
+struct l4lb_defence {
+	struct delayed_work	work;
+	int			rate;
+	atomic_t		attempts;
+};
+
+/**
+ * struct l4lb_net - l4lb in one network namespace
+ * @net: the namespace
+ * @conns: connection table; allocated with the first service and kept until
+ *	the namespace goes, so an idle namespace costs nothing
+ * @bypass: by family, in place of a real server where there is none
+ *	(cache_bypass); as old as @conns
+ * @svc_table: services by key (RCU readers)
+ * @n_fwmark: services by firewall mark; 0 spares the packet path a lookup
+ * @n_any_port: services with port 0, likewise
+ * @n_one_packet: services with one-packet scheduling, likewise
+ * @fast: the fast path; as old as @conns
+ * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
+ * @n_fast_path: services that ask for the fast path by themselves
+ * @fast_since: jiffies from which on packets must have been admitted
+ * @reals: real servers of services by address (RCU readers)
+ * @real_names: all of them and those in @trash by service and address
+ *	(configuration mutex)
+ * @guards: services that guard their address, by it (RCU readers)
+ * @n_guards: their number, likewise
+ * @timeouts: settable connection timeouts
+ * @sysctl: net.ipv4.vs.*
+ * @drops: per-CPU array of L4LB_DROP_MAX counters
+ * @stats: totals of the namespace
+ * @defence: against floods
+ * @lock: the configuration mutex; protects everything below and every
+ *	write to services, real servers and pools
+ * @services: all services, oldest first (RCU readers)
+ * @generation: another one after every change of what a dump shows
+ * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
+ *	or for the other family's @n_mixed
+ * @hooked: by family: hooks are registered
+ * @n_mixed: real servers of another family than their service
+ * @trash: removed real servers that may yet be added again
+ * @trash_work: frees old entries of @trash
+ * @exiting: the namespace is going: nothing may be added
+ * @sysctl_header: of the namespace's sysctl directory
+ * @sched_settings: schedulers' settings in it, see sysctl_sched.c
+ * @sched_nets: list of all namespaces, see sched.c
+ */
+struct l4lb_net {
+	struct net			*net;
+	struct l4lb_conn_table __rcu	*conns;
+	struct l4lb_real		*bypass[2];
+	struct rhashtable		svc_table;
+	struct l4lb_fast		*fast;
+	u64 __percpu			*fast_counts;
+	unsigned int			n_fast_path;
+	u32				fast_since;
+	struct rhltable			reals;
+	struct rhashtable		real_names;
+	unsigned int			n_fwmark;
+	unsigned int			n_any_port;
+	unsigned int			n_one_packet;
+	struct rhltable			guards;
+	unsigned int			n_guards;
+	struct l4lb_timeouts		timeouts;
+	struct l4lb_sysctl		sysctl;
+	u64 __percpu			*drops;
+	struct l4lb_stats		stats;
+	struct l4lb_defence		defence;
+
+	struct mutex			lock;
+	struct list_head		services;
+	unsigned int			generation;
+	unsigned int			n_services[2];
+	bool				hooked[2];
+	unsigned int			n_mixed;
+	struct list_head		trash;
+	struct delayed_work		trash_work;
+	bool				exiting;
+	struct ctl_table_header		*sysctl_header;
+	struct list_head		sched_settings;
+	struct list_head		sched_nets;
+};
+
+extern unsigned int l4lb_net_id;
+
+static inline struct l4lb_net *l4lb_net(const struct net *net)
+{
+	return net_generic(net, l4lb_net_id);
+}
+
+/* Count a packet that was not forwarded.  Packet context, BH off. */
+static inline void l4lb_drop(const struct l4lb_net *ln, enum l4lb_drop reason)
+{
+	this_cpu_inc(ln->drops[reason]);
+}
+
+/* For work that frees what RCU readers may still see; see main.c. */
+extern struct workqueue_struct *l4lb_wq;
+
+#endif /* _L4LB_NET_H */

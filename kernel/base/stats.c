@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Traffic counters, their rates, and why packets were dropped.
+ *
+ * Counters only ever grow; ZERO remembers where they stood.  The rate of each
+ * interval of two seconds moves the average a quarter of the way, so an average
+ * forgets half of a burst in about five seconds.
+ *
+ * Nothing runs every two seconds.  The first packet that is to be counted after
+ * an interval ends it, and the idle ones behind it: what was counted since the
+ * last end was counted in the first of them.  Readers compute what that packet
+ * would find.
+ *
+ * Intervals of all objects end at the same time.  So a packet looks at its real
+ * server's only: the first packet for a service after an interval is the first
+ * for a real server of the service, too.
+ */
+#include "base/stats.h"
+#include "service/server.h"
+
+#include <linux/math.h>
+#include <linux/sched.h>
+
+#define INTERVAL_SECONDS	2
+#define INTERVAL	(INTERVAL_SECONDS * HZ)
+#define RATE_SHIFT	10	/* rates are kept in 1/1024 */
+
+/* ---- counters ---- */
+
+/* Of the interval in which @now is. */
+static unsigned long interval_end(unsigned long now)
+{
+	return now - now % INTERVAL + INTERVAL;
+}
+
+int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
+{
+	int cpu;
+
+	memset(stats, 0, sizeof(*stats));
+	spin_lock_init(&stats->lock);
+	stats->due = interval_end(jiffies);
+	stats->frozen = frozen;
+	stats->cpu = alloc_percpu(struct l4lb_stats_cpu);
+	if (!stats->cpu)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(stats->cpu, cpu)->syncp);
+	return 0;
+}
+
+/* Any context in which no reader is left. */
+void l4lb_stats_destroy(struct l4lb_stats *stats)
+{
+	free_percpu(stats->cpu);
+	stats->cpu = NULL;
+}
+
+/* One CPU's share since it exists; ZERO does not show here. */
+void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
+			 struct l4lb_counters *count)
+{
+	const struct l4lb_stats_cpu *s = per_cpu_ptr(stats->cpu, cpu);
+	unsigned int start;
+
+	do {
+		start = u64_stats_fetch_begin(&s->syncp);
+		count->conns = u64_stats_read(&s->conns);
+		count->inpkts = u64_stats_read(&s->inpkts);
+		count->outpkts = u64_stats_read(&s->outpkts);
+		count->inbytes = u64_stats_read(&s->inbytes);
+		count->outbytes = u64_stats_read(&s->outbytes);
+	} while (u64_stats_fetch_retry(&s->syncp, start));
+}
+
+static void stats_sum(const struct l4lb_stats *stats,
+		      struct l4lb_counters *sum)
+{
+	struct l4lb_counters one;
+	int cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		l4lb_stats_read_cpu(stats, cpu, &one);
+		sum->conns += one.conns;
+		sum->inpkts += one.inpkts;
+		sum->outpkts += one.outpkts;
+		sum->inbytes += one.inbytes;
+		sum->outbytes += one.outbytes;
+	}
+}
+
+/* ---- rates ---- */
+
+/* The average after an interval in which @count was counted, and @idle more in
+ * which nothing was.
+ */
+static u64 rate_after(u64 rate, u64 count, unsigned long idle)
+{
+	u64 current_rate = (count << RATE_SHIFT) / INTERVAL_SECONDS;
+
+	rate += (s64)(current_rate - rate) >> 2;
+	while (idle-- && rate)
+		rate -= DIV_ROUND_UP(rate, 4);
+	return rate;
+}
+
+/* The averages when the intervals that are over have ended.  @sum: what is
+ * counted now.  False: none is over, or they stand still.
+ */
+static bool rate_now(const struct l4lb_stats *stats,
+		     const struct l4lb_counters *sum,
+		     struct l4lb_counters *rate)
+{
+	const struct l4lb_counters *last = &stats->last;
+	unsigned long idle;
+
+	lockdep_assert_held(&stats->lock);
+	*rate = stats->rate;
+	if (stats->frozen || time_before(jiffies, stats->due))
+		return false;
+	idle = (jiffies - stats->due) / INTERVAL;
+	rate->conns = rate_after(rate->conns, sum->conns - last->conns, idle);
+	rate->inpkts = rate_after(rate->inpkts, sum->inpkts - last->inpkts,
+				  idle);
+	rate->outpkts = rate_after(rate->outpkts, sum->outpkts - last->outpkts,
+				   idle);
+	rate->inbytes = rate_after(rate->inbytes, sum->inbytes - last->inbytes,
+				   idle);
+	rate->outbytes = rate_after(rate->outbytes,
+				    sum->outbytes - last->outbytes, idle);
+	return true;
+}
+
+static void stats_catch_up(struct l4lb_stats *stats,
+			   const struct l4lb_counters *sum)
+{
+	struct l4lb_counters rate;
+
+	if (rate_now(stats, sum, &rate)) {
+		stats->rate = rate;
+		stats->last = *sum;
+	}
+	WRITE_ONCE(stats->due, interval_end(jiffies));
+}
+
+void l4lb_stats_end_interval(struct l4lb_stats *stats)
+{
+	struct l4lb_counters sum;
+
+	spin_lock(&stats->lock);
+	if (time_after_eq(jiffies, stats->due)) {
+		stats_sum(stats, &sum);
+		stats_catch_up(stats, &sum);
+	}
+	spin_unlock(&stats->lock);
+}
+
+void l4lb_account_interval(struct l4lb_real *real, struct l4lb_service *svc)
+{
+	l4lb_stats_end_interval(&real->ln->stats);
+	l4lb_stats_end_interval(&svc->stats);
+	l4lb_stats_end_interval(&real->stats);
+}
+
+static u64 rate_round(u64 rate)
+{
+	return (rate + BIT(RATE_SHIFT - 1)) >> RATE_SHIFT;
+}
+
+void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view)
+{
+	struct l4lb_counters *count = &view->count, *rate = &view->rate;
+
+	spin_lock_bh(&stats->lock);
+	stats_sum(stats, count);
+	rate_now(stats, count, rate);
+	if (stats->frozen)
+		*count = stats->last;
+	count->conns -= stats->zero.conns;
+	count->inpkts -= stats->zero.inpkts;
+	count->outpkts -= stats->zero.outpkts;
+	count->inbytes -= stats->zero.inbytes;
+	count->outbytes -= stats->zero.outbytes;
+	rate->conns = rate_round(rate->conns);
+	rate->inpkts = rate_round(rate->inpkts);
+	rate->outpkts = rate_round(rate->outpkts);
+	rate->inbytes = rate_round(rate->inbytes);
+	rate->outbytes = rate_round(rate->outbytes);
+	spin_unlock_bh(&stats->lock);
+}
+
+void l4lb_stats_zero(struct l4lb_stats *stats)
+{
+	spin_lock_bh(&stats->lock);
+	stats_sum(stats, &stats->zero);
+	stats->last = stats->zero;
+	memset(&stats->rate, 0, sizeof(stats->rate));
+	spin_unlock_bh(&stats->lock);
+}
+
+/* What is counted while they are frozen moves no average afterwards. */
+static void stats_freeze(struct l4lb_stats *stats, bool frozen)
+{
+	struct l4lb_counters sum;
+
+	spin_lock_bh(&stats->lock);
+	if (stats->frozen != frozen) {
+		stats_sum(stats, &sum);
+		stats_catch_up(stats, &sum);
+		stats->last = sum;
+		stats->frozen = frozen;
+	}
+	spin_unlock_bh(&stats->lock);
+}
+
+void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen)
+{
+	struct l4lb_service *svc;
+	struct l4lb_real *real;
+
+	lockdep_assert_held(&ln->lock);
+	stats_freeze(&ln->stats, frozen);
+	list_for_each_entry(svc, &ln->services, list) {
+		stats_freeze(&svc->stats, frozen);
+		list_for_each_entry(real, &svc->dests, node)
+			stats_freeze(&real->stats, frozen);
+		cond_resched();
+	}
+	list_for_each_entry(real, &ln->trash, node)
+		stats_freeze(&real->stats, frozen);
+}
+
+/* ---- drop reasons ---- */
+
+static const char *const drop_names[] = {
+	[L4LB_DROP_HEADER]	= "header",
+	[L4LB_DROP_CHECKSUM]	= "checksum",
+	[L4LB_DROP_NO_DEST]	= "no_dest",
+	[L4LB_DROP_DEST_GONE]	= "dest_gone",
+	[L4LB_DROP_NO_ROUTE]	= "no_route",
+	[L4LB_DROP_TTL]		= "ttl",
+	[L4LB_DROP_TOO_BIG]	= "too_big",
+	[L4LB_DROP_MEMORY]	= "memory",
+	[L4LB_DROP_FRAGMENT]	= "fragment",
+	[L4LB_DROP_MARTIAN]	= "martian",
+	[L4LB_DROP_PACKET]	= "drop_packet",
+	[L4LB_DROP_ENTRY]	= "drop_entry",
+	[L4LB_DROP_GUARD]	= "guard",
+	[L4LB_DROP_FULL]	= "full",
+	[L4LB_DROP_EVICTED]	= "evicted",
+};
+
+static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);
+
+/* ---- the fast path ---- */
+
+static const char *const fast_names[] = {
+	[L4LB_FAST_SENT]	= "fast",
+	[L4LB_SLOW_PROTOCOL]	= "slow_protocol",
+	[L4LB_SLOW_HEADER]	= "slow_header",
+	[L4LB_SLOW_UNKNOWN]	= "slow_unknown",
+	[L4LB_SLOW_SERVER]	= "slow_server",
+	[L4LB_SLOW_POLICY]	= "slow_policy",
+	[L4LB_SLOW_OPENS]	= "slow_opens",
+	[L4LB_SLOW_ADMIT]	= "slow_admit",
+	[L4LB_SLOW_ROUTE]	= "slow_route",
+};
+
+static_assert(ARRAY_SIZE(fast_names) == L4LB_FAST_MAX);
+
+static u64 sum_up(const u64 __percpu *counters, unsigned int i)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(counters, cpu)[i]);
+	return sum;
+}
+
+const char *l4lb_fast_name(enum l4lb_fast_count count)
+{
+	return fast_names[count];
+}
+
+u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count)
+{
+	return sum_up(ln->fast_counts, count);
+}
+
+const char *l4lb_drop_name(enum l4lb_drop reason)
+{
+	return drop_names[reason];
+}
+
+u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason)
+{
+	return sum_up(ln->drops, reason);
+}

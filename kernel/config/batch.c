@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Batches: many services and their real servers, all at once or not at all.
+ *
+ *	prepare  what is not there is made, but not found by packets
+ *	try      real servers get their settings, pools are built of them
+ *	commit   everything is published; nothing here can fail
+ *
+ * A refusal in the first two steps takes back all of them.  What a scheduler
+ * builds its table of is what real servers have, so of those that are there
+ * already packets may see a new weight or method before the rest, as they do
+ * when one is edited; if then, after all has been checked, the memory runs out,
+ * they get their old one back.
+ *
+ * The pool of each service is built once, whatever the number of its servers.
+ */
+#include "config/batch.h"
+
+#include <linux/mm.h>
+#include <linux/netlink.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "conn/conn.h"
+#include "api/control.h"
+#include "service/guard.h"
+#include "entry/hook.h"
+#include "service/las.h"
+#include "service/pool.h"
+
+int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
+		     unsigned int n_dests)
+{
+	memset(b, 0, sizeof(*b));
+	b->at_dest = -1;
+	b->services = kvcalloc(n_services, sizeof(*b->services), GFP_KERNEL);
+	b->dests = kvcalloc(max(n_dests, 1U), sizeof(*b->dests), GFP_KERNEL);
+	if (b->services && b->dests)
+		return 0;
+	l4lb_batch_free(b);
+	return -ENOMEM;
+}
+
+/* The references on schedulers that were not consumed go, too. */
+void l4lb_batch_free(struct l4lb_batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->n_services; i++)
+		l4lb_sched_put(b->services[i].ops);
+	kvfree(b->services);
+	kvfree(b->dests);
+	b->services = NULL;
+	b->dests = NULL;
+	b->n_services = 0;
+}
+
+/* ---- named twice ---- */
+
+static int cmp_services(const void *a, const void *b)
+{
+	const struct l4lb_batch_service *x = *(struct l4lb_batch_service **)a;
+	const struct l4lb_batch_service *y = *(struct l4lb_batch_service **)b;
+	int d = memcmp(&x->key, &y->key, sizeof(x->key));
+
+	return d ?: x < y ? -1 : x > y;
+}
+
+static int cmp_names(const struct l4lb_batch_dest *x,
+		     const struct l4lb_batch_dest *y)
+{
+	return memcmp(&x->cfg.addr, &y->cfg.addr, sizeof(x->cfg.addr)) ?:
+	       (int)x->cfg.port - (int)y->cfg.port ?:
+	       (int)x->cfg.af - (int)y->cfg.af;
+}
+
+static int cmp_dests(const void *a, const void *b)
+{
+	const struct l4lb_batch_dest *x = *(struct l4lb_batch_dest **)a;
+	const struct l4lb_batch_dest *y = *(struct l4lb_batch_dest **)b;
+	int d = cmp_names(x, y);
+
+	return d ?: x < y ? -1 : x > y;
+}
+
+static int check_services(struct l4lb_batch *b, void **list,
+			  struct netlink_ext_ack *extack)
+{
+	struct l4lb_batch_service *svc, *before;
+	unsigned int i;
+
+	for (i = 0; i < b->n_services; i++)
+		list[i] = &b->services[i];
+	sort(list, b->n_services, sizeof(*list), cmp_services, NULL);
+	for (i = 1; i < b->n_services; i++) {
+		before = list[i - 1];
+		svc = list[i];
+		if (memcmp(&svc->key, &before->key, sizeof(svc->key)))
+			continue;
+		b->at_service = svc - b->services;
+		NL_SET_ERR_MSG(extack, "the service is named twice");
+		return -EEXIST;
+	}
+	return 0;
+}
+
+static int check_dests(struct l4lb_batch *b,
+		       const struct l4lb_batch_service *svc, void **list,
+		       struct netlink_ext_ack *extack)
+{
+	struct l4lb_batch_dest *dest, *before;
+	unsigned int i;
+
+	for (i = 0; i < svc->n; i++)
+		list[i] = &b->dests[svc->first + i];
+	sort(list, svc->n, sizeof(*list), cmp_dests, NULL);
+	for (i = 1; i < svc->n; i++) {
+		before = list[i - 1];
+		dest = list[i];
+		if (cmp_names(dest, before))
+			continue;
+		b->at_service = svc - b->services;
+		b->at_dest = dest - b->dests - svc->first;
+		NL_SET_ERR_MSG(extack, "the real server is named twice");
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/**
+ * l4lb_batch_check() - does a batch name a service or a real server twice?
+ * @b: the batch, complete
+ * @extack: gets a sentence
+ *
+ * Context: may sleep.
+ * Return: 0, -EEXIST with @b->at_service and @b->at_dest set, or -ENOMEM.
+ */
+int l4lb_batch_check(struct l4lb_batch *b, struct netlink_ext_ack *extack)
+{
+	void **list;
+	unsigned int i;
+	int err;
+
+	list = kvcalloc(max3(b->n_services, b->n_dests, 1U), sizeof(*list),
+			GFP_KERNEL);
+	if (!list) {
+		NL_SET_ERR_MSG(extack, "no memory for the batch");
+		return -ENOMEM;
+	}
+	b->at_dest = -1;
+	err = check_services(b, list, extack);
+	for (i = 0; i < b->n_services && !err; i++) {
+		err = check_dests(b, &b->services[i], list, extack);
+		cond_resched();
+	}
+	kvfree(list);
+	return err;
+}
+
+/* ---- prepare ---- */
+
+/* Who is to be killed need not wait for the rest. */
+static int check_signal(struct netlink_ext_ack *extack)
+{
+	cond_resched();
+	if (!fatal_signal_pending(current))
+		return 0;
+	NL_SET_ERR_MSG(extack, "interrupted");
+	return -EINTR;
+}
+
+static int prepare_new(struct l4lb_net *ln, struct l4lb_batch_service *s,
+		       struct netlink_ext_ack *extack)
+{
+	struct l4lb_service *svc = l4lb_service_create(ln, &s->key, s->ops);
+	int err;
+
+	if (IS_ERR(svc)) {
+		l4lb_service_say_failed(PTR_ERR(svc), extack);
+		return PTR_ERR(svc);
+	}
+	err = l4lb_service_insert(svc, extack);
+	if (err) {
+		l4lb_service_discard(svc);
+		return err;
+	}
+	s->svc = svc;
+	s->inst = svc->inst;
+	s->is_new = true;
+	return 0;
+}
+
+static int prepare_old(struct l4lb_batch_service *s, struct l4lb_service *svc,
+		       struct netlink_ext_ack *extack)
+{
+	struct l4lb_sched_inst *inst = svc->inst;
+
+	if (s->ops != l4lb_inst_ops(inst))
+		inst = l4lb_inst_create(svc->ln, s->ops);
+	if (IS_ERR(inst)) {
+		l4lb_service_say_failed(PTR_ERR(inst), extack);
+		return PTR_ERR(inst);
+	}
+	s->svc = svc;
+	s->inst = inst;
+	return 0;
+}
+
+static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
+			   struct l4lb_batch_service *s,
+			   struct netlink_ext_ack *extack)
+{
+	struct l4lb_service *svc = l4lb_service_find(ln, &s->key);
+	u32 old = svc ? svc->flags : 0;
+	int err;
+
+	if (svc && b->mode == L4LB_SET_ADD) {
+		NL_SET_ERR_MSG(extack, "the service exists already");
+		return -EEXIST;
+	}
+	s->cfg.flags = (old & ~s->mask) | (s->cfg.flags & s->mask) |
+		       IP_VS_SVC_F_HASHED;
+	err = l4lb_service_check_flags(s->cfg.flags, s->ops, extack);
+	if (err)
+		return err;
+	err = svc ? prepare_old(s, svc, extack) : prepare_new(ln, s, extack);
+	if (err)
+		return err;
+	s->svc->named = true;
+	return l4lb_guard_reserve(s->svc, s->policy.guard, extack) ?:
+	       l4lb_las_reserve(s->svc, &s->policy, extack);
+}
+
+static int prepare_dests(struct l4lb_batch *b, struct l4lb_batch_service *s,
+			 struct netlink_ext_ack *extack)
+{
+	struct l4lb_batch_dest *d;
+	struct l4lb_real *real;
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++) {
+		d = &b->dests[s->first + i];
+		b->at_dest = i;
+		real = l4lb_real_prepare(s->svc, &d->cfg, extack);
+		if (IS_ERR(real))
+			return PTR_ERR(real);
+		d->real = real;
+		real->named = true;
+	}
+	b->at_dest = -1;
+	return 0;
+}
+
+static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
+		   struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+	int err = 0;
+
+	b->at_dest = -1;
+	for (i = 0; i < b->n_services && !err; i++) {
+		struct l4lb_batch_service *s = &b->services[i];
+
+		b->at_service = i;
+		err = prepare_service(ln, b, s, extack) ?:
+		      prepare_dests(b, s, extack) ?: check_signal(extack);
+	}
+	return err;
+}
+
+/* ---- try ---- */
+
+/* Is one of the service's real servers to stay? */
+static bool stays(const struct l4lb_batch *b, const struct l4lb_real *real)
+{
+	return real->named || b->mode != L4LB_SET_REPLACE;
+}
+
+/* Those that are there in their order, then those that are new. */
+static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
+				   const struct l4lb_batch_service *s)
+{
+	const struct l4lb_batch_dest *dest = &b->dests[s->first];
+	struct l4lb_real *real;
+	struct l4lb_pool *pool;
+	unsigned int i, n = 0;
+
+	list_for_each_entry(real, &s->svc->dests, node)
+		n += stays(b, real);
+	for (i = 0; i < s->n; i++)
+		n += l4lb_real_is_new(dest[i].real);
+	pool = l4lb_pool_new(s->svc, n);
+	if (!pool)
+		return NULL;
+	n = 0;
+	list_for_each_entry(real, &s->svc->dests, node)
+		if (stays(b, real))
+			l4lb_pool_put(pool, n++, real);
+	for (i = 0; i < s->n; i++)
+		if (l4lb_real_is_new(dest[i].real))
+			l4lb_pool_put(pool, n++, dest[i].real);
+	return pool;
+}
+
+static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
+		       struct netlink_ext_ack *extack)
+{
+	struct l4lb_pool *pool = fill_pool(b, s);
+	struct l4lb_batch_dest *d;
+	int err;
+
+	if (!pool) {
+		l4lb_service_say_failed(-ENOMEM, extack);
+		return -ENOMEM;
+	}
+	for (; s->tried < s->n; s->tried++) {
+		d = &b->dests[s->first + s->tried];
+		l4lb_real_save(d->real, &d->old);
+		d->old_last = d->real->dest.last_weight;
+		l4lb_real_apply(d->real, &d->cfg);
+	}
+	err = l4lb_pool_build(s->svc, pool, s->inst, s->cfg.flags);
+	if (err)
+		l4lb_service_say_failed(err, extack);
+	else
+		s->pool = pool;
+	return err;
+}
+
+static int try(struct l4lb_batch *b, struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < b->n_services && !err; i++) {
+		b->at_service = i;
+		err = try_service(b, &b->services[i], extack) ?:
+		      check_signal(extack);
+	}
+	return err;
+}
+
+/* ---- back ---- */
+
+static void undo_dests(struct l4lb_batch *b, struct l4lb_batch_service *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++) {
+		struct l4lb_batch_dest *d = &b->dests[s->first + i];
+
+		if (!d->real)
+			break;
+		d->real->named = false;
+		if (i < s->tried) {
+			l4lb_real_apply(d->real, &d->old);
+			WRITE_ONCE(d->real->dest.last_weight, d->old_last);
+		}
+		l4lb_real_release(d->real);
+	}
+}
+
+static void undo(struct l4lb_batch *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->n_services; i++) {
+		struct l4lb_batch_service *s = &b->services[i];
+
+		if (!s->svc)
+			break;
+		/* Before its real servers, which it refers to. */
+		if (s->pool)
+			l4lb_pool_free(s->pool);
+		undo_dests(b, s);
+		s->svc->named = false;
+		if (s->is_new)
+			l4lb_service_discard(s->svc);
+		else if (s->inst != s->svc->inst)
+			l4lb_inst_put(s->inst);
+		cond_resched();
+	}
+}
+
+/* ---- commit ---- */
+
+static void enlist_dests(struct l4lb_batch *b,
+			 const struct l4lb_batch_service *s)
+{
+	struct l4lb_real *real;
+	unsigned int i;
+
+	for (i = 0; i < s->n; i++) {
+		real = b->dests[s->first + i].real;
+		if (l4lb_real_is_new(real))
+			l4lb_real_enlist(real, s->svc);
+	}
+}
+
+static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
+			  bool *any)
+{
+	struct l4lb_real *real, *next;
+
+	list_for_each_entry_safe(real, next, &svc->dests, node) {
+		if (!stays(b, real)) {
+			l4lb_real_retire(real, svc);
+			*any = true;
+		}
+		real->named = false;
+	}
+}
+
+static void set_options(const struct l4lb_batch_service *s)
+{
+	u32 value[L4LB_SCHED_OPTIONS_MAX];
+	unsigned int i;
+
+	if (!s->ops || !s->ops->n_options)
+		return;
+	for (i = 0; i < s->ops->n_options; i++)
+		value[i] = s->set & BIT(i) ? s->option[i] :
+			   l4lb_sysctl_sched_value(s->svc->ln, s->ops, i);
+	l4lb_inst_set(s->inst, value, s->set);
+}
+
+static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
+			   bool *removed)
+{
+	struct l4lb_service *svc = s->svc;
+
+	enlist_dests(b, s);
+	retire_others(b, svc, removed);
+	set_options(s);
+	l4lb_service_apply_policy(svc, &s->policy);
+	if (s->is_new) {
+		l4lb_pool_publish(svc, s->pool);
+		l4lb_service_enlist(svc, &s->cfg);
+	} else {
+		l4lb_service_settle(svc, &s->cfg, s->inst, s->pool);
+	}
+	s->ops = NULL;	/* the service has it now */
+}
+
+static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
+{
+	bool removed = false;
+	unsigned int i;
+
+	for (i = 0; i < b->n_services; i++) {
+		commit_service(b, &b->services[i], &removed);
+		cond_resched();
+	}
+	l4lb_real_set_loss_named(ln);
+	if (b->mode == L4LB_SET_REPLACE)
+		l4lb_service_del_others(ln);
+	for (i = 0; i < b->n_services; i++)
+		b->services[i].svc->named = false;
+	if (removed && READ_ONCE(ln->sysctl.expire_nodest_conn))
+		l4lb_conn_expire_nodest(ln);
+}
+
+/**
+ * l4lb_batch_apply() - make a batch the configuration, or change nothing
+ * @ln: namespace
+ * @b: the batch, which l4lb_batch_check() had nothing against; each of its
+ *	services has all its settings.  Of services and real servers that it
+ *	does not name, @b->mode tells
+ * @extack: gets a sentence on failure
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: 0, or a negative errno with @b->at_service and @b->at_dest set:
+ * -EEXIST for a service that is there (L4LB_SET_ADD), -EINTR when a fatal signal
+ * came, or what adding or editing one of them would return.
+ */
+int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
+		     struct netlink_ext_ack *extack)
+{
+	int err;
+
+	lockdep_assert_held(&ln->lock);
+	if (ln->exiting) {
+		NL_SET_ERR_MSG(extack, "the network namespace is going away");
+		return -ENODEV;
+	}
+	err = l4lb_service_net_prepare(ln, extack);
+	if (err)
+		return err;
+	err = prepare(ln, b, extack) ?: try(b, extack);
+	if (err)
+		undo(b);
+	else
+		commit(ln, b);
+	return err;
+}

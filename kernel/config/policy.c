@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a service does otherwise than its namespace. */
+#include "service/policy.h"
+
+#include "service/server.h"
+#include "entry/fast.h"
+#include "service/guard.h"
+#include "service/las.h"
+
+static bool wants_fast_path(u32 mode)
+{
+	return mode == L4LB_FAST_PATH_ON || mode == L4LB_FAST_PATH_NEW;
+}
+
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
+	WRITE_ONCE(ln->n_fast_path,
+		   ln->n_fast_path + wants_fast_path(mode) -
+		   wants_fast_path(svc->policy.fast_path));
+	WRITE_ONCE(svc->policy.fast_path, mode);
+	l4lb_fast_changed(ln);
+}
+
+/* Cannot fail: the guard and the bands are reserved.  Removed real servers are
+ * not told.
+ */
+void l4lb_service_apply_policy(struct l4lb_service *svc,
+			       const struct l4lb_policy *policy)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	svc->ln->generation++;
+	l4lb_fast_renew(svc->ln);
+	l4lb_guard_set(svc, policy->guard);
+	WRITE_ONCE(svc->policy.tcp, policy->tcp);
+	WRITE_ONCE(svc->policy.tcp_fin, policy->tcp_fin);
+	WRITE_ONCE(svc->policy.udp, policy->udp);
+	WRITE_ONCE(svc->policy.sctp, policy->sctp);
+	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
+	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
+	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	l4lb_las_set(svc, policy);
+	if (svc->policy.fast_path != policy->fast_path)
+		l4lb_service_set_fast_path(svc, policy->fast_path);
+}
+
+/**
+ * l4lb_service_set_policy() - set what family L4LB sets of a service
+ * @svc: the service
+ * @policy: all of it, new and kept, in range
+ * @extack: gets a sentence on failure
+ *
+ * Packets see it at once, though not all of it at the same time.
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: 0 or a negative errno with nothing changed.
+ */
+int l4lb_service_set_policy(struct l4lb_service *svc,
+			    const struct l4lb_policy *policy,
+			    struct netlink_ext_ack *extack)
+{
+	int err;
+
+	lockdep_assert_held(&svc->ln->lock);
+	err = l4lb_guard_reserve(svc, policy->guard, extack) ?:
+	      l4lb_las_reserve(svc, policy, extack);
+	if (err)
+		return err;
+	l4lb_service_apply_policy(svc, policy);
+	l4lb_real_set_loss(svc);
+	return 0;
+}

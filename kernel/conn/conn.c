@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections: created for a new flow, found by its packets, killed once.
+ *
+ * Life of a connection:
+ *
+ *	create -> in the table -> kill -> last reference -> grace period -> freed
+ *
+ * Packets use connections under RCU and take no reference.  kill() may race
+ * with itself and with state changes; l4lb_conn_lock() decides who counts what.
+ */
+#include "conn/conn.h"
+
+#include <linux/slab.h>
+
+#include "conn/table.h"
+#include "conn/conntrack.h"
+#include "conn/state.h"
+
+#define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
+
+/* By family: an IPv4 connection is half of the other. */
+static struct kmem_cache *ipv4_cache, *ipv6_cache;
+
+spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
+
+/*
+ * The connection of a reply that has the VIP as its source already: with
+ * direct routing and tunnels, where the director is on the way back, and from
+ * a real server on this host.
+ */
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow)
+{
+	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
+	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &inverse);
+
+	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
+}
+
+static size_t conn_size(u8 af)
+{
+	return af == AF_INET ? offsetofend(struct l4lb_conn, v4) :
+			       sizeof(struct l4lb_conn);
+}
+
+static struct kmem_cache *conn_cache(u8 af, bool served)
+{
+	return af == AF_INET && !served ? ipv4_cache : ipv6_cache;
+}
+
+/* Are the bytes of its replies counted?  Who begins without, goes on so. */
+static bool is_served(const struct l4lb_real *real)
+{
+	const struct l4lb_service *svc = rcu_dereference(real->svc);
+
+	return svc && unlikely(READ_ONCE(svc->policy.priority)) &&
+	       READ_ONCE(real->method) == IP_VS_CONN_F_MASQ;
+}
+
+static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+			   const struct l4lb_dest *dest)
+{
+	if (flow->af == AF_INET) {
+		conn->v4.caddr = flow->saddr.ip;
+		conn->v4.vaddr = flow->daddr.ip;
+		if (dest->af == AF_INET)
+			conn->v4.daddr = dest->addr.ip;
+	} else {
+		conn->v6.caddr = flow->saddr.in6;
+		conn->v6.vaddr = flow->daddr.in6;
+		if (dest->af == AF_INET6)
+			conn->v6.daddr = dest->addr.in6;
+	}
+}
+
+/*
+ * Fill in @conn for @flow.  A connection that never goes into the table (one
+ * packet) needs nothing more; @real is not referenced here.
+ */
+void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+			 struct l4lb_real *real, __be16 dport)
+{
+	memset(conn, 0, conn_size(flow->af));
+	conn->af = flow->af;
+	conn->proto = flow->proto;
+	conn->cport = flow->sport;
+	conn->vport = flow->dport;
+	conn->dport = dport;
+	fill_addresses(conn, flow, &real->dest);
+	conn->real = real;
+	conn->method = READ_ONCE(real->method);
+	conn->state = l4lb_state_first(flow->proto);
+	conn->last = jiffies;
+	conn->timeout = CONN_TIMEOUT_NEW;
+	/* Nobody else sees it yet. */
+	atomic_set(&conn->flags, BIT(L4LB_CONN_INACTIVE) |
+		   (conn->method != IP_VS_CONN_F_MASQ ?
+		    BIT(L4LB_CONN_NO_OUTPUT) : 0));
+}
+
+static void conn_free_rcu(struct rcu_head *head)
+{
+	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
+
+	kmem_cache_free(conn_cache(conn->af,
+				   l4lb_conn_test(conn, L4LB_CONN_SERVED)),
+			conn);
+}
+
+/* Only templates are referred to by others than the table. */
+static void conn_put(struct l4lb_conn *conn)
+{
+	if (!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	    refcount_dec_and_test(&conn->refs))
+		call_rcu(&conn->rcu, conn_free_rcu);
+}
+
+/* The template lives on for its time from the end of @conn, which was @when. */
+static void let_go(struct l4lb_conn *conn, u32 when)
+{
+	struct l4lb_conn *control = conn->control;
+
+	if (!l4lb_conn_test_and_clear(conn, L4LB_CONN_HOLDS))
+		return;
+	if ((s32)(when - READ_ONCE(control->last)) > 0)
+		WRITE_ONCE(control->last, when);
+	smp_mb__before_atomic();	/* its time before nobody holds it */
+	atomic_dec(&control->n_holders);
+}
+
+/* Undo what creation did before the table: references and counters.  @conn is
+ * dead, or was never alive: @control is still there.
+ */
+static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
+			 bool active)
+{
+	l4lb_real_unbind(conn->real, l4lb_conn_test(conn, L4LB_CONN_TEMPLATE),
+			 active);
+	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED)) {
+		let_go(conn, READ_ONCE(conn->last));
+		conn_put(conn->control);
+	}
+	conn_put(conn);
+	l4lb_conn_table_release(table);
+}
+
+static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
+				    const struct l4lb_flow *flow,
+				    struct l4lb_real *real, __be16 dport,
+				    enum l4lb_drop *reason)
+{
+	struct l4lb_conn *conn;
+	bool served;
+
+	*reason = L4LB_DROP_FULL;
+	if (!l4lb_conn_table_admit(table, flow))
+		return NULL;
+	*reason = L4LB_DROP_MEMORY;
+	/* A template may be the last to know it, and be dying. */
+	if (!refcount_inc_not_zero(&real->refs))
+		goto release;
+	served = is_served(real);
+	conn = kmem_cache_alloc(conn_cache(flow->af, served), GFP_ATOMIC);
+	if (!conn)
+		goto put_real;
+	l4lb_conn_init_once(conn, flow, real, dport);
+	if (served) {
+		conn->served = 0;
+		l4lb_conn_set(conn, L4LB_CONN_SERVED);
+	}
+	return conn;
+
+put_real:
+	l4lb_real_put(real);
+release:
+	l4lb_conn_table_release(table);
+	return NULL;
+}
+
+/*
+ * Put @conn into the table, or give it up for the one that is there already:
+ * two first packets of a flow may race.  Returns the one in the table, NULL
+ * without memory.
+ */
+static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
+				     struct l4lb_conn *conn,
+				     const struct l4lb_flow *flow)
+{
+	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
+	int tries = 3;
+
+	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
+		l4lb_conn_kill(old);
+		old = l4lb_conn_table_insert(table, conn, flow);
+	}
+	if (!old)
+		return conn;
+	conn_release(conn, table, false);
+	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
+}
+
+/**
+ * l4lb_conn_create() - a connection for a flow, which its real server counts
+ * @ln: namespace
+ * @flow: the flow, client to VIP
+ * @real: real server
+ * @dport: what that listens on
+ * @control: the template that chose it, or NULL
+ * @reason: why there is none
+ *
+ * Context: RCU, BH off.
+ * Return: the flow's connection, which is in the table; it may be one that
+ * another CPU made.  NULL without memory, or when the table is full.
+ */
+struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
+				   const struct l4lb_flow *flow,
+				   struct l4lb_real *real, __be16 dport,
+				   struct l4lb_conn *control,
+				   enum l4lb_drop *reason)
+{
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn, *res;
+
+	conn = conn_alloc(table, flow, real, dport, reason);
+	if (!conn)
+		return NULL;
+	if (READ_ONCE(ln->sysctl.conntrack) &&
+	    conn->method == IP_VS_CONN_F_MASQ)
+		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
+	if (control && refcount_inc_not_zero(&control->refs)) {
+		atomic_inc(&control->n_holders);
+		conn->control = control;
+		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
+		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
+	}
+	l4lb_real_bind(real, false);
+	res = conn_insert(table, conn, flow);
+	if (res == conn)
+		l4lb_account_conn(real);
+	return res;
+}
+
+/**
+ * l4lb_conn_create_template() - a persistence template
+ * @ln: namespace
+ * @key: connections whose flow masks to it go to
+ * @real: this real server,
+ * @dport: at this port
+ * @timeout: for so many jiffies after the last new one
+ * @reason: why there is none
+ *
+ * Context: RCU, BH off.  Return: as l4lb_conn_create().
+ */
+struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
+					    const struct l4lb_flow *key,
+					    struct l4lb_real *real,
+					    __be16 dport,
+					    unsigned int timeout,
+					    enum l4lb_drop *reason)
+{
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn;
+
+	conn = conn_alloc(table, key, real, dport, reason);
+	if (!conn)
+		return NULL;
+	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
+	refcount_set(&conn->refs, 1);
+	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
+	l4lb_real_bind(real, true);
+	return conn_insert(table, conn, key);
+}
+
+/* Any context with RCU. */
+void l4lb_conn_kill(struct l4lb_conn *conn)
+{
+	struct l4lb_conn_table *table;
+	bool dead, active;
+
+	spin_lock_bh(l4lb_conn_lock(conn));
+	dead = l4lb_conn_test_and_set(conn, L4LB_CONN_DEAD);
+	active = !l4lb_conn_test(conn, L4LB_CONN_INACTIVE);
+	spin_unlock_bh(l4lb_conn_lock(conn));
+	if (dead)
+		return;
+	table = rcu_dereference(l4lb_conn_net(conn)->conns);
+	l4lb_conn_table_remove(table, conn);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_drop(conn);
+	conn_release(conn, table, active);
+}
+
+/* Move @conn between active and inactive.  l4lb_conn_lock() held. */
+void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
+{
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (active != l4lb_conn_test(conn, L4LB_CONN_INACTIVE) ||
+	    l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return;
+	if (active)
+		l4lb_conn_clear(conn, L4LB_CONN_INACTIVE);
+	else
+		l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
+	l4lb_real_active(conn->real, active);
+}
+
+/* Does @conn keep the template it was made by?  l4lb_conn_lock() held, and
+ * @conn is not dead.
+ */
+void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
+{
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
+		return;
+	if (!holds)
+		let_go(conn, jiffies);
+	else if (!l4lb_conn_test_and_set(conn, L4LB_CONN_HOLDS))
+		atomic_inc(&conn->control->n_holders);
+}
+
+int __init l4lb_conn_init(void)
+{
+	unsigned int i;
+
+	/* Not ARRAY_SIZE(): with one processor a lock is nothing at all. */
+	for (i = 0; i < 1 << L4LB_CONN_LOCK_BITS; i++)
+		spin_lock_init(&l4lb_conn_locks[i]);
+	l4lb_conn_table_param();
+	if (l4lb_conn_bucket_init())
+		return -ENOMEM;
+	ipv4_cache = kmem_cache_create("l4lb_conn_ipv4", conn_size(AF_INET), 0,
+				       SLAB_HWCACHE_ALIGN, NULL);
+	if (!ipv4_cache)
+		goto err_bucket_exit;
+	ipv6_cache = kmem_cache_create("l4lb_conn_ipv6", conn_size(AF_INET6), 0,
+				       SLAB_HWCACHE_ALIGN, NULL);
+	if (!ipv6_cache)
+		goto err_destroy_ipv4;
+	return 0;
+
+err_destroy_ipv4:
+	kmem_cache_destroy(ipv4_cache);
+err_bucket_exit:
+	l4lb_conn_bucket_exit();
+	return -ENOMEM;
+}
+
+/* After an rcu_barrier(): nothing is on its way to conn_free_rcu(). */
+void l4lb_conn_exit(void)
+{
+	kmem_cache_destroy(ipv6_cache);
+	kmem_cache_destroy(ipv4_cache);
+	l4lb_conn_bucket_exit();
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Connections: one client flow bound to one real server. */
+#ifndef _L4LB_CONN_H
+#define _L4LB_CONN_H
+
+#include <linux/hash.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+
+#include "service/server.h"
+#include "base/flow.h"
+
+/* struct l4lb_conn.flags */
+enum {
+	L4LB_CONN_INACTIVE,	/* counted in total, not in active */
+	L4LB_CONN_NO_OUTPUT,	/* replies never seen (DR, tunnel, local) */
+	L4LB_CONN_TEMPLATE,
+	L4LB_CONN_ASSURED,	/* template: one of its connections answered;
+				 * connection: its template knows that it did
+				 */
+	L4LB_CONN_DEAD,		/* out of the table */
+	L4LB_CONN_ONE_PACKET,	/* lives for one packet, never in the table */
+	L4LB_CONN_CONTROLLED,	/* made by a template, @control */
+	L4LB_CONN_NOTED,	/* seq and ack are known */
+	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
+	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
+	L4LB_CONN_SERVED,	/* has @served */
+	L4LB_CONN_DEVICES = 16,	/* from here: two bytes, see fast.h */
+};
+
+enum { L4LB_CONN_PACKETS_MANY = 9 };
+
+/* Jiffies.  Times have 32 bits: what is older than this looks new again. */
+#define L4LB_CONN_TIMEOUT_MAX	(3U << 29)
+
+/**
+ * struct l4lb_conn - a connection or a persistence template
+ * @last: jiffies of the last packet, to 1/4 s
+ * @timeout: jiffies it lives without packets; up to %L4LB_CONN_TIMEOUT_MAX
+ * @flags: L4LB_CONN_* bits; the upper half: devices by which its packets may
+ *	take the fast path
+ * @admitted: jiffies when a term of the fast path began for it
+ * @refs: template: the table's, plus one for each connection it controls
+ * @real: real server; holds a reference; never NULL in the table
+ * @control: persistence template it was created through, or NULL
+ * @seq: what the server expects next of the client; SCTP: its tag
+ * @ack: what the client expects next; both only for resets, see reset.c
+ * @n_holders: template: connections created through it that are not over
+ * @rcu: to free it
+ * @af: AF_INET or AF_INET6: which of @v4 and @v6 is there
+ * @proto: IPPROTO_*
+ * @method: forwarding method at creation
+ * @state: enum l4lb_state
+ * @cport: client's port; of a template 0
+ * @vport: port the client's packets have as their destination
+ * @dport: real server's port (what NAT writes, what a listing shows)
+ * @packets: of the client, up to %L4LB_CONN_PACKETS_MANY
+ * @fast_back: number of the route for replies, see fast.h
+ * @v4: client, VIP, real server
+ * @v6: the same; only so much of it is allocated as the family needs
+ * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
+ *
+ * Of IPv4 it is one cache line, with @served two.  The real server there is 0
+ * if it is of the other family (tunnels): see l4lb_conn_server().
+ *
+ * Lookups return connections under RCU without a reference: nothing that
+ * handles a packet may keep one beyond that packet.  @control, @seq and @ack
+ * are gone when it is dead, which may be at any time: look at them under
+ * l4lb_conn_lock(), and only if it is not.
+ */
+struct l4lb_conn {
+	u32				last;
+	u32				timeout;
+	atomic_t			flags;
+	union {
+		u32			admitted;
+		refcount_t		refs;
+	};
+	struct l4lb_real		*real;
+	union {
+		struct {
+			struct l4lb_conn *control;
+			u32		seq;
+			u32		ack;
+		};
+		atomic_t		n_holders;
+		struct rcu_head		rcu;
+	};
+	u8				af;
+	u8				proto;
+	u8				method;
+	u8				state;
+	__be16				cport;
+	__be16				vport;
+	__be16				dport;
+	u8				packets;
+	u8				fast_back;
+	union {
+		struct {
+			__be32		caddr, vaddr, daddr;
+		} v4;
+		struct {
+			struct in6_addr	caddr, vaddr, daddr;
+		} v6;
+	};
+	u32				served;
+};
+
+static_assert(offsetofend(struct l4lb_conn, v4) == 64);
+static_assert(sizeof(struct l4lb_conn) <= 128);
+
+static inline bool l4lb_conn_test(const struct l4lb_conn *conn, int bit)
+{
+	return atomic_read(&conn->flags) & BIT(bit);
+}
+
+static inline void l4lb_conn_set(struct l4lb_conn *conn, int bit)
+{
+	atomic_or(BIT(bit), &conn->flags);
+}
+
+static inline void l4lb_conn_clear(struct l4lb_conn *conn, int bit)
+{
+	atomic_andnot(BIT(bit), &conn->flags);
+}
+
+static inline bool l4lb_conn_test_and_set(struct l4lb_conn *conn, int bit)
+{
+	return atomic_fetch_or(BIT(bit), &conn->flags) & BIT(bit);
+}
+
+static inline bool l4lb_conn_test_and_clear(struct l4lb_conn *conn, int bit)
+{
+	return atomic_fetch_andnot(BIT(bit), &conn->flags) & BIT(bit);
+}
+
+static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
+{
+	return conn->real->ln;
+}
+
+/* Of its service, 0 if that is by address. */
+static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
+{
+	return conn->real->name.svc.fwmark;
+}
+
+static inline union nf_inet_addr l4lb_conn_client(const struct l4lb_conn *conn)
+{
+	if (conn->af == AF_INET)
+		return (union nf_inet_addr){ .ip = conn->v4.caddr };
+	return (union nf_inet_addr){ .in6 = conn->v6.caddr };
+}
+
+static inline union nf_inet_addr l4lb_conn_vip(const struct l4lb_conn *conn)
+{
+	if (conn->af == AF_INET)
+		return (union nf_inet_addr){ .ip = conn->v4.vaddr };
+	return (union nf_inet_addr){ .in6 = conn->v6.vaddr };
+}
+
+/* Of the family of the real server, see struct l4lb_dest. */
+static inline union nf_inet_addr l4lb_conn_server(const struct l4lb_conn *conn)
+{
+	return conn->real->dest.addr;
+}
+
+/* The client's packets. */
+static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
+{
+	return (struct l4lb_flow) {
+		.saddr	= l4lb_conn_client(conn),
+		.daddr	= l4lb_conn_vip(conn),
+		.sport	= conn->cport,
+		.dport	= conn->vport,
+		.af	= conn->af,
+		.proto	= conn->proto,
+	};
+}
+
+/* Serialises state changes.  Shared by many connections: never take two. */
+#define L4LB_CONN_LOCK_BITS	9
+
+extern spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
+
+static inline spinlock_t *l4lb_conn_lock(const struct l4lb_conn *conn)
+{
+	return &l4lb_conn_locks[hash_ptr(conn, L4LB_CONN_LOCK_BITS)];
+}
+
+/* Jiffies since its last packet; less than 0: another CPU has just seen one. */
+static inline s32 l4lb_conn_idle(const struct l4lb_conn *conn)
+{
+	return (u32)jiffies - READ_ONCE(conn->last);
+}
+
+/* Jiffies it has left without packets, for listings. */
+static inline u32 l4lb_conn_left(const struct l4lb_conn *conn)
+{
+	s64 left = (s64)READ_ONCE(conn->timeout) - l4lb_conn_idle(conn);
+
+	return left > 0 ? left : 0;
+}
+
+static inline bool l4lb_conn_expired(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_idle(conn) > (s32)READ_ONCE(conn->timeout);
+}
+
+/* A packet was seen: it lives @timeout jiffies from now.  A write every
+ * quarter of a second keeps the line shared between CPUs.
+ */
+static inline void l4lb_conn_touch(struct l4lb_conn *conn)
+{
+	u32 now = jiffies;
+
+	if (now - READ_ONCE(conn->last) >= HZ / 4)
+		WRITE_ONCE(conn->last, now);
+}
+
+/* A packet of its client counts; no write to the shared line after a few. */
+static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
+{
+	u8 packets = READ_ONCE(conn->packets);
+
+	if (packets < L4LB_CONN_PACKETS_MANY)
+		WRITE_ONCE(conn->packets, packets + 1);
+}
+
+/* Lookup: RCU, BH off.  Expired connections are not found. */
+struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
+				    const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
+				     const struct l4lb_flow *flow);
+/* Either at once; *@reply: @flow is from its real server. */
+struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
+				      struct l4lb_flow *flow, bool *reply);
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
+					  const struct l4lb_flow *key);
+
+struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
+				   const struct l4lb_flow *flow,
+				   struct l4lb_real *real, __be16 dport,
+				   struct l4lb_conn *control,
+				   enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
+					    const struct l4lb_flow *key,
+					    struct l4lb_real *real,
+					    __be16 dport,
+					    unsigned int timeout,
+					    enum l4lb_drop *reason);
+void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+			 struct l4lb_real *real, __be16 dport);
+/* Takes it out of the table; safe from several CPUs at once. */
+void l4lb_conn_kill(struct l4lb_conn *conn);
+void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
+void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
+
+/* The table of a namespace. */
+int l4lb_conn_table_create(struct l4lb_net *ln);	/* configuration mutex */
+void l4lb_conn_table_destroy(struct l4lb_net *ln);
+void l4lb_conn_flush(struct l4lb_net *ln);
+/* Kill the connections of removed real servers (expire_nodest_conn). */
+void l4lb_conn_expire_nodest(struct l4lb_net *ln);
+unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as ip_vs counts */
+
+/* Walk for listings (procfs, netlink), process context: start/stop bracket a
+ * read section that holds RCU; next returns NULL at the end, skips expired ones
+ * and reply tuples.  Now and then next lets go of RCU for a moment, and may
+ * sleep: what it returned before is gone then.  back: what it returned last, in
+ * this section, comes again.
+ * A walk survives between start/stop pairs, and the table's growing.  It is
+ * linear over a whole dump and shows each connection that is there all the
+ * time once.
+ */
+struct l4lb_conn_walk;
+struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln);
+void l4lb_conn_walk_close(struct l4lb_conn_walk *walk);
+void l4lb_conn_walk_start(struct l4lb_conn_walk *walk);
+struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk);
+void l4lb_conn_walk_back(struct l4lb_conn_walk *walk);
+void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk);
+
+int l4lb_conn_init(void);
+void l4lb_conn_exit(void);
+
+#endif /* _L4LB_CONN_H */

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Defence against floods of new flows, which use up memory.
+ *
+ *	drop_packet	every so many-th new flow is dropped, before the
+ *			scheduler is asked
+ *	drop_entry	half-open and hardly used connections are given up
+ *	secure_tcp	a connection counts as established later (state.c)
+ *
+ * Each is off, on, or automatic: on while free memory is below amemthresh
+ * pages.  Memory is looked at once a second, and only while one of the three
+ * is automatic and there is a service to defend.
+ *
+ * drop_entry has no walk of its own.  The sweep of the connection table visits
+ * every connection once a second anyway; it gives up one in 32 of those that
+ * may go, as many as ip_vs finds in the 32nd part of its table.
+ */
+#include "conn/defence.h"
+
+#include <linux/atomic.h>
+#include <linux/mm.h>
+#include <linux/random.h>
+#include <linux/swap.h>
+
+#include "conn/conn.h"
+#include "conn/state.h"
+
+#define LOOK_INTERVAL	HZ
+#define ENTRY_ONE_IN	32		/* a power of two */
+#define HALF_OPEN_SPARED (1 * HZ)	/* a handshake may be under way */
+#define IDLE_SPARED	(60 * HZ)
+
+/* ---- memory ---- */
+
+/* Sets the modes that are automatic. */
+static void set_mode(int *mode, bool low)
+{
+	if (low)
+		cmpxchg(mode, L4LB_DEFENCE_READY, L4LB_DEFENCE_LOW);
+	else
+		cmpxchg(mode, L4LB_DEFENCE_LOW, L4LB_DEFENCE_READY);
+}
+
+static void look_at_memory(struct l4lb_net *ln)
+{
+	long wanted = max(READ_ONCE(ln->sysctl.amemthresh), 0);
+	struct sysinfo info;
+	long missing;
+
+	si_meminfo(&info);
+	missing = wanted - (long)(info.freeram + info.bufferram);
+	if (missing > 0)
+		WRITE_ONCE(ln->defence.rate, wanted / missing);
+	set_mode(&ln->sysctl.drop_entry, missing > 0);
+	set_mode(&ln->sysctl.drop_packet, missing > 0);
+	set_mode(&ln->sysctl.secure_tcp, missing > 0);
+}
+
+static bool mode_is_automatic(const int *mode)
+{
+	int now = READ_ONCE(*mode);
+
+	return now == L4LB_DEFENCE_READY || now == L4LB_DEFENCE_LOW;
+}
+
+static bool any_is_automatic(const struct l4lb_net *ln)
+{
+	return mode_is_automatic(&ln->sysctl.drop_entry) ||
+	       mode_is_automatic(&ln->sysctl.drop_packet) ||
+	       mode_is_automatic(&ln->sysctl.secure_tcp);
+}
+
+/* Stops by itself; starts again with a service or a mode. */
+static void look_work(struct work_struct *work)
+{
+	struct l4lb_net *ln = container_of(to_delayed_work(work),
+					   struct l4lb_net, defence.work);
+
+	if (!any_is_automatic(ln))
+		return;
+	look_at_memory(ln);
+	if (READ_ONCE(ln->n_services[0]) || READ_ONCE(ln->n_services[1]))
+		l4lb_defence_kick(ln);
+}
+
+void l4lb_defence_kick(struct l4lb_net *ln)
+{
+	if (any_is_automatic(ln))
+		queue_delayed_work(system_power_efficient_wq,
+				   &ln->defence.work, LOOK_INTERVAL);
+}
+
+void l4lb_defence_changed(struct l4lb_net *ln)
+{
+	look_at_memory(ln);
+	l4lb_defence_kick(ln);
+}
+
+void l4lb_defence_init(struct l4lb_net *ln)
+{
+	INIT_DELAYED_WORK(&ln->defence.work, look_work);
+}
+
+/* Neither sysctl nor services are left to start it again. */
+void l4lb_defence_exit(struct l4lb_net *ln)
+{
+	cancel_delayed_work_sync(&ln->defence.work);
+}
+
+/* ---- packets ---- */
+
+bool l4lb_defence_drops_packet(struct l4lb_net *ln)
+{
+	int mode = READ_ONCE(ln->sysctl.drop_packet);
+	int rate;
+
+	if (likely(mode < L4LB_DEFENCE_LOW))
+		return false;
+	rate = mode == L4LB_DEFENCE_ALWAYS ?
+	       READ_ONCE(ln->sysctl.am_droprate) : READ_ONCE(ln->defence.rate);
+	if (rate <= 1)
+		return true;
+	return !((u32)atomic_fetch_inc(&ln->defence.attempts) % rate);
+}
+
+/* ---- connections ---- */
+
+static bool idle_longer(const struct l4lb_conn *conn, s32 spared)
+{
+	return l4lb_conn_idle(conn) > spared;
+}
+
+/* Established, but who came back often enough is let be. */
+static bool hardly_used(const struct l4lb_conn *conn)
+{
+	unsigned int packets = READ_ONCE(conn->packets);
+
+	return idle_longer(conn, IDLE_SPARED) && packets &&
+	       packets < L4LB_CONN_PACKETS_MANY && !(get_random_u32() % packets);
+}
+
+static bool may_go(const struct l4lb_conn *conn)
+{
+	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return !l4lb_conn_test(conn, L4LB_CONN_ASSURED) &&
+		       !atomic_read(&conn->n_holders);
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_SYN_RECV:
+	case L4LB_TCP_SYNACK:
+	case L4LB_SCTP_INIT1:
+	case L4LB_SCTP_INIT:
+		return idle_longer(conn, HALF_OPEN_SPARED);
+	case L4LB_TCP_ESTABLISHED:
+	case L4LB_SCTP_ESTABLISHED:
+	case L4LB_UDP:
+		return hardly_used(conn);
+	default:
+		return false;
+	}
+}
+
+bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
+{
+	return !(get_random_u32() % ENTRY_ONE_IN) && may_go(conn);
+}
+
+/* Not established yet, as far as is known, or over. */
+bool l4lb_defence_evicts(const struct l4lb_conn *conn)
+{
+	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return false;
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_ESTABLISHED:
+	case L4LB_TCP_FIN_WAIT:
+	case L4LB_TCP_CLOSE_WAIT:
+	case L4LB_TCP_LAST_ACK:
+	case L4LB_SCTP_ESTABLISHED:
+	case L4LB_SCTP_SHUTDOWN_SENT:
+	case L4LB_SCTP_SHUTDOWN_RECEIVED:
+	case L4LB_SCTP_SHUTDOWN_ACK_SENT:
+		return false;
+	case L4LB_UDP:
+		return READ_ONCE(conn->packets) <= 1;
+	default:
+		return true;
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Defence against floods: drop_entry, drop_packet, secure_tcp. */
+#ifndef _L4LB_DEFENCE_H
+#define _L4LB_DEFENCE_H
+
+#include "base/net.h"
+
+struct l4lb_conn;
+
+/* Values of each of the three; 1 and 2 change into each other by themselves. */
+enum l4lb_defence_mode {
+	L4LB_DEFENCE_OFF,
+	L4LB_DEFENCE_READY,	/* automatic, there is memory */
+	L4LB_DEFENCE_LOW,	/* automatic, memory is low */
+	L4LB_DEFENCE_ALWAYS,
+};
+
+static inline bool l4lb_defence_works(const int *mode)
+{
+	return READ_ONCE(*mode) >= L4LB_DEFENCE_LOW;
+}
+
+/* Packet path: shall this attempt to schedule a new flow fail? */
+bool l4lb_defence_drops_packet(struct l4lb_net *ln);
+
+/* The sweep is at @conn, with drop_entry at work: shall it go? */
+bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
+
+/* The table is full: may @conn go to make room? */
+bool l4lb_defence_evicts(const struct l4lb_conn *conn);
+
+void l4lb_defence_init(struct l4lb_net *ln);
+void l4lb_defence_exit(struct l4lb_net *ln);
+/* A mode was set. */
+void l4lb_defence_changed(struct l4lb_net *ln);
+/* There are services now.  Configuration mutex held. */
+void l4lb_defence_kick(struct l4lb_net *ln);
+
+#endif /* _L4LB_DEFENCE_H */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The keyed hash of a packet's header, inline for each family. */
+#ifndef _L4LB_CONN_HASH_H
+#define _L4LB_CONN_HASH_H
+
+#include <linux/siphash.h>
+
+#include "base/flow.h"
+
+/* SipHash-1-3 of words whose number follows from the family, which is in one of
+ * them.
+ */
+struct hash_state {
+	u64	v0, v1, v2, v3;
+};
+
+static __always_inline void hash_word(struct hash_state *s, u64 word)
+{
+	s->v3 ^= word;
+	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
+	s->v0 ^= word;
+}
+
+static __always_inline u64 hash_end(struct hash_state *s)
+{
+	s->v2 ^= 0xff;
+	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
+	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
+	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
+	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+static __always_inline u64 two(u32 high, u32 low)
+{
+	return (u64)high << 32 | low;
+}
+
+/* A request and a reply have the same hash if their headers are equal, which is
+ * what finding both at once takes.  Addresses have the words of their family.
+ */
+static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
+				       u8 proto, bool template,
+				       const __be32 *from, __be16 sport,
+				       const __be32 *to, __be16 dport)
+{
+	struct hash_state s = {
+		.v0 = SIPHASH_CONST_0 ^ key->key[0],
+		.v1 = SIPHASH_CONST_1 ^ key->key[1],
+		.v2 = SIPHASH_CONST_2 ^ key->key[0],
+		.v3 = SIPHASH_CONST_3 ^ key->key[1],
+	};
+
+	hash_word(&s, two((__force u32)sport << 16 | (__force u32)dport,
+			  af << 16 | template << 8 | proto));
+	if (af == AF_INET) {
+		hash_word(&s, two((__force u32)from[0], (__force u32)to[0]));
+		return hash_end(&s);
+	}
+	hash_word(&s, two((__force u32)from[0], (__force u32)from[1]));
+	hash_word(&s, two((__force u32)from[2], (__force u32)from[3]));
+	hash_word(&s, two((__force u32)to[0], (__force u32)to[1]));
+	hash_word(&s, two((__force u32)to[2], (__force u32)to[3]));
+	return hash_end(&s);
+}
+
+static __always_inline u64 hash_flow(const siphash_key_t *key,
+				     const struct l4lb_flow *flow, u8 af,
+				     bool template)
+{
+	return hash_header(key, af, flow->proto, template, flow->saddr.all,
+			   flow->sport, flow->daddr.all, flow->dport);
+}
+
+#endif /* _L4LB_CONN_HASH_H */

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of connections that nobody uses any more.
+ *
+ * Connections have no timers.  A packet's lookup compares times, so expiry is
+ * exact for traffic; a sweep visits the whole table about once a second, in
+ * slices, and removes what has expired, so counters are at most that late.  A
+ * large table is visited more slowly, as looking at all of it costs more than
+ * what has expired is worth: a million connections take four seconds, any number
+ * 16 at most.
+ */
+#include <linux/sched.h>
+
+#include "conn/table.h"
+#include "conn/defence.h"
+#include "forward/reset.h"
+
+#define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
+#define SWEEP_SLICES	4		/* slices for a full pass */
+#define SWEEP_SLICES_MAX 64		/* of a large table */
+#define SWEEP_LARGE	(1 << 18)	/* connections of one that is not yet */
+#define SWEEP_BATCH	128		/* buckets per RCU section */
+
+void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
+{
+	if (!atomic_read(&table->sweeping) &&
+	    !atomic_xchg(&table->sweeping, 1))
+		queue_delayed_work(system_power_efficient_wq, &table->sweep,
+				   SWEEP_INTERVAL);
+}
+
+/* A template that is held may have seen its last packet so long ago that the
+ * time would look new again.
+ */
+static void keep_age(struct l4lb_conn *conn)
+{
+	if ((u32)l4lb_conn_idle(conn) > L4LB_CONN_TIMEOUT_MAX)
+		WRITE_ONCE(conn->last, (u32)jiffies - L4LB_CONN_TIMEOUT_MAX);
+}
+
+/* Returns false if @conn lives on. */
+static bool expire(struct l4lb_conn *conn)
+{
+	if (!l4lb_conn_due(conn)) {
+		if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+			keep_age(conn);
+		return false;
+	}
+	l4lb_reset_idle(conn);
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+static bool sweep_conn(struct l4lb_conn *conn, void *arg)
+{
+	struct l4lb_net *ln = arg;
+
+	if (expire(conn))
+		return true;
+	if (!l4lb_defence_works(&ln->sysctl.drop_entry) ||
+	    !l4lb_defence_drops_entry(conn))
+		return false;
+	l4lb_drop(ln, L4LB_DROP_ENTRY);
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+/* How many hashes a slice has: a power of two, for a bucket has as many or
+ * fewer.  Under attack entries are dropped in passes of a second, whatever
+ * there is.
+ */
+static u64 slice_size(struct l4lb_conn_table *table)
+{
+	unsigned int n = atomic_read(&table->n), slices;
+
+	BUILD_BUG_ON(ilog2(SWEEP_SLICES_MAX) > L4LB_STRIPE_BITS);
+	if (l4lb_defence_works(&table->ln->sysctl.drop_entry))
+		n = 0;
+	slices = clamp_t(unsigned int, n / (SWEEP_LARGE / SWEEP_SLICES),
+			 SWEEP_SLICES, SWEEP_SLICES_MAX);
+	return 1ULL << (64 - order_base_2(slices));
+}
+
+/* One slice of the hashes. */
+static void sweep_slice(struct l4lb_conn_table *table)
+{
+	u64 at = table->sweep_at, end = at + slice_size(table), last;
+	unsigned int i;
+
+	do {
+		rcu_read_lock();
+		for (i = 0; i < SWEEP_BATCH && at != end; i++) {
+			last = l4lb_conn_table_range_end(table, at);
+			l4lb_conn_table_visit(table, at, last, sweep_conn,
+					      table->ln);
+			at = last + 1;
+		}
+		rcu_read_unlock();
+		cond_resched();
+	} while (at != end);
+	table->sweep_at = at;
+}
+
+static void sweep_work(struct work_struct *work)
+{
+	struct l4lb_conn_table *table = container_of(to_delayed_work(work),
+						     struct l4lb_conn_table,
+						     sweep);
+
+	sweep_slice(table);
+	rcu_read_lock();
+	l4lb_conn_resize_check(table);
+	rcu_read_unlock();
+	if (!atomic_read(&table->n)) {
+		atomic_set(&table->sweeping, 0);
+		smp_mb__after_atomic();	/* before n: l4lb_conn_sweep_kick() */
+		if (!atomic_read(&table->n) ||
+		    atomic_xchg(&table->sweeping, 1))
+			return;
+	}
+	queue_delayed_work(system_power_efficient_wq, &table->sweep,
+			   SWEEP_INTERVAL);
+}
+
+void l4lb_conn_sweep_init(struct l4lb_conn_table *table)
+{
+	INIT_DELAYED_WORK(&table->sweep, sweep_work);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The connection table of a namespace: made with its first service, never
+ * fuller than conn_max, emptied at its end.  What is in its buckets, how many
+ * there are, and who leaves when: conn_bucket.c, conn_resize.c, conn_sweep.c.
+ */
+#include "conn/table.h"
+
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "conn/defence.h"
+#include "l4lb.h"
+
+#define TAB_BITS_MIN	8
+#define TAB_BITS_MAX	27
+#define TAB_BITS_START	15		/* of a table that is made */
+#define ENTRY_BITS	9		/* of a connection of ip_vs, in bytes */
+#define BUCKET_BITS	2		/* connections to a bucket of ours */
+#define VISIT_BATCH	128		/* buckets per RCU section */
+#define EVICT_LOOKS	32		/* connections asked to make room */
+#define EVICT_RANGES	1024		/* buckets to find them in */
+
+static int conn_tab_bits __ro_after_init = 12;
+module_param(conn_tab_bits, int, 0444);
+MODULE_PARM_DESC(conn_tab_bits, "size of a namespace's connection table to begin with, as a power of two: 8 to 27, or as memory allows; it grows by itself");
+
+/* Idempotent; configuration mutex held. */
+int l4lb_conn_table_create(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table;
+	unsigned int i;
+
+	lockdep_assert_held(&ln->lock);
+	if (rcu_access_pointer(ln->conns))
+		return 0;
+	table = kvzalloc(sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	table->ln = ln;
+	table->bits_min = max(min(conn_tab_bits, TAB_BITS_START) - BUCKET_BITS,
+			      (int)L4LB_STRIPE_BITS);
+	if (l4lb_conn_resize_init(table)) {
+		kvfree(table);
+		return -ENOMEM;
+	}
+	get_random_bytes(&table->key, sizeof(table->key));
+	/* Not ARRAY_SIZE(): with one processor a lock is nothing at all. */
+	for (i = 0; i < 1 << L4LB_STRIPE_BITS; i++)
+		spin_lock_init(&table->locks[i]);
+	l4lb_conn_sweep_init(table);
+	rcu_assign_pointer(ln->conns, table);
+	return 0;
+}
+
+static struct l4lb_conn_table *table_locked(struct l4lb_net *ln)
+{
+	return rcu_dereference_protected(ln->conns,
+					 lockdep_is_held(&ln->lock));
+}
+
+/* Call @fn for every connection; may sleep.  Connections that are added
+ * meanwhile may be missed.
+ */
+static void for_each_conn(struct l4lb_conn_table *table, l4lb_conn_visit_fn *fn)
+{
+	u64 at = 0, last;
+	unsigned int i;
+
+	do {
+		rcu_read_lock();
+		i = 0;
+		do {
+			last = l4lb_conn_table_range_end(table, at);
+			l4lb_conn_table_visit(table, at, last, fn, NULL);
+			at = last + 1;
+		} while (at && ++i < VISIT_BATCH);
+		rcu_read_unlock();
+		cond_resched();
+	} while (at);
+}
+
+static bool kill(struct l4lb_conn *conn, void *arg)
+{
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+/* Kill all connections.  No packet may create one meanwhile: hooks are gone. */
+void l4lb_conn_flush(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table = table_locked(ln);
+
+	while (table && atomic_read(&table->n))
+		for_each_conn(table, kill);
+}
+
+static bool kill_if_nodest(struct l4lb_conn *conn, void *arg)
+{
+	/* A service that says what it wants is asked by the next packet. */
+	return !l4lb_real_available(conn->real) &&
+	       READ_ONCE(conn->real->on_loss) == L4LB_LOSS_DEFAULT &&
+	       kill(conn, arg);
+}
+
+void l4lb_conn_expire_nodest(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table = table_locked(ln);
+
+	if (table)
+		for_each_conn(table, kill_if_nodest);
+}
+
+/* Configuration mutex held; no packet and no reader can see it any more. */
+void l4lb_conn_table_destroy(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table = table_locked(ln);
+
+	if (!table)
+		return;
+	cancel_delayed_work_sync(&table->sweep);
+	l4lb_conn_flush(ln);
+	RCU_INIT_POINTER(ln->conns, NULL);
+	synchronize_rcu();
+	l4lb_conn_resize_exit(table);
+	kvfree(table);
+}
+
+/* What was asked for counts before it is there: as connections come, chains
+ * never get longer than they would be with it.
+ */
+unsigned int l4lb_conn_table_size(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table;
+	unsigned int bits, wanted = conn_tab_bits;
+
+	rcu_read_lock();
+	table = rcu_dereference(ln->conns);
+	if (table) {
+		bits = 64 - rcu_dereference(table->array)->shift;
+		if (bits > table->bits_min)
+			wanted = max(wanted, bits + BUCKET_BITS);
+	}
+	rcu_read_unlock();
+	return 1U << wanted;
+}
+
+/* The bounds of ip_vs: four connections in a chain may take half of the memory. */
+void __init l4lb_conn_table_param(void)
+{
+	int bits = order_base_2(totalram_pages()) + PAGE_SHIFT - 1 - 2 -
+		   ENTRY_BITS;
+
+	conn_tab_bits = clamp(conn_tab_bits, TAB_BITS_MIN,
+			      clamp(bits, TAB_BITS_MIN, TAB_BITS_MAX));
+}
+
+/* ---- conn_max ---- */
+
+/* Return: true, it was looked at. */
+static bool choose(struct l4lb_conn *conn, void *arg)
+{
+	struct l4lb_conn **chosen = arg;
+
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
+	    (l4lb_conn_due(conn) || l4lb_defence_evicts(conn)) &&
+	    (!*chosen || l4lb_conn_idle(conn) > l4lb_conn_idle(*chosen)))
+		*chosen = conn;
+	return true;
+}
+
+/* Somebody must go for a connection with @hash: the one that was idle for
+ * longest in the first of a few buckets that has any that may.
+ */
+static bool evict(struct l4lb_conn_table *table, u64 hash)
+{
+	struct l4lb_conn *conn = NULL;
+	unsigned int i, looks = 0;
+	u64 last;
+
+	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS && !conn; i++) {
+		last = l4lb_conn_table_range_end(table, hash);
+		looks += l4lb_conn_table_visit(table, hash, last, choose,
+					       &conn);
+		hash = last + 1;
+	}
+	if (!conn)
+		return false;
+	/* Its time was over; it was not driven out. */
+	if (!l4lb_conn_due(conn))
+		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
+			   const struct l4lb_flow *flow)
+{
+	int max = READ_ONCE(table->ln->sysctl.conn_max);
+
+	if (atomic_inc_return(&table->n) <= max || !max)
+		return true;
+	if (evict(table, l4lb_conn_table_hash(table, flow, false)))
+		return true;
+	atomic_dec(&table->n);
+	return false;
+}

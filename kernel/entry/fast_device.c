@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which devices the fast path looks at: every one of a namespace with services
+ * that is up, hands its packets to the IP stack and is not loopback.  What is
+ * part of something else (a bridge's port, a bond's slave, a VRF's member, the
+ * lower device of a macvlan) is left alone: the upper device has its packets.
+ *
+ * Everything here is under RTNL, which orders it with devices that come, go,
+ * and move to another namespace.  The configuration, whose mutex is inside
+ * RTNL, asks for work.
+ */
+#include "entry/fast.h"
+
+#include <linux/netfilter_netdev.h>
+#include <linux/rtnetlink.h>
+#include <net/l3mdev.h>
+
+static bool wanted(const struct l4lb_net *ln)
+{
+	return !READ_ONCE(ln->exiting) &&
+	       READ_ONCE(ln->n_services[0]) + READ_ONCE(ln->n_services[1]) &&
+	       (READ_ONCE(ln->sysctl.fast_path) || READ_ONCE(ln->n_fast_path));
+}
+
+static bool qualifies(const struct net_device *dev)
+{
+	return netif_running(dev) && !(dev->flags & IFF_LOOPBACK) &&
+	       !rcu_access_pointer(dev->rx_handler) &&
+	       !netif_is_l3_slave(dev);
+}
+
+static void detach(struct l4lb_fast *fast, struct l4lb_fast_device *d)
+{
+	ASSERT_RTNL();
+	nf_unregister_net_hook(fast->ln->net, &d->ops);
+	xa_erase(&fast->devices, d->ops.dev->ifindex);
+	l4lb_fast_id_put(&fast->device_ids, d->id);
+	/* Packets may still be in the hook. */
+	kfree_rcu(d, rcu);
+}
+
+static void attach(struct l4lb_fast *fast, struct net_device *dev)
+{
+	struct l4lb_fast_device *d;
+
+	ASSERT_RTNL();
+	d = kzalloc(sizeof(*d), GFP_KERNEL);
+	if (!d)
+		return;
+	d->ops = (struct nf_hook_ops){
+		.hook		= l4lb_fast_packet,
+		.dev		= dev,
+		.priv		= d,
+		.pf		= NFPROTO_NETDEV,
+		.hooknum	= NF_NETDEV_INGRESS,
+		/* After rules and flow tables of the administrator's. */
+		.priority	= INT_MAX,
+	};
+	d->ln = fast->ln;
+	d->id = l4lb_fast_id_get(&fast->device_ids);
+	if (!d->id) {
+		/* They come and go: there will be one when a term is over. */
+		mod_delayed_work(l4lb_wq, &fast->work, L4LB_FAST_TERM);
+		goto free;
+	}
+	if (xa_err(xa_store(&fast->devices, dev->ifindex, d, GFP_KERNEL)))
+		goto put_id;
+	if (nf_register_net_hook(fast->ln->net, &d->ops))
+		goto erase;
+	/* What a device has put together cannot be sent on. */
+	dev_disable_lro(dev);
+	return;
+
+erase:
+	xa_erase(&fast->devices, dev->ifindex);
+put_id:
+	l4lb_fast_id_put(&fast->device_ids, d->id);
+free:
+	/* Its packets take the slow path. */
+	kfree_rcu(d, rcu);
+}
+
+static void judge(struct l4lb_fast *fast, struct net_device *dev, bool may)
+{
+	struct l4lb_fast_device *d = xa_load(&fast->devices, dev->ifindex);
+
+	may = may && wanted(fast->ln) && qualifies(dev);
+	if (may && !d)
+		attach(fast, dev);
+	else if (!may && d)
+		detach(fast, d);
+}
+
+static void judge_all(struct l4lb_fast *fast)
+{
+	struct net_device *dev;
+
+	ASSERT_RTNL();
+	for_each_netdev(fast->ln->net, dev)
+		judge(fast, dev, true);
+}
+
+static void work_fn(struct work_struct *work)
+{
+	struct l4lb_fast *fast = container_of(to_delayed_work(work),
+					      struct l4lb_fast, work);
+
+	if (wanted(fast->ln) && l4lb_fast_has_new(fast->ln))
+		l4lb_fast_routes_start(fast);
+	rtnl_lock();
+	judge_all(fast);
+	rtnl_unlock();
+}
+
+void l4lb_fast_changed(struct l4lb_net *ln)
+{
+	struct l4lb_fast *fast = READ_ONCE(ln->fast);
+
+	if (fast)
+		mod_delayed_work(l4lb_wq, &fast->work, 0);
+}
+
+static int device_event(struct notifier_block *nb, unsigned long event,
+			void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct l4lb_fast *fast = READ_ONCE(l4lb_net(dev_net(dev))->fast);
+
+	if (!fast)
+		return NOTIFY_DONE;
+	/* Up to these the device is running, and in this namespace. */
+	judge(fast, dev,
+	      event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
+	      event != NETDEV_UNREGISTER);
+	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
+		l4lb_fast_back_flush(fast, dev);
+	/* A master says that a device is no longer its own before it lets go of
+	 * the device's packets, a macvlan's goes with it: look again after that.
+	 */
+	if (event == NETDEV_CHANGEUPPER || event == NETDEV_UNREGISTER)
+		l4lb_fast_changed(fast->ln);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block device_notifier = {
+	.notifier_call = device_event,
+};
+
+int l4lb_fast_create(struct l4lb_net *ln)
+{
+	struct l4lb_fast *fast;
+
+	lockdep_assert_held(&ln->lock);
+	if (ln->fast)
+		return 0;
+	fast = kzalloc(sizeof(*fast), GFP_KERNEL);
+	if (!fast)
+		return -ENOMEM;
+	fast->ln = ln;
+	xa_init(&fast->devices);
+	spin_lock_init(&fast->lock);
+	INIT_DELAYED_WORK(&fast->work, work_fn);
+	/* Packets and devices see it whole. */
+	smp_store_release(&ln->fast, fast);
+	return 0;
+}
+
+void l4lb_fast_stop(struct l4lb_net *ln)
+{
+	struct l4lb_fast *fast = ln->fast;
+
+	if (!fast)
+		return;
+	cancel_delayed_work_sync(&fast->work);
+	rtnl_lock();
+	judge_all(fast);	/* ln->exiting: none */
+	rtnl_unlock();
+	l4lb_fast_routes_stop(fast);
+	l4lb_fast_back_flush(fast, NULL);
+}
+
+void l4lb_fast_destroy(struct l4lb_net *ln)
+{
+	if (!ln->fast)
+		return;
+	cancel_delayed_work_sync(&ln->fast->work);
+	/* Packets on their way when they were let go of may have noted more. */
+	l4lb_fast_back_flush(ln->fast, NULL);
+	WARN_ON(!xa_empty(&ln->fast->devices));
+	xa_destroy(&ln->fast->devices);
+	l4lb_fast_routes_free(ln->fast);
+	kfree(ln->fast);
+	ln->fast = NULL;
+}
+
+int __init l4lb_fast_init(void)
+{
+	return register_netdevice_notifier(&device_notifier);
+}
+
+void l4lb_fast_exit(void)
+{
+	unregister_netdevice_notifier(&device_notifier);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scheduling at ingress, for services that ask for it (fast-path new): the
+ * first packet of a flow does not go through the stack, either.  Neither the
+ * firewall nor reverse path filtering sees it, so what the stack would have
+ * checked is checked here: both checksums, that the source may be another
+ * host's, and that the VIP is an address of this one.  A director that stands
+ * by routes packets to whoever has it.
+ *
+ * What needs more than that is left to the stack: firewall marks, which are
+ * yet to be set, one-packet scheduling, floods, connection tracking.
+ */
+#include "entry/fast.h"
+
+#include <linux/netfilter.h>
+#include <net/addrconf.h>
+#include <net/ip6_route.h>
+#include <net/route.h>
+
+#include "base/flow.h"
+#include "forward/forward.h"
+#include "conn/state.h"
+
+static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
+{
+	if (likely(!l4lb_fast_has_new(ln)))
+		return false;
+	if (pkt->flow.proto == IPPROTO_TCP &&
+	    (pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_ACK |
+			 L4LB_TCP_FLAG_FIN | L4LB_TCP_FLAG_RST)) !=
+	    L4LB_TCP_FLAG_SYN)
+		return false;
+	return l4lb_flow_may_start(&pkt->flow) && !READ_ONCE(ln->n_fwmark) &&
+	       !READ_ONCE(ln->sysctl.drop_packet) &&
+	       !READ_ONCE(ln->sysctl.conntrack);
+}
+
+/* Groups and IPv4-mapped addresses are not unicast; a link-local address may be
+ * one of another link.
+ */
+static bool is_plain_ipv6(const struct in6_addr *addr)
+{
+	return (ipv6_addr_type(addr) &
+		(IPV6_ADDR_UNICAST | IPV6_ADDR_LOOPBACK |
+		 IPV6_ADDR_LINKLOCAL)) == IPV6_ADDR_UNICAST;
+}
+
+/* By an address of this host, or a route of type "local". */
+static bool is_own_ipv4(struct net *net, __be32 addr)
+{
+	return !ipv4_is_loopback(addr) &&
+	       inet_addr_type(net, addr) == RTN_LOCAL;
+}
+
+static bool is_own_ipv6(struct net *net, const struct in6_addr *addr)
+{
+	struct flowi6 fl6 = { .daddr = *addr };
+	struct dst_entry *dst;
+	bool own;
+
+	if (!is_plain_ipv6(addr))
+		return false;
+	if (ipv6_chk_addr(net, addr, NULL, 0))
+		return true;
+	dst = ip6_route_lookup(net, &fl6, NULL, 0);
+	own = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	dst_release(dst);
+	return own;
+}
+
+/* @svc->here has the answer, and the generation of the host's addresses and
+ * routes that it was of.  The lowest bit is the answer; the next: there is one.
+ */
+static bool is_own(const struct l4lb_net *ln, struct l4lb_service *svc)
+{
+	const union nf_inet_addr *vip = &svc->key.addr;
+	bool v4 = svc->key.af == AF_INET, settled = true, own;
+	u32 generation = 0, here = READ_ONCE(svc->here);
+
+	if (v4)
+		generation = rt_genid_ipv4(ln->net);
+	else
+		settled = l4lb_fast_generation(ln->fast, &generation);
+	generation = generation << 2 | 2;
+	if (likely(settled && (here | 1) == (generation | 1)))
+		return here & 1;
+	/* Whatever changes after this has a generation of its own. */
+	smp_rmb();
+	own = v4 ? is_own_ipv4(ln->net, vip->ip) :
+		   is_own_ipv6(ln->net, &vip->in6);
+	if (settled)
+		WRITE_ONCE(svc->here, generation | own);
+	return own;
+}
+
+/* From this host itself, a group, everybody or nobody?  The stack decides, which
+ * drops it (accept_local: does not), as it does what is for a loopback address.
+ * @svc: by address.
+ */
+static bool is_here(const struct l4lb_net *ln, struct l4lb_service *svc,
+		    const struct l4lb_flow *flow, const struct net_device *dev)
+{
+	const struct inet6_dev *idev;
+
+	if (flow->af == AF_INET)
+		return l4lb_fast_source_ok(ln->fast, flow->saddr.ip) &&
+		       is_own(ln, svc);
+	idev = __in6_dev_get(dev);
+	return idev && !READ_ONCE(idev->cnf.disable_ipv6) &&
+	       is_plain_ipv6(&flow->saddr.in6) && is_own(ln, svc);
+}
+
+/* From a real server's own port: nat_icmp_send refuses it. */
+static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
+	       l4lb_real_by_source(ln, flow, false);
+}
+
+static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     unsigned int len)
+{
+	const struct udphdr *udp = (const void *)skb->data + pkt->l4;
+
+	/* Padding would be summed up with it. */
+	if (skb->len != len)
+		return false;
+	if (pkt->flow.af == AF_INET) {
+		if (ip_fast_csum(skb->data, sizeof(struct iphdr) / 4))
+			return false;
+		if (pkt->flow.proto == IPPROTO_UDP && !udp->check)
+			return true;
+	}
+	return !nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
+			    pkt->flow.af);
+}
+
+/**
+ * l4lb_fast_begin() - a connection for a packet that has none
+ * @skb: the packet, unchanged
+ * @pkt: the packet, parsed
+ * @d: the device it came in by
+ * @len: its length without padding
+ *
+ * Context: softirq, RCU.  Return: the connection, admitted; NULL: this is for
+ * the stack.
+ */
+struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_device *d,
+				  unsigned int len)
+{
+	struct l4lb_net *ln = d->ln;
+	struct l4lb_service *svc;
+	struct l4lb_conn *conn;
+	enum l4lb_drop reason;
+
+	if (!may_begin(ln, pkt))
+		return NULL;
+	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
+	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
+	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
+	    is_stray(ln, &pkt->flow) ||
+	    !is_here(ln, svc, &pkt->flow, skb->dev) ||
+	    !is_whole(skb, pkt, len))
+		return NULL;
+	/* Whatever refuses it tells the sender in the slow path. */
+	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
+	if (!conn)
+		return NULL;
+	l4lb_state_packet(conn, pkt, false);
+	l4lb_fast_admit(conn, false, d->id);
+	return conn;
+}

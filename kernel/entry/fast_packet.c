@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Packets at a device's ingress, before the stack has seen them:
+ *
+ *	headers -> connection -> admitted? -> route -> neighbour -> fits?
+ *		-> trim, TTL, rewrite or wrap -> device
+ *
+ * Up to "fits?" nothing is changed and anything unusual is left to the stack,
+ * the slow path, which knows what to do about it; each reason has a counter.
+ * After it the packet is ours: forwarded, or dropped without memory.  What
+ * leaves is what the slow path would have sent.
+ *
+ * Softirq, RCU; skb->data is at the network header.
+ */
+#include "entry/fast.h"
+
+#include <linux/if_vlan.h>
+#include <net/arp.h>
+#include <net/ip6_route.h>
+#include <net/ndisc.h>
+#include <net/route.h>
+#include <net/xfrm.h>
+
+#include "base/flow.h"
+#include "forward/forward.h"
+#include "service/las.h"
+#include "forward/reset.h"
+#include "service/route.h"
+#include "conn/state.h"
+
+/* ---- the packet ---- */
+
+/* As any device hands it over, for nobody else, and not looked at before.  By
+ * veth it may still be the sender's socket's, which is that of another
+ * namespace and nothing to us.
+ */
+static __always_inline bool is_plain(struct sk_buff *skb)
+{
+	return skb->pkt_type == PACKET_HOST && !skb_shared(skb) &&
+	       !skb_vlan_tag_present(skb) && !skb_dst(skb) &&
+	       !skb_sk_is_prefetched(skb) &&
+	       !skb_nfct(skb) && !skb_sec_path(skb) && !skb->ipvs_property &&
+	       !rcu_access_pointer(skb->dev->rx_handler);
+}
+
+/* Segments that keep headers of their own; or what a device has put together
+ * without saying how to take it apart.
+ */
+static bool is_odd_gso(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) &&
+	       (!skb_shinfo(skb)->gso_type ||
+		skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST);
+}
+
+/* @len: of the IP packet, the skb may have padding behind it. */
+static __always_inline bool
+read_ipv4(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int *len)
+{
+	const struct iphdr *iph = (const struct iphdr *)skb->data;
+
+	if (skb_headlen(skb) < sizeof(*iph) || iph->version != 4 ||
+	    iph->ihl != sizeof(*iph) / 4 || ip_is_fragment(iph) ||
+	    iph->ttl <= 1)
+		return false;
+	*len = ntohs(iph->tot_len);
+	pkt->l4 = sizeof(*iph);
+	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
+	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
+	pkt->flow.proto = iph->protocol;
+	return *len <= skb->len;
+}
+
+static __always_inline bool
+read_ipv6(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int *len)
+{
+	const struct ipv6hdr *iph = (const struct ipv6hdr *)skb->data;
+
+	if (skb_headlen(skb) < sizeof(*iph) || iph->version != 6 ||
+	    iph->hop_limit <= 1)
+		return false;
+	*len = sizeof(*iph) + ntohs(iph->payload_len);
+	pkt->l4 = sizeof(*iph);
+	pkt->flow.saddr.in6 = iph->saddr;
+	pkt->flow.daddr.in6 = iph->daddr;
+	pkt->flow.proto = iph->nexthdr;
+	return *len <= skb->len;
+}
+
+static __always_inline enum l4lb_fast_count
+read_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int len)
+{
+	const struct tcphdr *tcp = (const void *)skb->data + pkt->l4;
+	unsigned int need;
+
+	if (pkt->flow.proto == IPPROTO_TCP)
+		need = pkt->l4 + sizeof(struct tcphdr);
+	else if (pkt->flow.proto == IPPROTO_UDP)
+		need = pkt->l4 + sizeof(struct udphdr);
+	else
+		return L4LB_SLOW_PROTOCOL;
+	if (len < need || skb_headlen(skb) < need)
+		return L4LB_SLOW_HEADER;
+	pkt->flow.sport = tcp->source;
+	pkt->flow.dport = tcp->dest;
+	pkt->tcp = 0;
+	if (pkt->flow.proto == IPPROTO_TCP) {
+		if (tcp->doff < 5)
+			return L4LB_SLOW_HEADER;
+		pkt->tcp = tcp_flag_byte(tcp);
+	}
+	return L4LB_FAST_SENT;
+}
+
+/* ---- the connection ---- */
+
+/* Does this packet leave the connection in the state it is in?  A segment
+ * with nothing but ACK does, between the handshake and the last FIN.
+ */
+static bool keeps_state(const struct l4lb_conn *conn,
+			const struct l4lb_pkt *pkt)
+{
+	if (pkt->flow.proto == IPPROTO_UDP)
+		return true;
+	if ((pkt->tcp & (L4LB_TCP_FLAG_ACK | L4LB_TCP_FLAG_SYN |
+			 L4LB_TCP_FLAG_FIN | L4LB_TCP_FLAG_RST)) !=
+	    L4LB_TCP_FLAG_ACK)
+		return false;
+	return BIT(READ_ONCE(conn->state)) & (BIT(L4LB_TCP_ESTABLISHED) |
+					      BIT(L4LB_TCP_FIN_WAIT) |
+					      BIT(L4LB_TCP_CLOSE_WAIT));
+}
+
+/* Not given to this host's own stack. */
+static bool is_forwarded(const struct l4lb_conn *conn)
+{
+	return conn->method == IP_VS_CONN_F_MASQ ||
+	       conn->method == IP_VS_CONN_F_TUNNEL ||
+	       conn->method == IP_VS_CONN_F_DROUTE;
+}
+
+/* A datagram that another server may get, see moves_on() in hook.c. */
+static bool may_move(const struct l4lb_conn *conn,
+		     const struct l4lb_service *svc)
+{
+	return !READ_ONCE(conn->real->dest.weight) &&
+	       conn->proto == IPPROTO_UDP &&
+	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
+}
+
+/* L4LB_FAST_SENT: its packets may.  @begun: by this one. */
+static __always_inline enum l4lb_fast_count
+check_conn(const struct l4lb_conn *conn, const struct l4lb_service *svc,
+	   const struct l4lb_pkt *pkt, const struct l4lb_fast_device *d,
+	   bool reply, bool begun)
+{
+	if (unlikely(!svc || !l4lb_real_available(conn->real) ||
+		     !is_forwarded(conn) || may_move(conn, svc)))
+		return L4LB_SLOW_SERVER;
+	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
+		     l4lb_conn_test(conn, L4LB_CONN_TRACKED)))
+		return L4LB_SLOW_POLICY;
+	/* It may begin anew, see port_reused() in hook.c. */
+	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
+		return L4LB_SLOW_OPENS;
+	if (unlikely(!l4lb_fast_admitted(d->ln, conn, reply, d->id)))
+		return L4LB_SLOW_ADMIT;
+	return L4LB_FAST_SENT;
+}
+
+/* ---- the way out ---- */
+
+/* How a packet leaves. */
+struct exit {
+	struct dst_entry	*dst;
+	const struct l4lb_route	*route;	/* of the request; NULL: a reply */
+	struct neighbour	*neigh;
+	bool			skip_cache;
+};
+
+static bool has_ipsec(const struct net *net)
+{
+#ifdef CONFIG_XFRM
+	return net->xfrm.policy_count[XFRM_POLICY_OUT] ||
+	       net->xfrm.policy_count[XFRM_POLICY_FWD] ||
+	       net->xfrm.policy_count[XFRM_POLICY_IN];
+#else
+	return false;
+#endif
+}
+
+/* One that the stack would have to ask for, or has given up, is its. */
+static __always_inline bool
+find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
+{
+	struct net_device *dev = exit->dst->dev;
+	struct neighbour *neigh;
+
+	if (af == AF_INET) {
+		const struct rtable *rt = dst_rtable(exit->dst);
+
+		if (rt->rt_gw_family == AF_INET6)
+			neigh = __ipv6_neigh_lookup_noref(dev, &rt->rt_gw6);
+		else
+			neigh = __ipv4_neigh_lookup_noref(dev, (__force u32)
+				(rt->rt_gw_family ? rt->rt_gw4 : to->ip));
+		exit->skip_cache = rt->rt_gw_family == AF_INET6;
+	} else {
+		const struct rt6_info *rt = dst_rt6_info(exit->dst);
+
+		neigh = __ipv6_neigh_lookup_noref(dev,
+						  rt6_nexthop(rt, &to->in6));
+		exit->skip_cache = false;
+	}
+	exit->neigh = neigh;
+	return neigh && READ_ONCE(neigh->nud_state) & NUD_VALID;
+}
+
+static __always_inline bool
+find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
+{
+	const union nf_inet_addr *server = &conn->real->dest.addr;
+
+	exit->route = l4lb_route_get(conn->real, conn->method);
+	if (unlikely(!exit->route || exit->route->local))
+		return false;
+	exit->dst = exit->route->dst;
+	return find_neigh(exit, conn->real->dest.af, server);
+}
+
+static __always_inline bool
+find_reply_exit(const struct l4lb_conn *conn, const struct l4lb_fast *fast,
+		u8 af, struct exit *exit)
+{
+	const union nf_inet_addr client = l4lb_conn_client(conn);
+
+	exit->route = NULL;
+	exit->dst = l4lb_fast_back_get(fast, READ_ONCE(conn->fast_back));
+	return likely(exit->dst) && find_neigh(exit, af, &client);
+}
+
+/* In one piece, or in those it was made of? */
+static bool fits(struct sk_buff *skb, unsigned int len, unsigned int l4,
+		 unsigned int mtu)
+{
+	if (likely(len <= mtu))
+		return true;
+	if (!skb_is_gso(skb))
+		return false;
+	skb_set_transport_header(skb, l4);
+	return skb_gso_validate_network_len(skb, mtu);
+}
+
+/* ---- point of no return ---- */
+
+static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		  struct l4lb_conn *conn, const struct exit *exit, bool reply,
+		  unsigned int len)
+{
+	skb_orphan(skb);
+	skb_reset_network_header(skb);
+	skb_set_transport_header(skb, pkt->l4);
+	if ((skb->len > len && pskb_trim_rcsum(skb, len)) ||
+	    skb_cow_head(skb, LL_RESERVED_SPACE(exit->dst->dev)) ||
+	    skb_ensure_writable(skb, pkt->l4))
+		return -ENOMEM;
+	skb_forward_csum(skb);
+	if (pkt->flow.af == AF_INET)
+		ip_decrease_ttl(ip_hdr(skb));
+	else
+		ipv6_hdr(skb)->hop_limit--;
+	switch (reply ? IP_VS_CONN_F_MASQ : conn->method) {
+	case IP_VS_CONN_F_MASQ:
+		return l4lb_nat_rewrite(skb, pkt, conn, reply);
+	case IP_VS_CONN_F_TUNNEL:
+		return l4lb_tunnel_wrap(skb, pkt, conn, exit->route);
+	default:
+		return 0;
+	}
+}
+
+static void leave(struct sk_buff *skb, const struct exit *exit)
+{
+	/* What a driver left there is no option of ours, if the neighbour
+	 * has to report that it is gone.
+	 */
+	memset(skb->cb, 0, max(sizeof(struct inet_skb_parm),
+			       sizeof(struct inet6_skb_parm)));
+	skb_clear_tstamp(skb);
+	skb->dev = exit->dst->dev;
+	skb_dst_set_noref(skb, exit->dst);
+	neigh_output(exit->neigh, skb, exit->skip_cache);
+}
+
+static __always_inline enum l4lb_fast_count
+forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+	struct l4lb_conn *conn, const struct l4lb_fast_device *d, bool reply,
+	unsigned int len)
+{
+	struct l4lb_net *ln = d->ln;
+	unsigned int room = 0;
+	struct exit exit;
+
+	if (reply ? !find_reply_exit(conn, ln->fast, pkt->flow.af, &exit) :
+		    !find_request_exit(conn, &exit))
+		return L4LB_SLOW_ROUTE;
+	if (unlikely(exit.dst->lwtstate || dst_xfrm(exit.dst) ||
+		     has_ipsec(ln->net)))
+		return L4LB_SLOW_ROUTE;
+	if (!reply && conn->method == IP_VS_CONN_F_TUNNEL) {
+		room = l4lb_tunnel_room(skb, conn);
+		if (unlikely(len + room > IP_MAX_MTU))
+			return L4LB_SLOW_ROUTE;
+	}
+	if (unlikely(!fits(skb, len, pkt->l4, dst_mtu(exit.dst) - room)))
+		return L4LB_SLOW_ROUTE;
+
+	if (reply) {
+		l4lb_account_out(conn->real, len);
+		/* As forwarding has it, for queueing disciplines. */
+		if (pkt->flow.af == AF_INET)
+			skb->priority = rt_tos2priority(ip_hdr(skb)->tos);
+		l4lb_las_reply(skb, conn, len);
+	} else {
+		l4lb_account_in(conn->real, len);
+		l4lb_conn_count_packet(conn);
+		l4lb_reset_watch(conn, skb, pkt);
+	}
+	if (likely(keeps_state(conn, pkt)))
+		l4lb_conn_touch(conn);
+	else
+		l4lb_state_packet(conn, pkt, reply);
+	if (unlikely(rework(skb, pkt, conn, &exit, reply, len))) {
+		l4lb_drop(ln, L4LB_DROP_MEMORY);
+		kfree_skb(skb);
+	} else {
+		leave(skb, &exit);
+	}
+	return L4LB_FAST_SENT;
+}
+
+static __always_inline enum l4lb_fast_count
+handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
+{
+	struct l4lb_net *ln = d->ln;
+	enum l4lb_fast_count count;
+	struct l4lb_conn *conn;
+	struct l4lb_pkt pkt;
+	bool begun = false, reply;
+	unsigned int len;
+
+	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
+		return L4LB_SLOW_HEADER;
+	pkt.flow.af = af;
+	pkt.chunk = 0;
+	pkt.hook = NF_INET_LOCAL_IN;
+	if (unlikely(af == AF_INET ? !read_ipv4(skb, &pkt, &len) :
+				     !read_ipv6(skb, &pkt, &len)))
+		return L4LB_SLOW_HEADER;
+	count = read_l4(skb, &pkt, len);
+	if (unlikely(count != L4LB_FAST_SENT))
+		return count;
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &reply);
+	if (!conn) {
+		conn = l4lb_fast_begin(skb, &pkt, d, len);
+		begun = conn;
+		if (!conn)
+			return L4LB_SLOW_UNKNOWN;
+	}
+	count = check_conn(conn, rcu_dereference(conn->real->svc), &pkt, d,
+			   reply, begun);
+	if (count != L4LB_FAST_SENT)
+		return count;
+	/* The stack drops it.  l4lb_fast_begin() has looked. */
+	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
+		return L4LB_SLOW_HEADER;
+	return forward(skb, &pkt, conn, d, reply, len);
+}
+
+unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
+			      const struct nf_hook_state *state)
+{
+	const struct l4lb_fast_device *d = priv;
+	enum l4lb_fast_count count;
+
+	if (skb->protocol == htons(ETH_P_IP))
+		count = handle(skb, d, AF_INET);
+	else if (skb->protocol == htons(ETH_P_IPV6))
+		count = handle(skb, d, AF_INET6);
+	else
+		return NF_ACCEPT;
+	this_cpu_inc(d->ln->fast_counts[count]);
+	return count == L4LB_FAST_SENT ? NF_STOLEN : NF_ACCEPT;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What scheduling at ingress asks about addresses, without asking the routes
+ * each time, which is the dearest step of a new connection.
+ *
+ *	source, IPv4	May it be another host?  Nearly always, and a bitmap of
+ *			the host's own addresses, by their lower half, says so
+ *			for sure.  Where a bit is set the routes are asked.
+ *	VIP		Is it here?  A service keeps the answer until an address
+ *			or a route changes.
+ *
+ * Routes tell what is added and removed.  What is removed keeps its bit: that
+ * costs time, and nothing else.
+ */
+#include "entry/fast.h"
+
+#include <linux/atomic.h>
+#include <linux/in.h>
+#include <linux/jiffies.h>
+#include <net/fib_notifier.h>
+#include <net/ip_fib.h>
+#include <net/route.h>
+
+#define OWN_BITS	16
+#define OWN_NETS	8
+
+/**
+ * struct l4lb_fast_routes - what is known of a namespace's routes
+ * @nb: told about them, those of IPv4 by one at a time
+ * @own: addresses that a packet from outside has not, single ones, by their
+ *	lower bits
+ * @n_nets: networks of them; more than %OWN_NETS: too many
+ * @nets: the first of them
+ * @changed: jiffies of the last change for IPv6
+ * @generation: how many there were
+ */
+struct l4lb_fast_routes {
+	struct notifier_block	nb;
+	DECLARE_BITMAP(own, 1 << OWN_BITS);
+	unsigned int		n_nets;
+	struct {
+		u32		addr, mask;
+	} nets[OWN_NETS];
+	unsigned long		changed;
+	atomic_t		generation;
+};
+
+static unsigned int own_bit(u32 addr)
+{
+	return addr & GENMASK(OWN_BITS - 1, 0);
+}
+
+/* Those that are nobody's own, by their first byte: 0, 127, 224 to 255. */
+static bool is_special(u32 addr)
+{
+	u8 first = addr >> 24;
+
+	return !first || first == 127 || first >= 224;
+}
+
+static bool in_nets(const struct l4lb_fast_routes *routes, u32 addr)
+{
+	/* Pairs with note_net(). */
+	unsigned int i, n = smp_load_acquire(&routes->n_nets);
+
+	for (i = 0; i < n && i < OWN_NETS; i++)
+		if ((addr & routes->nets[i].mask) == routes->nets[i].addr)
+			return true;
+	return n > OWN_NETS;
+}
+
+static void note_net(struct l4lb_fast_routes *routes, u32 addr, u32 mask)
+{
+	unsigned int i, n = routes->n_nets;
+
+	if ((is_special(addr) && mask >= 0xff000000) || n > OWN_NETS)
+		return;
+	for (i = 0; i < n; i++)
+		if (routes->nets[i].addr == addr &&
+		    routes->nets[i].mask == mask)
+			return;
+	if (n < OWN_NETS) {
+		routes->nets[n].addr = addr;
+		routes->nets[n].mask = mask;
+	}
+	/* Pairs with in_nets(). */
+	smp_store_release(&routes->n_nets, n + 1);
+}
+
+static void note(struct l4lb_fast_routes *routes,
+		 const struct fib_entry_notifier_info *route)
+{
+	switch (route->type) {
+	case RTN_LOCAL:
+	case RTN_BROADCAST:
+	case RTN_ANYCAST:
+	case RTN_MULTICAST:
+		break;
+	default:
+		return;
+	}
+	if (route->dst_len == 32)
+		set_bit(own_bit(route->dst), routes->own);
+	else
+		note_net(routes, route->dst, route->dst_len ?
+			 ~0U << (32 - route->dst_len) : 0);
+}
+
+/* Atomic, or under RTNL. */
+static int route_event(struct notifier_block *nb, unsigned long event,
+		       void *ptr)
+{
+	struct l4lb_fast_routes *routes =
+		container_of(nb, struct l4lb_fast_routes, nb);
+	const struct fib_notifier_info *info = ptr;
+
+	if (info->family == AF_INET6) {
+		WRITE_ONCE(routes->changed, jiffies);
+		/* Pairs with l4lb_fast_generation(). */
+		atomic_inc_return_release(&routes->generation);
+	} else if (info->family == AF_INET &&
+		   (event == FIB_EVENT_ENTRY_REPLACE ||
+		    event == FIB_EVENT_ENTRY_APPEND ||
+		    event == FIB_EVENT_ENTRY_ADD)) {
+		note(routes, container_of(info, struct fib_entry_notifier_info,
+					  info));
+	}
+	return NOTIFY_DONE;
+}
+
+/**
+ * l4lb_fast_routes_start() - ask for less from now on
+ * @fast: of the namespace
+ *
+ * Context: may sleep; neither RTNL nor the configuration mutex; one at a time.
+ * It may fail: then routes are asked about each packet.
+ */
+void l4lb_fast_routes_start(struct l4lb_fast *fast)
+{
+	struct l4lb_fast_routes *routes;
+
+	if (fast->routes)
+		return;
+	routes = kvzalloc(sizeof(*routes), GFP_KERNEL);
+	if (!routes)
+		return;
+	routes->nb.notifier_call = route_event;
+	routes->changed = jiffies;
+	/* It tells of those that are there before it returns. */
+	if (register_fib_notifier(fast->ln->net, &routes->nb, NULL, NULL))
+		kvfree(routes);
+	else
+		/* What it points to is seen before. */
+		smp_store_release(&fast->routes, routes);
+}
+
+/* As above. */
+void l4lb_fast_routes_stop(struct l4lb_fast *fast)
+{
+	if (fast->routes)
+		unregister_fib_notifier(fast->ln->net, &fast->routes->nb);
+}
+
+/* No packet is there any more. */
+void l4lb_fast_routes_free(struct l4lb_fast *fast)
+{
+	kvfree(fast->routes);
+}
+
+/**
+ * l4lb_fast_source_ok() - may a packet from outside have this source?
+ * @fast: of the namespace
+ * @addr: the source
+ *
+ * Not if it is this host's, a group's, everybody's or nobody's.
+ * Context: softirq, RCU.
+ */
+bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr)
+{
+	const struct l4lb_fast_routes *routes = READ_ONCE(fast->routes);
+	u32 host = ntohl(addr);
+
+	if (likely(routes && !test_bit(own_bit(host), routes->own) &&
+		   !is_special(host) && !in_nets(routes, host)))
+		return true;
+	return !ipv4_is_loopback(addr) &&
+	       inet_addr_type(fast->ln->net, addr) == RTN_UNICAST;
+}
+
+/**
+ * l4lb_fast_generation() - another number with each change of addresses, routes
+ * or rules of IPv6
+ * @fast: of the namespace
+ * @generation: the number; what is looked up after this is at least as new
+ *
+ * Some changes are told of a moment before they are made: in the tick of a
+ * change, and the next, there is no number that would mean anything.
+ * Context: softirq, RCU.  Return: there is one.
+ */
+bool l4lb_fast_generation(const struct l4lb_fast *fast, u32 *generation)
+{
+	const struct l4lb_fast_routes *routes = READ_ONCE(fast->routes);
+
+	if (unlikely(!routes))
+		return false;
+	/* Pairs with route_event(). */
+	*generation = atomic_read_acquire(&routes->generation);
+	return time_after(jiffies, READ_ONCE(routes->changed) + 1);
+}

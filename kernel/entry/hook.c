@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The packet story.
+ *
+ *   client ---> PRE_ROUTING ---> LOCAL_IN ------> connection -> real server
+ *                   |               (VIP is ours)  (or a new one: service,
+ *                   |                               scheduler)
+ *                   +----------> FORWARD -------> connection -> client
+ *                                   (a real server's reply, NAT)
+ *
+ *   LOCAL_OUT does both for clients and real servers on this host.
+ *
+ * Priorities are those of ip_vs: after filtering, so a firewall sees every
+ * first packet.  "out" handlers run before "in" handlers: what a connection
+ * knows as a reply is never scheduled.
+ *
+ * Handlers run under RCU with BH off; nothing here takes a reference.
+ */
+#include "entry/hook.h"
+
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <net/ip.h>
+#include <net/netfilter/ipv6/nf_defrag_ipv6.h>
+#include <net/sctp/checksum.h>
+
+#include "conn/defence.h"
+#include "entry/fast.h"
+#include "forward/forward.h"
+#include "service/guard.h"
+#include "service/las.h"
+#include "forward/reset.h"
+#include "conn/state.h"
+
+/* Forward one packet of @conn. */
+static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    struct l4lb_conn *conn)
+{
+	const struct net_device *in = skb->dev;
+	unsigned int verdict;
+
+	l4lb_account_in(conn->real, skb->len);
+	l4lb_conn_count_packet(conn);
+	l4lb_state_packet(conn, pkt, false);
+	l4lb_reset_watch(conn, skb, pkt);
+	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_expect_request();
+	verdict = l4lb_forward(skb, pkt, conn, 0);
+	l4lb_fast_admit_request(conn, skb, in);
+	return verdict;
+}
+
+/* May this packet be the first of a flow?  Otherwise the local stack answers
+ * it: a stray segment gets its RST.
+ */
+static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
+{
+	if (!l4lb_flow_may_start(&pkt->flow) || l4lb_pkt_aborts(pkt))
+		return false;
+	switch (pkt->flow.proto) {
+	case IPPROTO_TCP:
+		return l4lb_pkt_opens(pkt) || READ_ONCE(ln->sysctl.sloppy_tcp);
+	case IPPROTO_SCTP:
+		return l4lb_pkt_opens(pkt) || READ_ONCE(ln->sysctl.sloppy_sctp);
+	default:
+		return true;
+	}
+}
+
+/* What is still to be computed, or was verified by the device, is right. */
+static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	const struct sctphdr *sctp;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL ||
+	    skb->ip_summed == CHECKSUM_UNNECESSARY)
+		return true;
+	/* The helper sums up with the header's field set to 0 for a while. */
+	if (skb_ensure_writable(skb, pkt->l4 + sizeof(*sctp)))
+		return false;
+	sctp = (void *)skb->data + pkt->l4;
+	return sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
+}
+
+/* Broken packets shall not make connections; the local stack drops them. */
+static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			const struct l4lb_net *ln)
+{
+	struct udphdr *udp, _udp;
+
+	if (pkt->hook == NF_INET_LOCAL_OUT)
+		return true;
+	if (pkt->flow.proto == IPPROTO_UDP && pkt->flow.af == AF_INET) {
+		udp = skb_header_pointer(skb, pkt->l4, sizeof(_udp), &_udp);
+		if (udp && !udp->check)
+			return true;
+	}
+	if (pkt->flow.proto == IPPROTO_SCTP ? crc_ok(skb, pkt) :
+	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
+			 pkt->flow.af))
+		return true;
+	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
+	return false;
+}
+
+static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_net *ln, enum l4lb_drop reason)
+{
+	l4lb_drop(ln, reason);
+	if (reason == L4LB_DROP_NO_DEST)
+		l4lb_icmp_no_port(skb, pkt);
+	return NF_DROP;
+}
+
+static unsigned int schedule_new(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln, struct l4lb_service *svc)
+{
+	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
+	struct l4lb_conn *conn, once;
+
+	conn = l4lb_schedule(svc, &pkt->flow, &once, &reason);
+	if (!conn)
+		return refuse(skb, pkt, ln, reason);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_renew(skb, conn, pkt);
+	return deliver(skb, pkt, conn);
+}
+
+/* For no service: it is this host's own, unless its address is guarded. */
+static unsigned int handle_other(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	u32 guard = l4lb_guard_find(skb, pkt, ln);
+
+	if (likely(guard == L4LB_GUARD_OFF) || !checksum_ok(skb, pkt, ln))
+		return NF_ACCEPT;
+	if (guard == L4LB_GUARD_REJECT)
+		l4lb_reset_refuse(skb, pkt, ln);
+	l4lb_drop(ln, L4LB_DROP_GUARD);
+	return NF_DROP;
+}
+
+static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			       struct l4lb_net *ln)
+{
+	struct l4lb_service *svc = NULL;
+
+	if (may_start(pkt, ln))
+		svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
+	if (!svc)
+		return handle_other(skb, pkt, ln);
+	if (!checksum_ok(skb, pkt, ln))
+		return NF_ACCEPT;
+	if (l4lb_defence_drops_packet(ln))
+		return refuse(skb, pkt, ln, L4LB_DROP_PACKET);
+	return schedule_new(skb, pkt, ln, svc);
+}
+
+/* A client reuses a port: does its SYN start anew, on any real server? */
+static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
+{
+	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
+	bool drains = !READ_ONCE(conn->real->dest.weight);
+
+	if (drains && READ_ONCE(ln->sysctl.expire_nodest_conn))
+		return true;
+	if (!mode || l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
+		return false;
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_TIME_WAIT:
+	case L4LB_TCP_CLOSE:
+	case L4LB_SCTP_CLOSED:
+		return true;
+	case L4LB_TCP_FIN_WAIT:
+		/* Half of the closing was not seen; it may not be over.  But
+		 * a server that drains must not get it: it would never end.
+		 */
+		return (drains || mode & 2) &&
+		       l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
+	default:
+		return false;
+	}
+}
+
+/* A datagram for a server that drains: does it go to another one?  Only a
+ * service that says so, and only if there is another.
+ */
+static bool moves_on(const struct l4lb_conn *conn)
+{
+	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+
+	return conn->proto == IPPROTO_UDP && svc &&
+	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
+	       l4lb_service_usable(svc);
+}
+
+/* Both ends learn that their connection is over; a datagram's sender, that
+ * there is nobody.
+ */
+static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			     struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	if (pkt->flow.proto == IPPROTO_UDP) {
+		l4lb_icmp_no_port(skb, pkt);
+	} else if (!l4lb_pkt_aborts(pkt)) {
+		l4lb_reset_note(conn, skb, pkt);
+		l4lb_reset_both(conn);
+	}
+	l4lb_conn_kill(conn);
+	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+	return NF_DROP;
+}
+
+/* The real server was removed. */
+static unsigned int handle_lost(struct sk_buff *skb,
+				const struct l4lb_pkt *pkt,
+				struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	u8 wanted = READ_ONCE(conn->real->on_loss);
+
+	/* Who sends a SYN is not waiting: the port is used anew. */
+	if (l4lb_pkt_opens(pkt) ||
+	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
+	    (wanted == L4LB_LOSS_DEFAULT &&
+	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
+		l4lb_conn_kill(conn);
+		return handle_new(skb, pkt, ln);
+	}
+	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
+		return end_lost(skb, pkt, ln, conn);
+	/* It may be added again: keep both sides waiting. */
+	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+	return NF_DROP;
+}
+
+static unsigned int handle_known(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln, struct l4lb_conn *conn)
+{
+	bool drains = !READ_ONCE(conn->real->dest.weight);
+
+	if (!l4lb_real_available(conn->real))
+		return handle_lost(skb, pkt, ln, conn);
+	if (!(l4lb_pkt_opens(pkt) && port_reused(conn, ln)) &&
+	    !(drains && moves_on(conn)))
+		return deliver(skb, pkt, conn);
+	l4lb_conn_kill(conn);
+	return handle_new(skb, pkt, ln);
+}
+
+/* The stack has filled in a Record Route or Timestamp option and left the
+ * header's checksum to whoever sends the packet on.  That sum is part of the
+ * checks and rewrites here.
+ */
+static void settle_options(struct sk_buff *skb)
+{
+	if (likely(!IPCB(skb)->opt.is_changed) ||
+	    skb_ensure_writable(skb, ip_hdrlen(skb)))
+		return;
+	IPCB(skb)->opt.is_changed = 0;
+	ip_send_check(ip_hdr(skb));
+}
+
+static __always_inline unsigned int
+handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_conn *conn;
+
+	if (skb->ipvs_property || !skb_dst(skb) ||
+	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	switch (l4lb_parse(skb, af, 0, false, &pkt)) {
+	case L4LB_PARSE_OK:
+		break;
+	case L4LB_PARSE_OTHER:
+		if (state->hook == NF_INET_FORWARD)
+			return NF_ACCEPT;	/* handle_forward_icmp() */
+		if (l4lb_is_icmp(&pkt.flow))
+			return l4lb_icmp_in(skb, &pkt, ln);
+		if (l4lb_is_ipsec(&pkt.flow))
+			return l4lb_ipsec_in(skb, &pkt, ln);
+		if (READ_ONCE(ln->sysctl.ignore_tunneled))
+			skb->ipvs_property = 1;	/* and what is in it */
+		return NF_ACCEPT;
+	case L4LB_PARSE_BAD:
+		l4lb_drop(ln, L4LB_DROP_HEADER);
+		return NF_ACCEPT;
+	case L4LB_PARSE_FRAGMENT:
+		return NF_ACCEPT;
+	}
+	conn = l4lb_conn_find_in(ln, &pkt.flow);
+	return conn ? handle_known(skb, &pkt, ln, conn) :
+		      handle_new(skb, &pkt, ln);
+}
+
+/* nonlocal_vip: packets for a service whose address is not this host's come
+ * by on their way to wherever it is.  The host's own rules about what it
+ * forwards have seen them.
+ */
+static __always_inline unsigned int
+handle_forward(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	const struct l4lb_net *ln = l4lb_net(state->net);
+
+	if (likely(!READ_ONCE(ln->sysctl.nonlocal_vip)))
+		return NF_ACCEPT;
+	return handle_in(skb, state, af);
+}
+
+/* Errors for a VIP that is not an address of ours (firewall marks). */
+static __always_inline unsigned int
+handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
+		    u8 af)
+{
+	struct l4lb_pkt pkt = { .hook = state->hook };
+
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	if (l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
+	    !l4lb_is_icmp(&pkt.flow))
+		return NF_ACCEPT;
+	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
+}
+
+/* From no connection: of a one-packet service, or nat_icmp_send refuses it. */
+static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	unsigned int verdict;
+
+	if (unlikely(READ_ONCE(ln->n_one_packet)) &&
+	    l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
+		return verdict;
+	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
+	    l4lb_pkt_aborts(pkt) || !l4lb_real_by_source(ln, &pkt->flow, false))
+		return NF_ACCEPT;
+	l4lb_icmp_no_port(skb, pkt);
+	return NF_DROP;
+}
+
+static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  struct l4lb_conn *conn)
+{
+	l4lb_account_out(conn->real, skb->len);
+	l4lb_las_reply(skb, conn, skb->len);
+	l4lb_state_packet(conn, pkt, true);
+	if (conn->method == IP_VS_CONN_F_MASQ)
+		return l4lb_nat_reply(skb, pkt, conn, 0);
+	l4lb_forward_mark(skb, conn, true);
+	return NF_ACCEPT;
+}
+
+static unsigned int handle_reply(struct sk_buff *skb,
+				 const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln)
+{
+	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow) ?:
+				 l4lb_conn_find_passing(ln, &pkt->flow);
+
+	return conn ? reply(skb, pkt, conn) : handle_stray(skb, pkt, ln);
+}
+
+/* What NAT cannot rewrite, but whose ports say that it is a reply, must not leave
+ * with the real server's address.
+ */
+static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
+				  struct l4lb_pkt *pkt, struct l4lb_net *ln)
+{
+	if (l4lb_parse(skb, af, 0, true, pkt) != L4LB_PARSE_OK ||
+	    !l4lb_conn_find_out(ln, &pkt->flow))
+		return NF_ACCEPT;
+	l4lb_drop(ln, L4LB_DROP_HEADER);
+	return NF_DROP;
+}
+
+/* Reassemble a fragment of what may be a reply.  0: @skb is whole now; else
+ * it is gone, kept until the rest comes.
+ */
+static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
+		      const struct l4lb_net *ln)
+{
+	int err = ip_defrag(state->net, skb, IP_DEFRAG_VS_FWD);
+
+	if (err && err != -EINPROGRESS)
+		l4lb_drop(ln, L4LB_DROP_FRAGMENT);
+	return err;
+}
+
+static __always_inline unsigned int
+handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	enum l4lb_parse parse;
+
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	parse = l4lb_parse(skb, af, 0, false, &pkt);
+	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
+	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
+	    pkt.hook == NF_INET_FORWARD) {
+		if (reassemble(skb, state, ln))
+			return NF_STOLEN;
+		parse = l4lb_parse(skb, af, 0, false, &pkt);
+	}
+	if (parse == L4LB_PARSE_OK)
+		return handle_reply(skb, &pkt, ln);
+	if (parse == L4LB_PARSE_BAD)
+		return handle_broken(skb, af, &pkt, ln);
+	if (parse == L4LB_PARSE_OTHER && l4lb_is_icmp(&pkt.flow))
+		return l4lb_icmp_out(skb, &pkt, ln);
+	if (parse == L4LB_PARSE_OTHER && l4lb_is_ipsec(&pkt.flow))
+		return l4lb_ipsec_out(skb, &pkt, ln);
+	return NF_ACCEPT;
+}
+
+/* The last to see a packet that leaves. */
+static __always_inline unsigned int
+handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	l4lb_fast_leaving(skb, state, af);
+	return NF_ACCEPT;
+}
+
+/*
+ * To this host: a packet for a VIP, most of them, or a reply to a client here.
+ * Both in one look.  A reply that has the VIP as its source, an address of this
+ * host, cannot come.
+ */
+static __always_inline unsigned int
+handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
+{
+	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_conn *conn;
+	unsigned int verdict;
+	bool is_reply;
+
+	if (skb->ipvs_property || !skb_dst(skb))
+		return NF_ACCEPT;
+	if (af == AF_INET)
+		settle_options(skb);
+	if (unlikely(l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)) {
+		verdict = handle_out(skb, state, af);
+		return verdict == NF_ACCEPT ? handle_in(skb, state, af) :
+					      verdict;
+	}
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &is_reply);
+	if (is_reply)
+		return reply(skb, &pkt, conn);
+	verdict = handle_stray(skb, &pkt, ln);
+	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST)
+		return verdict;
+	return conn ? handle_known(skb, &pkt, ln, conn) :
+		      handle_new(skb, &pkt, ln);
+}
+
+/* One copy of a handler per family; BH off also for a process that sends. */
+#define HANDLER(name, handler, af)					\
+static noinline unsigned int						\
+name##_bh_off(struct sk_buff *skb, const struct nf_hook_state *state)	\
+{									\
+	return handler(skb, state, af);					\
+}									\
+									\
+static unsigned int name(void *priv, struct sk_buff *skb,		\
+			 const struct nf_hook_state *state)		\
+{									\
+	unsigned int verdict;						\
+									\
+	if (likely(softirq_count()))					\
+		return name##_bh_off(skb, state);			\
+	local_bh_disable();						\
+	verdict = name##_bh_off(skb, state);				\
+	local_bh_enable();						\
+	return verdict;							\
+}
+
+HANDLER(local_ipv4, handle_local, AF_INET)
+HANDLER(in_ipv4, handle_in, AF_INET)
+HANDLER(out_ipv4, handle_out, AF_INET)
+HANDLER(icmp_ipv4, handle_forward_icmp, AF_INET)
+HANDLER(forward_ipv4, handle_forward, AF_INET)
+HANDLER(leaving_ipv4, handle_leaving, AF_INET)
+HANDLER(local_ipv6, handle_local, AF_INET6)
+HANDLER(in_ipv6, handle_in, AF_INET6)
+HANDLER(out_ipv6, handle_out, AF_INET6)
+HANDLER(icmp_ipv6, handle_forward_icmp, AF_INET6)
+HANDLER(forward_ipv6, handle_forward, AF_INET6)
+HANDLER(leaving_ipv6, handle_leaving, AF_INET6)
+#undef HANDLER
+
+#define OPS(fn, family, num, prio) \
+	{ .hook = fn, .pf = family, .hooknum = num, .priority = prio }
+
+static const struct nf_hook_ops ipv4_ops[] = {
+	OPS(local_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 1),
+	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 1),
+	OPS(in_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST + 2),
+	OPS(icmp_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC - 1),
+	OPS(out_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC),
+	OPS(forward_ipv4, NFPROTO_IPV4, NF_INET_FORWARD, NF_IP_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv4, NFPROTO_IPV4, NF_INET_POST_ROUTING, NF_IP_PRI_LAST),
+};
+
+static const struct nf_hook_ops ipv6_ops[] = {
+	OPS(local_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_IN, NF_IP6_PRI_NAT_SRC - 1),
+	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 1),
+	OPS(in_ipv6, NFPROTO_IPV6, NF_INET_LOCAL_OUT, NF_IP6_PRI_NAT_DST + 2),
+	OPS(icmp_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC - 1),
+	OPS(out_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC),
+	OPS(forward_ipv6, NFPROTO_IPV6, NF_INET_FORWARD, NF_IP6_PRI_NAT_SRC + 1),
+	OPS(leaving_ipv6, NFPROTO_IPV6, NF_INET_POST_ROUTING, NF_IP6_PRI_LAST),
+};
+
+#undef OPS
+
+int l4lb_hook_register(struct l4lb_net *ln, u8 af)
+{
+	bool v6 = af == AF_INET6;
+	int err;
+
+	lockdep_assert_held(&ln->lock);
+	if (ln->hooked[v6])
+		return 0;
+	if (!v6) {
+		err = nf_register_net_hooks(ln->net, ipv4_ops,
+					    ARRAY_SIZE(ipv4_ops));
+	} else {
+		/* LOCAL_IN sees IPv6 fragments unless somebody asks. */
+		err = nf_defrag_ipv6_enable(ln->net);
+		if (err)
+			return err;
+		err = nf_register_net_hooks(ln->net, ipv6_ops,
+					    ARRAY_SIZE(ipv6_ops));
+		if (err)
+			nf_defrag_ipv6_disable(ln->net);
+	}
+	ln->hooked[v6] = !err;
+	return err;
+}
+
+/* A real server of another family than its service needs hooks of its own:
+ * ICMP errors about the tunnel to it.  If @af has no service, every such
+ * server is of @af.
+ */
+static bool hook_needed(const struct l4lb_net *ln, u8 af)
+{
+	return !ln->exiting &&
+	       (ln->n_services[af == AF_INET6] || ln->n_mixed);
+}
+
+/* Unless they are still needed.  Packets may be in a handler for a grace
+ * period after it.
+ */
+void l4lb_hook_unregister(struct l4lb_net *ln, u8 af)
+{
+	bool v6 = af == AF_INET6;
+
+	lockdep_assert_held(&ln->lock);
+	if (!ln->hooked[v6] || hook_needed(ln, af))
+		return;
+	ln->hooked[v6] = false;
+	if (!v6) {
+		nf_unregister_net_hooks(ln->net, ipv4_ops,
+					ARRAY_SIZE(ipv4_ops));
+	} else {
+		nf_unregister_net_hooks(ln->net, ipv6_ops,
+					ARRAY_SIZE(ipv6_ops));
+		nf_defrag_ipv6_disable(ln->net);
+	}
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bypass: the packet goes on to where it is addressed, as if it had not been
+ * taken for a service.  That is what becomes of a transparent cache's traffic
+ * when no cache is there.
+ *
+ * The route is the packet's own, so there is none to be cached.
+ */
+#include <net/ip6_route.h>
+#include <net/route.h>
+
+#include "forward/forward.h"
+
+static struct dst_entry *lookup(struct net *net, const struct l4lb_flow *flow,
+				bool *local)
+{
+	struct flowi4 fl4 = { .daddr = flow->daddr.ip };
+	struct flowi6 fl6 = { .daddr = flow->daddr.in6 };
+	struct dst_entry *dst;
+	struct rtable *rt;
+
+	if (flow->af == AF_INET) {
+		rt = ip_route_output_key(net, &fl4);
+		if (IS_ERR(rt))
+			return NULL;
+		*local = rt->rt_flags & RTCF_LOCAL;
+		return &rt->dst;
+	}
+	dst = ip6_route_output(net, NULL, &fl6);
+	if (dst->error) {
+		dst_release(dst);
+		return NULL;
+	}
+	*local = dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	return dst;
+}
+
+/* This host is where it is: it would come round for ever. */
+static unsigned int stop(const struct l4lb_net *ln, struct dst_entry *dst)
+{
+	dst_release(dst);
+	l4lb_drop(ln, L4LB_DROP_NO_ROUTE);
+	return NF_DROP;
+}
+
+unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			      const struct l4lb_conn *conn)
+{
+	struct l4lb_net *ln = l4lb_conn_net(conn);
+	struct l4lb_route rt = { };
+	unsigned int verdict;
+
+	rt.dst = lookup(ln->net, &pkt->flow, &rt.local);
+	if (rt.dst && rt.local)
+		return stop(ln, rt.dst);
+	if (!l4lb_forward_by(skb, pkt, ln, rt.dst ? &rt : NULL, &verdict))
+		goto release;
+	verdict = NF_DROP;
+	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt.dst)))
+		goto release;
+	l4lb_forward_prepare(skb, pkt, conn, &rt);
+	skb_dst_set(skb, rt.dst);	/* with our reference */
+	l4lb_forward_send(skb, pkt, ln->net);
+	return NF_STOLEN;
+
+release:
+	dst_release(rt.dst);
+	return verdict;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ICMP errors quote the packet they are about, as its sender last saw it:
+ *
+ *	about a reply	 VIP -> client quoted, sent to the VIP: goes to the
+ *			 real server, with NAT under its own address
+ *	about a request	 client -> real server quoted, from the real server's
+ *			 side to the client: gets the VIP's address
+ *	about a tunnel	 director -> real server quoted, sent to the
+ *			 director: see tunnel_error.c
+ */
+#include "forward/icmp.h"
+
+#include <linux/icmpv6.h>
+
+#include "forward/forward.h"
+
+/* Room for every header that may matter: the outer one of a tunnel, what is
+ * between, the inner one and its ports.
+ */
+#define QUOTE_HEADERS	256
+
+static bool is_error(u8 af, u8 type)
+{
+	if (af == AF_INET6)
+		return !(type & ICMPV6_INFOMSG_MASK);
+	return type == ICMP_DEST_UNREACH || type == ICMP_SOURCE_QUENCH ||
+	       type == ICMP_TIME_EXCEEDED;
+}
+
+/*
+ * What was read once is not read differently later: headers are copied out of
+ * pages that others may still write to, before anything is made of them.
+ */
+static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			struct l4lb_quote *quote)
+{
+	const struct icmphdr *icmp;
+	struct icmphdr _icmp;
+
+	icmp = skb_header_pointer(skb, pkt->l4, sizeof(_icmp), &_icmp);
+	if (!icmp || !is_error(pkt->flow.af, icmp->type))
+		return false;
+	quote->type = icmp->type;
+	quote->code = icmp->code;
+	quote->info = pkt->flow.af == AF_INET ? ntohs(icmp->un.frag.mtu) :
+						ntohl(icmp->un.gateway);
+	quote->off = pkt->l4 + sizeof(_icmp);
+	if (!pskb_may_pull(skb, min(skb->len, quote->off + QUOTE_HEADERS)))
+		return false;
+	quote->parse = l4lb_parse(skb, pkt->flow.af, quote->off, true,
+				  &quote->pkt);
+	return true;
+}
+
+/* What is rewritten gets a new checksum, so a wrong one must end here. */
+bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_net *ln)
+{
+	if (pkt->hook == NF_INET_LOCAL_OUT ||
+	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
+			 pkt->flow.af))
+		return true;
+	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
+	return false;
+}
+
+/* schedule_icmp: the error takes the way that its flow's packets would; those
+ * that hash find the real server that the flow has.
+ */
+static unsigned int icmp_schedule(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  struct l4lb_net *ln,
+				  const struct l4lb_flow *flow,
+				  unsigned int quoted)
+{
+	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
+	struct l4lb_conn *conn, once;
+	struct l4lb_service *svc;
+
+	if (!l4lb_flow_may_start(flow))
+		return NF_ACCEPT;
+	svc = l4lb_service_lookup(ln, skb->mark, flow);
+	if (!svc)
+		return NF_ACCEPT;
+	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
+		return NF_DROP;
+	conn = l4lb_schedule(svc, flow, &once, &reason);
+	if (!conn) {
+		/* An error is not answered by another. */
+		l4lb_drop(ln, reason);
+		return NF_DROP;
+	}
+	l4lb_account_in(conn->real, skb->len);
+	return l4lb_forward(skb, pkt, conn, quoted);
+}
+
+/**
+ * l4lb_icmp_in() - an ICMP packet on its way to a VIP
+ * @skb: the packet
+ * @pkt: the packet, parsed up to its ICMP header
+ * @ln: namespace
+ *
+ * Context: RCU, BH off.  Return: netfilter verdict.
+ */
+unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
+			  struct l4lb_net *ln)
+{
+	struct l4lb_conn *conn;
+	struct l4lb_flow flow;
+	struct l4lb_quote quote;
+
+	if (!quote_parse(skb, pkt, &quote))
+		return NF_ACCEPT;
+	if (quote.parse == L4LB_PARSE_OTHER)
+		l4lb_tunnel_error(skb, pkt, ln, &quote);
+	if (quote.parse == L4LB_PARSE_BAD)
+		l4lb_drop(ln, L4LB_DROP_HEADER);
+	if (quote.parse != L4LB_PARSE_OK)
+		return NF_ACCEPT;
+
+	flow = l4lb_flow_inverse(&quote.pkt.flow);
+	conn = l4lb_conn_find_in(ln, &flow);
+	if (!conn) {
+		if (flow.proto == IPPROTO_UDP)
+			l4lb_tunnel_error(skb, pkt, ln, &quote);
+		return READ_ONCE(ln->sysctl.schedule_icmp) ?
+		       icmp_schedule(skb, pkt, ln, &flow, quote.off) :
+		       NF_ACCEPT;
+	}
+	if (!l4lb_real_available(conn->real)) {
+		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+		return NF_DROP;
+	}
+	if (conn->method == IP_VS_CONN_F_MASQ && !l4lb_icmp_checksum_ok(skb, pkt, ln))
+		return NF_DROP;
+	l4lb_account_in(conn->real, skb->len);
+	return l4lb_forward(skb, pkt, conn, quote.off);
+}
+
+/**
+ * l4lb_icmp_out() - an ICMP packet on its way to a client
+ * @skb: the packet
+ * @pkt: the packet, parsed up to its ICMP header
+ * @ln: namespace
+ *
+ * Context: RCU, BH off.  Return: netfilter verdict.
+ */
+unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
+			   struct l4lb_net *ln)
+{
+	struct l4lb_conn *conn;
+	struct l4lb_flow flow;
+	struct l4lb_quote quote;
+	unsigned int verdict;
+
+	if (!quote_parse(skb, pkt, &quote) || quote.parse != L4LB_PARSE_OK)
+		return NF_ACCEPT;
+	flow = l4lb_flow_inverse(&quote.pkt.flow);
+	conn = l4lb_conn_find_out(ln, &flow);
+	if (!conn) {
+		/* From a real server with the VIP: right as it is. */
+		conn = l4lb_conn_find_passing(ln, &flow);
+		if (conn)
+			l4lb_account_out(conn->real, skb->len);
+		else if (READ_ONCE(ln->n_one_packet) &&
+			 l4lb_icmp_checksum_ok(skb, pkt, ln) &&
+			 l4lb_one_packet_reply(skb, pkt, ln, &flow, quote.off,
+					       &verdict))
+			return verdict;
+		return NF_ACCEPT;
+	}
+	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
+		return NF_DROP;
+	l4lb_account_out(conn->real, skb->len);
+	return l4lb_nat_reply(skb, pkt, conn, quote.off);
+}

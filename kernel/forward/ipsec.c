@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * AH and ESP have no ports, so nothing is scheduled by them.  They go where the
+ * client's key exchange went: along the connection between UDP ports 500 of the
+ * same client and VIP, by its method, and like its packets they keep it alive.
+ * Before there is one they are the local stack's.
+ */
+#include "forward/forward.h"
+
+#define PORT_IKE	500
+
+static struct l4lb_flow ike_flow(const struct l4lb_flow *flow)
+{
+	struct l4lb_flow ike = *flow;
+
+	ike.proto = IPPROTO_UDP;
+	ike.sport = htons(PORT_IKE);
+	ike.dport = htons(PORT_IKE);
+	ike.hash = 0;
+	return ike;
+}
+
+/**
+ * l4lb_ipsec_in() - an AH or ESP packet on its way to a VIP
+ * @skb: the packet
+ * @pkt: the packet, parsed up to that header
+ * @ln: namespace
+ *
+ * Context: RCU, BH off.  Return: netfilter verdict.
+ */
+unsigned int l4lb_ipsec_in(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   struct l4lb_net *ln)
+{
+	struct l4lb_flow ike = ike_flow(&pkt->flow);
+	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &ike);
+
+	if (!conn)
+		return NF_ACCEPT;
+	if (!l4lb_real_available(conn->real)) {
+		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+		return NF_DROP;
+	}
+	l4lb_account_in(conn->real, skb->len);
+	l4lb_conn_touch(conn);
+	return l4lb_forward(skb, pkt, conn, 0);
+}
+
+/**
+ * l4lb_ipsec_out() - an AH or ESP packet on its way to a client
+ * @skb: the packet
+ * @pkt: the packet, parsed up to that header
+ * @ln: namespace
+ *
+ * Context: RCU, BH off.  Return: netfilter verdict.
+ */
+unsigned int l4lb_ipsec_out(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    struct l4lb_net *ln)
+{
+	struct l4lb_flow ike = ike_flow(&pkt->flow);
+	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &ike);
+
+	if (!conn && pkt->hook != NF_INET_LOCAL_IN)
+		conn = l4lb_conn_find_passing(ln, &ike);
+	if (!conn)
+		return NF_ACCEPT;
+	l4lb_account_out(conn->real, skb->len);
+	l4lb_conn_touch(conn);
+	if (conn->method == IP_VS_CONN_F_MASQ)
+		return l4lb_nat_reply(skb, pkt, conn, 0);
+	l4lb_forward_mark(skb, conn, true);
+	return NF_ACCEPT;
+}

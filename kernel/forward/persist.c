@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistence: a client's connections go to the real server that got its
+ * first one.
+ *
+ * A template in the connection table remembers the choice, keyed by the
+ * client's address under the service's mask and by what was asked for:
+ *
+ *	service			template's VIP and port
+ *	by firewall mark	the mark, 0: spans all its VIPs and ports
+ *	by address, port 0	VIP, 0: spans the ports
+ *	by address and port	VIP, port
+ *
+ * It lives as long as any connection made through it, and for the service's
+ * timeout after the last one of these began, closed, or was last heard of.
+ */
+#include <net/ipv6.h>
+
+#include "forward/forward.h"
+#include "l4lb.h"
+
+static void mask_client(const struct l4lb_service *svc,
+			union nf_inet_addr *addr)
+{
+	struct in6_addr whole = addr->in6;
+
+	if (svc->key.af == AF_INET)
+		addr->ip &= (__force __be32)READ_ONCE(svc->netmask);
+	else
+		ipv6_addr_prefix(&addr->in6, &whole, READ_ONCE(svc->netmask));
+}
+
+static void template_key(const struct l4lb_service *svc,
+			 const struct l4lb_flow *flow, struct l4lb_flow *key)
+{
+	*key = *flow;
+	key->hash = 0;
+	mask_client(svc, &key->saddr);
+	key->sport = 0;
+	if (svc->key.fwmark) {
+		key->proto = IPPROTO_IP;
+		key->daddr = (union nf_inet_addr){
+			.ip = htonl(svc->key.fwmark),
+		};
+	}
+	if (flow->dport != svc->key.port)
+		key->dport = 0;
+}
+
+/* A server that drains keeps those who stick to it, or not. */
+static bool drain_keeps(const struct l4lb_service *svc)
+{
+	switch (READ_ONCE(svc->policy.on_drain)) {
+	case L4LB_DRAIN_KEEP:
+		return true;
+	case L4LB_DRAIN_MOVE:
+		return !l4lb_service_usable(svc);
+	default:
+		return !READ_ONCE(svc->ln->sysctl.expire_quiescent_template);
+	}
+}
+
+static bool template_usable(const struct l4lb_service *svc,
+			    const struct l4lb_conn *template)
+{
+	const struct l4lb_real *real = template->real;
+
+	if (!l4lb_real_available(real))
+		return false;
+	return READ_ONCE(real->dest.weight) || drain_keeps(svc);
+}
+
+static struct l4lb_conn *template_new(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow,
+				      const struct l4lb_flow *key,
+				      enum l4lb_drop *reason)
+{
+	struct l4lb_real *real = l4lb_service_pick(svc, flow);
+	unsigned int timeout;
+
+	if (!real) {
+		*reason = L4LB_DROP_NO_DEST;
+		return NULL;
+	}
+	/* User space may ask for 136 years. */
+	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
+			L4LB_CONN_TIMEOUT_MAX);
+	return l4lb_conn_create_template(svc->ln, key, real,
+					 key->dport ? real->dest.port : 0,
+					 timeout, reason);
+}
+
+struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
+					const struct l4lb_flow *flow,
+					enum l4lb_drop *reason)
+{
+	struct l4lb_conn *template;
+	struct l4lb_flow key;
+	__be16 dport = flow->dport;
+
+	template_key(svc, flow, &key);
+	template = l4lb_conn_find_template(svc->ln, &key);
+	if (template && !template_usable(svc, template)) {
+		l4lb_conn_kill(template);
+		template = NULL;
+	}
+	if (!template)
+		template = template_new(svc, flow, &key, reason);
+	if (!template)
+		return NULL;
+
+	/* Another port than the service's own is a port as it is. */
+	if (dport == svc->key.port && template->real->dest.port)
+		dport = template->real->dest.port;
+	WRITE_ONCE(template->last, (u32)jiffies);
+	return l4lb_conn_create(svc->ln, flow, template->real, dport, template,
+				reason);
+}

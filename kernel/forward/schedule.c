@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A real server for a new flow, and the connection that remembers it:
+ *
+ *	persistent service	the client's last one, see persist.c
+ *	one-packet service	a choice for each packet, remembered by nobody
+ *	any other		the scheduler's choice
+ *	no choice		by firewall mark, cache_bypass: none; the packet
+ *				goes on to where it is addressed
+ */
+#include <net/ipv6.h>
+#include <net/addrconf.h>
+#include <net/route.h>
+
+#include "forward/forward.h"
+
+#define PORT_FTP_DATA	20
+
+/* The data connection of active FTP is its server's to open. */
+bool l4lb_flow_may_start(const struct l4lb_flow *flow)
+{
+	return flow->sport != htons(PORT_FTP_DATA);
+}
+
+/* Is the packet addressed to some other host? */
+static bool is_elsewhere(struct net *net, const struct l4lb_flow *flow)
+{
+	const struct in6_addr *addr = &flow->daddr.in6;
+
+	if (flow->af == AF_INET)
+		return inet_addr_type(net, flow->daddr.ip) == RTN_UNICAST;
+	return ipv6_addr_type(addr) & IPV6_ADDR_UNICAST &&
+	       !ipv6_chk_addr(net, addr, NULL, 0);
+}
+
+static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
+					 const struct l4lb_flow *flow,
+					 enum l4lb_drop *reason)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	if (!svc->key.fwmark || *reason != L4LB_DROP_NO_DEST ||
+	    !READ_ONCE(ln->sysctl.cache_bypass) || !is_elsewhere(ln->net, flow))
+		return NULL;
+	return l4lb_conn_create(ln, flow, ln->bypass[flow->af == AF_INET6], 0,
+				NULL, reason);
+}
+
+static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
+					     const struct l4lb_flow *flow,
+					     struct l4lb_conn *once,
+					     enum l4lb_drop *reason)
+{
+	u32 flags = READ_ONCE(svc->flags);
+	struct l4lb_net *ln = svc->ln;
+	struct l4lb_real *real;
+	__be16 dport;
+
+	*reason = L4LB_DROP_NO_DEST;
+	if (flags & IP_VS_SVC_F_PERSISTENT)
+		return l4lb_persist_schedule(svc, flow, reason);
+	/* "Any port" makes sense only if the client's ports stay together. */
+	if (!svc->key.port && !svc->key.fwmark)
+		return NULL;
+	real = l4lb_service_pick(svc, flow);
+	if (!real)
+		return NULL;
+	dport = real->dest.port ?: flow->dport;
+	if (once && flags & IP_VS_SVC_F_ONEPACKET &&
+	    flow->proto == IPPROTO_UDP) {
+		l4lb_conn_init_once(once, flow, real, dport);
+		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
+		l4lb_account_conn(real);
+		return once;
+	}
+	return l4lb_conn_create(ln, flow, real, dport, NULL, reason);
+}
+
+/**
+ * l4lb_schedule() - find a new flow its real server
+ * @svc: the service it is for
+ * @flow: the flow, client to VIP
+ * @once: memory for a connection that does not outlive its packet; NULL: it is
+ *	remembered, also if the service has become a one-packet service just now
+ * @reason: why there is none
+ *
+ * Context: RCU, BH off.  Return: the flow's connection, or NULL.
+ */
+struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
+				const struct l4lb_flow *flow,
+				struct l4lb_conn *once, enum l4lb_drop *reason)
+{
+	return schedule_by_service(svc, flow, once, reason) ?:
+	       schedule_bypass(svc, flow, reason);
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ICMP errors about our own tunnel packets.  They come to the director, who
+ * made those, but concern the client, who knows of no tunnel:
+ *
+ *	router -> director	quotes director -> real server (client -> VIP)
+ *	VIP -> client		quotes client -> VIP
+ *
+ *	too big			the route learns the MTU; then the client is told
+ *				what is left inside, if that must not be
+ *				fragmented
+ *	unreachable, expired	passed on
+ *	anything else		not for the client
+ *
+ * Only an error that quotes a packet of a known connection, through the tunnel
+ * of that connection's real server, is believed.  What the client gets is no
+ * longer than what came, and limited by the stack's rates for ICMP.
+ */
+#include "forward/icmp.h"
+
+#include <linux/icmpv6.h>
+#include <net/gre.h>
+#include <net/gue.h>
+#include <net/icmp.h>
+#include <net/ip6_route.h>
+#include <net/route.h>
+
+#include "conn/conn.h"
+#include "service/route.h"
+
+#define QUOTED_PORTS	4	/* bytes of the inner L4 header that must be there */
+
+/* The client's packet inside the quoted one. */
+struct carried {
+	unsigned int	off;		/* from skb->data */
+	struct l4lb_pkt	pkt;
+};
+
+/* What the client is told. */
+struct news {
+	u8	type, code;
+	u32	info;
+};
+
+/* ---- which tunnel ---- */
+
+/* Could @real's tunnel have made a packet of @flow? */
+static bool tunnel_matches(const struct l4lb_real *real,
+			   const struct l4lb_flow *flow)
+{
+	struct l4lb_tun tun = l4lb_real_tun(real);
+
+	if (real->dest.af != flow->af ||
+	    !nf_inet_addr_cmp(&real->dest.addr, &flow->daddr))
+		return false;
+	switch (tun.type) {
+	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
+		return flow->proto == IPPROTO_UDP &&
+		       flow->dport == tun.port;
+	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
+		return flow->proto == IPPROTO_GRE;
+	default:
+		return flow->proto == IPPROTO_IPIP ||
+		       flow->proto == IPPROTO_IPV6;
+	}
+}
+
+static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
+				     const struct l4lb_flow *flow)
+{
+	struct l4lb_service *svc;
+	struct l4lb_pool *pool;
+	unsigned int i;
+
+	list_for_each_entry_rcu(svc, &ln->services, list) {
+		pool = rcu_dereference(svc->pool);
+		for (i = 0; i < pool->n; i++) {
+			struct l4lb_real *real = l4lb_real(pool->dest[i]);
+
+			if (READ_ONCE(real->method) == IP_VS_CONN_F_TUNNEL &&
+			    tunnel_matches(real, flow))
+				return real;
+		}
+	}
+	return NULL;
+}
+
+/* ---- what is inside ---- */
+
+static u8 family_of(__be16 ethertype)
+{
+	return ethertype == htons(ETH_P_IP) ? AF_INET :
+	       ethertype == htons(ETH_P_IPV6) ? AF_INET6 : AF_UNSPEC;
+}
+
+/* Behind a UDP header: a GUE header as tunnel.c makes it. */
+static unsigned int gue_len(const struct sk_buff *skb, unsigned int off,
+			    u8 *proto)
+{
+	const struct guehdr *gue;
+	struct guehdr _gue;
+
+	off += sizeof(struct udphdr);
+	gue = skb_header_pointer(skb, off, sizeof(_gue), &_gue);
+	if (!gue)
+		return 0;
+	*proto = gue->proto_ctype;
+	if (gue->version || gue->control ||
+	    (gue->hlen && gue->hlen * 4 != GUE_LEN_PRIV + GUE_PLEN_REMCSUM))
+		*proto = 0;
+	return sizeof(struct udphdr) + sizeof(_gue) + gue->hlen * 4;
+}
+
+static unsigned int gre_len(const struct sk_buff *skb, unsigned int off,
+			    u8 *af)
+{
+	const struct gre_base_hdr *gre;
+	struct gre_base_hdr _gre;
+
+	gre = skb_header_pointer(skb, off, sizeof(_gre), &_gre);
+	if (!gre)
+		return 0;
+	*af = gre->flags & ~GRE_CSUM ? AF_UNSPEC : family_of(gre->protocol);
+	return sizeof(_gre) +
+	       (gre->flags & GRE_CSUM ? GRE_HEADER_SECTION : 0);
+}
+
+/*
+ * Find the client's packet in the one that @quote quotes.
+ *
+ * Return: %L4LB_PARSE_OK with @in filled in, %L4LB_PARSE_BAD if the quote ends
+ * before that, %L4LB_PARSE_OTHER if we make no such packets.
+ */
+static enum l4lb_parse carried_parse(const struct sk_buff *skb,
+				     const struct l4lb_quote *quote,
+				     struct carried *in)
+{
+	bool v4 = quote->pkt.flow.af == AF_INET;
+	unsigned int l4 = quote->pkt.l4, between = 0;
+	u8 proto = quote->pkt.flow.proto, af = AF_UNSPEC;
+	enum l4lb_parse parse;
+
+	/* Ours have no options and no extension headers. */
+	if (l4 - quote->off != (v4 ? sizeof(struct iphdr) :
+				     sizeof(struct ipv6hdr)))
+		return L4LB_PARSE_OTHER;
+	if (proto == IPPROTO_UDP || proto == IPPROTO_GRE) {
+		between = proto == IPPROTO_UDP ? gue_len(skb, l4, &proto) :
+						 gre_len(skb, l4, &af);
+		if (!between)
+			return L4LB_PARSE_BAD;
+	}
+	if (proto == IPPROTO_IPIP)
+		af = AF_INET;
+	else if (proto == IPPROTO_IPV6)
+		af = AF_INET6;
+	if (af == AF_UNSPEC)
+		return L4LB_PARSE_OTHER;
+	in->off = l4 + between;
+	if (skb->len < in->off + QUOTED_PORTS +
+		       (af == AF_INET ? sizeof(struct iphdr) :
+					sizeof(struct ipv6hdr)))
+		return L4LB_PARSE_BAD;
+	parse = l4lb_parse(skb, af, in->off, true, &in->pkt);
+	return parse == L4LB_PARSE_OK ? parse : L4LB_PARSE_OTHER;
+}
+
+/* ---- too big ---- */
+
+static bool is_too_big(u8 af, const struct l4lb_quote *quote)
+{
+	if (af == AF_INET6)
+		return quote->type == ICMPV6_PKT_TOOBIG;
+	return quote->type == ICMP_DEST_UNREACH &&
+	       quote->code == ICMP_FRAG_NEEDED;
+}
+
+/* These read the quoted header at skb->data. */
+static void learn_mtu(struct sk_buff *skb, struct l4lb_real *real,
+		      const struct l4lb_quote *quote)
+{
+	struct net *net = real->ln->net;
+
+	__skb_pull(skb, quote->off);
+	if (real->dest.af == AF_INET)
+		ipv4_update_pmtu(skb, net, quote->info, 0,
+				 quote->pkt.flow.proto);
+	else
+		ip6_update_pmtu(skb, net, htonl(quote->info), 0, 0,
+				sock_net_uid(net, NULL));
+	__skb_push(skb, quote->off);
+	l4lb_route_flush(real);
+}
+
+/* May the client's packet be fragmented on its way? */
+static bool may_fragment(const struct sk_buff *skb, const struct carried *in)
+{
+	const struct iphdr *iph = (const struct iphdr *)(skb->data + in->off);
+
+	return in->pkt.flow.af == AF_INET && !(iph->frag_off & htons(IP_DF));
+}
+
+/* What is left inside by the route as it is now: the next packet that is too
+ * big gets the same answer.
+ */
+static bool tell_mtu(struct l4lb_real *real, unsigned int overhead, u8 af,
+		     struct news *news)
+{
+	const struct l4lb_route *rt = l4lb_route_get(real, IP_VS_CONN_F_TUNNEL);
+
+	if (!rt || rt->local)
+		return false;
+	news->info = dst_mtu(rt->dst) - overhead;
+	if (af == AF_INET) {
+		news->type = ICMP_DEST_UNREACH;
+		news->code = ICMP_FRAG_NEEDED;
+	} else {
+		news->type = ICMPV6_PKT_TOOBIG;
+		news->code = 0;
+		news->info = max_t(u32, news->info, IPV6_MIN_MTU);
+	}
+	return true;
+}
+
+/* ---- anything else ---- */
+
+static bool v4_is_prohibited(u8 code)
+{
+	return code == ICMP_NET_ANO || code == ICMP_HOST_ANO ||
+	       code == ICMP_PKT_FILTERED;
+}
+
+/* Types and codes as they are, or their next of kin in the other family. */
+static bool translate(u8 from, u8 to, const struct l4lb_quote *quote,
+		      struct news *news)
+{
+	u8 unreachable = from == AF_INET ? ICMP_DEST_UNREACH :
+					   ICMPV6_DEST_UNREACH;
+	u8 exceeded = from == AF_INET ? ICMP_TIME_EXCEEDED : ICMPV6_TIME_EXCEED;
+
+	if (quote->type != unreachable && quote->type != exceeded)
+		return false;
+	*news = (struct news){ .type = quote->type, .code = quote->code };
+	if (from == to)
+		return true;
+	if (quote->type == exceeded)	/* the codes are the same */
+		news->type = to == AF_INET ? ICMP_TIME_EXCEEDED :
+					     ICMPV6_TIME_EXCEED;
+	else if (to == AF_INET)
+		*news = (struct news){
+			.type = ICMP_DEST_UNREACH,
+			.code = quote->code == ICMPV6_ADM_PROHIBITED ?
+				ICMP_PKT_FILTERED : ICMP_HOST_UNREACH,
+		};
+	else
+		*news = (struct news){
+			.type = ICMPV6_DEST_UNREACH,
+			.code = v4_is_prohibited(quote->code) ?
+				ICMPV6_ADM_PROHIBITED : ICMPV6_ADDR_UNREACH,
+		};
+	return true;
+}
+
+/* ---- telling ---- */
+
+/* Make @skb look as if its packet had just come in for this host. */
+static bool become_input(struct sk_buff *skb, struct net *net, u8 was, u8 af)
+{
+	if (af == AF_INET)
+		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+	else
+		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+	if (af == was)
+		return true;
+	skb_dst_drop(skb);
+	if (af == AF_INET) {
+		struct flowi4 fl4 = { .daddr = ip_hdr(skb)->daddr };
+		struct rtable *rt = ip_route_output_key(net, &fl4);
+
+		if (IS_ERR(rt))
+			return false;
+		skb_dst_set(skb, &rt->dst);
+	}
+	skb->protocol = htons(af == AF_INET ? ETH_P_IP : ETH_P_IPV6);
+	return true;
+}
+
+/* Answer the client's packet, which is at @in->off of @skb, from the VIP. */
+static void tell(struct sk_buff *skb, struct net *net, u8 was,
+		 const struct carried *in, const struct news *news)
+{
+	u8 af = in->pkt.flow.af;
+	struct sk_buff *packet = skb_clone(skb, GFP_ATOMIC);
+
+	if (!packet)
+		return;
+	__skb_pull(packet, in->off);
+	skb_reset_network_header(packet);
+	if (!become_input(packet, net, was, af))
+		goto free;
+	if (af == AF_INET)
+		icmp_send(packet, news->type, news->code, htonl(news->info));
+	else
+		icmpv6_send(packet, news->type, news->code, news->info);
+free:
+	kfree_skb(packet);
+}
+
+/* ---- the error ---- */
+
+/* One-packet scheduling remembers no flow. */
+static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	const struct l4lb_service *svc = l4lb_service_lookup(ln, 0, flow);
+
+	return svc && READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET;
+}
+
+/*
+ * Whose tunnel made the quoted packet?  With *@known it is for a client to hear
+ * of.  Otherwise only the route may learn: routers are free to quote less than
+ * what tells the client, and our packets must get through those, too.
+ */
+static struct l4lb_real *believe(const struct sk_buff *skb,
+				 struct l4lb_net *ln,
+				 const struct l4lb_quote *quote,
+				 struct carried *in, bool *known)
+{
+	const struct l4lb_flow *outer = &quote->pkt.flow;
+	enum l4lb_parse parse = carried_parse(skb, quote, in);
+	const struct l4lb_conn *conn;
+
+	*known = false;
+	if (parse == L4LB_PARSE_OTHER)
+		return NULL;
+	if (parse == L4LB_PARSE_BAD)
+		return tunnel_find(ln, outer);
+	/* Nothing but what was pulled is read from here on. */
+	if (in->pkt.l4 + QUOTED_PORTS > skb_headlen(skb))
+		return NULL;
+	conn = l4lb_conn_find_in(ln, &in->pkt.flow);
+	if (!conn)
+		return is_one_packet(ln, &in->pkt.flow) ?
+		       tunnel_find(ln, outer) : NULL;
+	*known = conn->method == IP_VS_CONN_F_TUNNEL &&
+		 tunnel_matches(conn->real, outer);
+	return *known ? conn->real : NULL;
+}
+
+void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		       struct l4lb_net *ln, const struct l4lb_quote *quote)
+{
+	u8 af = pkt->flow.af;
+	struct l4lb_real *real;
+	struct carried in = { };
+	struct news news;
+	bool known;
+
+	if (pkt->hook != NF_INET_LOCAL_IN)
+		return;
+	real = believe(skb, ln, quote, &in, &known);
+	if (!real || !l4lb_icmp_checksum_ok(skb, pkt, ln))
+		return;
+	if (is_too_big(af, quote)) {
+		learn_mtu(skb, real, quote);
+		if (!known || may_fragment(skb, &in) ||
+		    !tell_mtu(real, in.off - quote->off, in.pkt.flow.af, &news))
+			return;
+	} else if (!known || !translate(af, in.pkt.flow.af, quote, &news)) {
+		return;
+	}
+	tell(skb, ln->net, af, &in, &news);
+}

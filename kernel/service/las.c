@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Least attained service first.  How large an answer will be, a director cannot
+ * see; how much of it has passed, it can.  Sizes being heavy-tailed, what has
+ * had little so far is most likely to need little more: serving that first is
+ * what is left of "shortest remaining processing time" for those who do not
+ * know sizes (Rai, Urvoy-Keller, Biersack: Analysis of LAS scheduling for job
+ * size distributions with high variance, SIGMETRICS 2003).
+ *
+ * The bytes of replies that a connection has had are its band, and that is the
+ * priority of its packets.  Who is served first a queueing discipline decides.
+ */
+#include "service/las.h"
+
+#include <linux/netlink.h>
+
+#include "service/service.h"
+
+struct l4lb_bands_cpu {
+	u64_stats_t		packets[L4LB_BANDS];
+	u64_stats_t		bytes[L4LB_BANDS];
+	struct u64_stats_sync	syncp;
+};
+
+static const u32 default_bytes[L4LB_BANDS - 1] = L4LB_LAS_BYTES;
+
+int l4lb_las_check(const struct l4lb_policy *policy,
+		   struct netlink_ext_ack *extack)
+{
+	const u32 *bytes = policy->las_bytes;
+	unsigned int i;
+
+	for (i = 1; i < L4LB_BANDS - 1; i++)
+		if (bytes[i] && bytes[i] <= bytes[i - 1]) {
+			NL_SET_ERR_MSG(extack, "policy: each of LAS_BYTES_0 to LAS_BYTES_2 must be more than the one before");
+			return -EINVAL;
+		} else if (bytes[i] && !bytes[i - 1]) {
+			NL_SET_ERR_MSG(extack, "policy: LAS_BYTES_* must be given from the first on");
+			return -EINVAL;
+		}
+	return 0;
+}
+
+/* Counters stay for as long as the service: packets may be counting. */
+int l4lb_las_reserve(struct l4lb_service *svc, const struct l4lb_policy *policy,
+		     struct netlink_ext_ack *extack)
+{
+	struct l4lb_bands *bands;
+	int cpu;
+
+	lockdep_assert_held(&svc->ln->lock);
+	if (!policy->priority || svc->bands)
+		return 0;
+	bands = kzalloc(sizeof(*bands), GFP_KERNEL);
+	if (bands)
+		bands->cpu = alloc_percpu(struct l4lb_bands_cpu);
+	if (!bands || !bands->cpu) {
+		kfree(bands);
+		NL_SET_ERR_MSG(extack, "no memory for the counters of PRIORITY");
+		return -ENOMEM;
+	}
+	for_each_possible_cpu(cpu)
+		u64_stats_init(&per_cpu_ptr(bands->cpu, cpu)->syncp);
+	WRITE_ONCE(svc->bands, bands);
+	return 0;
+}
+
+void l4lb_las_free(struct l4lb_service *svc)
+{
+	if (!svc->bands)
+		return;
+	free_percpu(svc->bands->cpu);
+	kfree(svc->bands);
+}
+
+/* From the next packet; what was counted stays. */
+void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
+{
+	const u32 *bytes = policy->las_bytes[0] ? policy->las_bytes :
+						  default_bytes;
+	unsigned int i;
+
+	lockdep_assert_held(&svc->ln->lock);
+	for (i = 0; i < L4LB_BANDS - 1; i++) {
+		WRITE_ONCE(svc->policy.las_bytes[i], policy->las_bytes[i]);
+		WRITE_ONCE(svc->band_ends[i], bytes[i] ?: U32_MAX);
+	}
+	/* Who sees it, sees the counters. */
+	smp_store_release(&svc->policy.priority, policy->priority);
+}
+
+static void count(const struct l4lb_bands *bands, unsigned int band,
+		  unsigned int len)
+{
+	struct l4lb_bands_cpu *b = this_cpu_ptr(bands->cpu);
+
+	u64_stats_update_begin(&b->syncp);
+	u64_stats_inc(&b->packets[band]);
+	u64_stats_add(&b->bytes[band], len);
+	u64_stats_update_end(&b->syncp);
+}
+
+/**
+ * l4lb_las_band() - put a reply into the band of its connection
+ * @skb: the reply; its priority becomes the band's number
+ * @conn: with %L4LB_CONN_SERVED
+ * @len: bytes of the IP packet
+ *
+ * A service whose priority was switched off lets go of the connections that
+ * began with it; they go on when it is on again, without what they had since.
+ *
+ * Context: RCU, BH off.
+ */
+void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
+		   unsigned int len)
+{
+	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+	u32 served = READ_ONCE(conn->served);
+	unsigned int band = 0;
+
+	/* Pairs with l4lb_las_set(): then the counters are there, too. */
+	if (!svc ||
+	    smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
+		return;
+	while (band < L4LB_BANDS - 1 &&
+	       served >= READ_ONCE(svc->band_ends[band]))
+		band++;
+	/* Where two CPUs write at once, one packet is not counted. */
+	WRITE_ONCE(conn->served, min_t(u64, (u64)served + len, U32_MAX - 1));
+	skb->priority = band;
+	count(READ_ONCE(svc->bands), band, len);
+}
+
+static void sum(const struct l4lb_bands *bands,
+		struct l4lb_band total[L4LB_BANDS])
+{
+	struct l4lb_band one[L4LB_BANDS];
+	unsigned int i, start;
+	int cpu;
+
+	memset(total, 0, sizeof(one));
+	for_each_possible_cpu(cpu) {
+		const struct l4lb_bands_cpu *b = per_cpu_ptr(bands->cpu, cpu);
+
+		do {
+			start = u64_stats_fetch_begin(&b->syncp);
+			for (i = 0; i < L4LB_BANDS; i++) {
+				one[i].packets = u64_stats_read(&b->packets[i]);
+				one[i].bytes = u64_stats_read(&b->bytes[i]);
+			}
+		} while (u64_stats_fetch_retry(&b->syncp, start));
+		for (i = 0; i < L4LB_BANDS; i++) {
+			total[i].packets += one[i].packets;
+			total[i].bytes += one[i].bytes;
+		}
+	}
+}
+
+/* Since the last ZERO; only of a service that has had the priority. */
+void l4lb_las_read(const struct l4lb_service *svc,
+		   struct l4lb_band count[L4LB_BANDS])
+{
+	unsigned int i;
+
+	lockdep_assert_held(&svc->ln->lock);
+	sum(svc->bands, count);
+	for (i = 0; i < L4LB_BANDS; i++) {
+		count[i].packets -= svc->bands->zero[i].packets;
+		count[i].bytes -= svc->bands->zero[i].bytes;
+	}
+}
+
+void l4lb_las_zero(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (svc->bands)
+		sum(svc->bands, svc->bands->zero);
+}

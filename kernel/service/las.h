@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Least attained service first: bands for the replies of a service. */
+#ifndef _L4LB_LAS_H
+#define _L4LB_LAS_H
+
+#include <linux/types.h>
+
+#include "conn/conn.h"
+
+struct l4lb_policy;
+struct l4lb_service;
+struct netlink_ext_ack;
+
+/* What has left in a band. */
+struct l4lb_band {
+	u64	packets;
+	u64	bytes;
+};
+
+struct l4lb_bands_cpu;
+
+/**
+ * struct l4lb_bands - counters of a service's bands
+ * @cpu: each written only by its CPU, with BH off
+ * @zero: where they stood at the last ZERO (configuration mutex)
+ */
+struct l4lb_bands {
+	struct l4lb_bands_cpu __percpu	*cpu;
+	struct l4lb_band		zero[L4LB_BANDS];
+};
+
+/* Configuration mutex held, may sleep. */
+int l4lb_las_check(const struct l4lb_policy *policy,
+		   struct netlink_ext_ack *extack);
+int l4lb_las_reserve(struct l4lb_service *svc, const struct l4lb_policy *policy,
+		     struct netlink_ext_ack *extack);
+void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy);
+void l4lb_las_read(const struct l4lb_service *svc,
+		   struct l4lb_band count[L4LB_BANDS]);
+void l4lb_las_zero(struct l4lb_service *svc);
+void l4lb_las_free(struct l4lb_service *svc);	/* no reader is left */
+
+void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
+		   unsigned int len);
+
+/* A reply of @len bytes is on its way.  RCU, BH off. */
+static inline void l4lb_las_reply(struct sk_buff *skb, struct l4lb_conn *conn,
+				  unsigned int len)
+{
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_SERVED)))
+		l4lb_las_band(skb, conn, len);
+}
+
+#endif /* _L4LB_LAS_H */

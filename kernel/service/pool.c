@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scheduler instances and pools.
+ *
+ * A pool is an immutable generation of a service's real servers.  A change
+ * builds the next one, publishes it, and hands the one before to l4lb_wq, which
+ * frees it a grace period later in process context, where schedulers may sleep.
+ *
+ *	service --inst--> instance (ops, state)   one per bound scheduler
+ *	   |                  ^
+ *	   +--pool--> pool ---+   one per change; old ones die asynchronously
+ *	                |
+ *	                +--> real servers (one reference each)
+ *
+ * Nothing that runs on l4lb_wq touches the service or the namespace: both may
+ * be gone before their pools are.
+ */
+#include "service/pool.h"
+#include "api/control.h"
+#include "service/server.h"
+
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
+					 const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_sched_inst *inst;
+	void *state = NULL;
+	unsigned int i;
+
+	if (!ops)
+		return NULL;
+	inst = kmalloc(struct_size(inst, option, ops->n_options), GFP_KERNEL);
+	if (!inst)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < ops->n_options; i++)
+		inst->option[i] = l4lb_sysctl_sched_value(ln, ops, i);
+	if (ops->init) {
+		state = ops->init(inst->option);
+		if (IS_ERR(state)) {
+			kfree(inst);
+			return state;
+		}
+	}
+	inst->ops = ops;
+	inst->state = state;
+	inst->set = 0;
+	refcount_set(&inst->refs, 1);
+	return inst;
+}
+
+void l4lb_inst_put(struct l4lb_sched_inst *inst)
+{
+	if (!inst || !refcount_dec_and_test(&inst->refs))
+		return;
+	if (inst->ops->exit)
+		inst->ops->exit(inst->state);
+	kfree(inst);
+}
+
+/**
+ * l4lb_inst_set() - set all options of a scheduler instance
+ * @inst: the instance; its scheduler has options
+ * @value: the new values, in the order of l4lb_sched_ops.options, in range
+ * @set: bits of those that are the service's own
+ *
+ * Packets see them at once, though not all at the same time.
+ *
+ * Context: configuration mutex held, may sleep.
+ */
+void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
+		   unsigned long set)
+{
+	unsigned int i;
+
+	for (i = 0; i < inst->ops->n_options; i++)
+		WRITE_ONCE(inst->option[i], value[i]);
+	inst->set = set;
+	if (inst->ops->changed)
+		inst->ops->changed(inst->state);
+}
+
+/* Everything but the scheduler's table. */
+static void pool_release(struct l4lb_pool *pool)
+{
+	unsigned int i;
+
+	for (i = 0; i < pool->n; i++)
+		l4lb_real_put(l4lb_real(pool->dest[i]));
+	l4lb_inst_put(pool->inst);
+	kvfree(pool);
+}
+
+void l4lb_pool_free(struct l4lb_pool *pool)
+{
+	if (pool->ops && pool->ops->free)
+		pool->ops->free(pool);
+	pool_release(pool);
+}
+
+static void pool_free_work(struct work_struct *work)
+{
+	l4lb_pool_free(container_of(to_rcu_work(work), struct l4lb_pool, work));
+}
+
+struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
+{
+	struct l4lb_pool *pool;
+
+	pool = kvzalloc(struct_size(pool, dest, n), GFP_KERNEL);
+	if (!pool)
+		return NULL;
+	pool->n = n;
+	pool->af = svc->key.af;
+	INIT_RCU_WORK(&pool->work, pool_free_work);
+	return pool;
+}
+
+void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
+		   struct l4lb_real *real)
+{
+	l4lb_real_hold(real);
+	pool->dest[i] = &real->dest;
+}
+
+/**
+ * l4lb_pool_build() - let a scheduler derive its table of a filled pool
+ * @svc: the service the pool is for
+ * @pool: not yet published
+ * @inst: the instance, NULL for scheduler "none"; the one that is bound
+ *	goes on where its present pool is
+ * @flags: of the service
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: 0, or a negative errno and @pool is gone.
+ */
+int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
+		    struct l4lb_sched_inst *inst, u32 flags)
+{
+	const struct l4lb_pool *old = l4lb_pool_current(svc);
+	int err;
+
+	pool->flags = flags;
+	if (!inst)
+		return 0;
+	refcount_inc(&inst->refs);
+	pool->inst = inst;
+	pool->ops = inst->ops;
+	pool->state = inst->state;
+	pool->option = inst->option;
+	if (!pool->ops->build)
+		return 0;
+	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
+	if (!err)
+		return 0;
+	pool_release(pool);
+	/* Anything but an errno would be taken for a pool. */
+	return IS_ERR_VALUE((long)err) ? err : -EINVAL;
+}
+
+struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
+				   struct l4lb_sched_inst *inst, u32 flags)
+{
+	struct l4lb_pool *pool = l4lb_pool_new(svc, svc->n_dests);
+	struct l4lb_real *real;
+	unsigned int i = 0;
+	int err;
+
+	if (!pool)
+		return ERR_PTR(-ENOMEM);
+	list_for_each_entry(real, &svc->dests, node)
+		l4lb_pool_put(pool, i++, real);
+	err = l4lb_pool_build(svc, pool, inst, flags);
+	return err ? ERR_PTR(err) : pool;
+}
+
+void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
+{
+	struct l4lb_pool *old = l4lb_pool_current(svc);
+
+	svc->ln->generation++;
+	rcu_assign_pointer(svc->pool, pool);
+	if (old)
+		queue_rcu_work(l4lb_wq, &old->work);
+}

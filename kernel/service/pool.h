@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Scheduler instances and pools: how a service's real servers get to packets.
+ * Configuration mutex held throughout; what may sleep says so.
+ */
+#ifndef _L4LB_POOL_H
+#define _L4LB_POOL_H
+
+#include <linux/refcount.h>
+
+#include "service/service.h"
+
+struct l4lb_real;
+
+/**
+ * struct l4lb_sched_inst - a scheduler at work in a service
+ * @ops: the scheduler
+ * @state: its memory, from init() to exit()
+ * @refs: of the service, and of each of its pools
+ * @set: bits of those options that the service has set for itself
+ * @option: values, as in ops->options
+ */
+struct l4lb_sched_inst {
+	const struct l4lb_sched_ops	*ops;
+	void				*state;
+	refcount_t			refs;
+	unsigned long			set;
+	u32				option[];
+};
+
+static inline const struct l4lb_sched_ops *
+l4lb_inst_ops(const struct l4lb_sched_inst *inst)
+{
+	return inst ? inst->ops : NULL;
+}
+
+static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc)
+{
+	return rcu_dereference_protected(svc->pool,
+					 lockdep_is_held(&svc->ln->lock));
+}
+
+/* With one reference; NULL for scheduler "none"; ERR_PTR().  May sleep. */
+struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
+					 const struct l4lb_sched_ops *ops);
+void l4lb_inst_put(struct l4lb_sched_inst *inst);
+/* Values and bits of all options; the scheduler hears of it. */
+void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
+		   unsigned long set);
+
+/* A pool of @n places, each of which the caller fills with l4lb_pool_put()
+ * before l4lb_pool_build(); NULL without memory.  May sleep.
+ */
+struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n);
+void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
+		   struct l4lb_real *real);
+/* Under @inst.  Negative errno, and @pool is gone.  May sleep. */
+int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
+		    struct l4lb_sched_inst *inst, u32 flags);
+/* The next generation of @svc, with all of its real servers; ERR_PTR(). */
+struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
+				   struct l4lb_sched_inst *inst, u32 flags);
+void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
+void l4lb_pool_free(struct l4lb_pool *pool);	/* one that nobody has seen */
+
+#endif /* _L4LB_POOL_H */

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Registry of schedulers, and the choice that several of them share.
+ *
+ * A service holds a module reference on its scheduler only while it is bound
+ * to it.  What it leaves behind when it lets go (old pools, the instance) is
+ * torn down later, from RCU callbacks and l4lb_wq; unregistering waits for
+ * that, so a scheduler module can be removed as soon as no service names it.
+ */
+#include "sched.h"
+#include "api/control.h"
+#include "service/service.h"
+
+#include <linux/kmod.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+
+static DEFINE_MUTEX(sched_lock);	/* protects the lists */
+static LIST_HEAD(sched_list);
+static LIST_HEAD(sched_nets);	/* every namespace; likewise */
+
+static bool sched_name_valid(const char *name)
+{
+	size_t len = strnlen(name, L4LB_SCHED_NAME_MAX);
+
+	return len && len < L4LB_SCHED_NAME_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == len;
+}
+
+static struct l4lb_sched_ops *sched_find(const char *name)
+{
+	struct l4lb_sched_ops *ops;
+
+	lockdep_assert_held(&sched_lock);
+	list_for_each_entry(ops, &sched_list, list)
+		if (!strcmp(ops->name, name))
+			return ops;
+	return NULL;
+}
+
+/* What is wrong with the options of @ops, or NULL. */
+static const char *option_fault(const struct l4lb_sched_ops *ops)
+{
+	const struct l4lb_sched_option *o = ops->options, *other;
+	unsigned int i;
+
+	if (ops->n_options > L4LB_SCHED_OPTIONS_MAX || !ops->n_options != !o)
+		return "has too many options, or a table without a count";
+	for (i = 0; i < ops->n_options; i++, o++) {
+		if (!sched_name_valid(o->name))
+			return "has an option with a bad name: 1 to 15 of a-z 0-9 _ -";
+		if (o->def < o->min || o->def > o->max)
+			return "has an option whose default is out of its range";
+		if (!o->what || strlen(o->what) >= L4LB_SCHED_WHAT_MAX)
+			return "has an option without a line of up to 79 characters";
+		for (other = ops->options; other < o; other++)
+			if (!strcmp(other->name, o->name))
+				return "has two options of one name";
+	}
+	return NULL;
+}
+
+/* What is wrong with @ops, or NULL. */
+static const char *sched_fault(const struct l4lb_sched_ops *ops)
+{
+	if (!sched_name_valid(ops->name) || !strcmp(ops->name, "none"))
+		return "has a bad name: 1 to 15 of a-z 0-9 _ -, not \"none\"";
+	if (!ops->pick)
+		return "has no pick()";
+	if (!ops->build != !ops->free)
+		return "has only one of build() and free()";
+	if (!ops->init != !ops->exit)
+		return "has only one of init() and exit()";
+	if (ops->changed && !ops->init)
+		return "has changed() but no init()";
+	if (ops->flags & ~(u32)L4LB_SCHED_FLAGS)
+		return "has flags that are not a scheduler's";
+	if (!ops->owner)
+		return "has no owner: it must be THIS_MODULE";
+	return option_fault(ops);
+}
+
+/* Names the module, too: the name of the scheduler may be what is wrong. */
+static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
+{
+	pr_err("module %s: scheduler \"%.*s\" %s\n",
+	       ops->owner ? module_name(ops->owner) : "(no owner)",
+	       L4LB_SCHED_NAME_MAX, ops->name, why);
+}
+
+/* The setting of @ops, where it has one, in every namespace. */
+static void settings_del(const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_net *ln;
+
+	list_for_each_entry(ln, &sched_nets, sched_nets)
+		l4lb_sysctl_sched_del(ln, ops);
+}
+
+static int settings_add(const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_net *ln;
+	int err;
+
+	list_for_each_entry(ln, &sched_nets, sched_nets) {
+		err = l4lb_sysctl_sched_add(ln, ops);
+		if (err) {
+			settings_del(ops);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* A namespace, whose sysctl directory is there, gets all settings. */
+int l4lb_sched_net_init(struct l4lb_net *ln)
+{
+	const struct l4lb_sched_ops *ops;
+	int err = 0;
+
+	mutex_lock(&sched_lock);
+	list_add_tail(&ln->sched_nets, &sched_nets);
+	list_for_each_entry(ops, &sched_list, list) {
+		err = l4lb_sysctl_sched_add(ln, ops);
+		if (err)
+			break;
+	}
+	mutex_unlock(&sched_lock);
+	if (err)
+		l4lb_sched_net_exit(ln);
+	return err;
+}
+
+void l4lb_sched_net_exit(struct l4lb_net *ln)
+{
+	const struct l4lb_sched_ops *ops;
+
+	mutex_lock(&sched_lock);
+	list_del(&ln->sched_nets);
+	list_for_each_entry(ops, &sched_list, list)
+		l4lb_sysctl_sched_del(ln, ops);
+	mutex_unlock(&sched_lock);
+}
+
+/**
+ * l4lb_sched_register() - make a scheduler known by its name
+ * @ops: the scheduler; must stay until l4lb_sched_unregister()
+ *
+ * Return: 0, -EINVAL for incomplete @ops, -EEXIST if the name is taken, or
+ * -ENOMEM.
+ */
+int l4lb_sched_register(struct l4lb_sched_ops *ops)
+{
+	const char *fault = sched_fault(ops);
+	int err;
+
+	if (fault) {
+		sched_refuse(ops, fault);
+		return -EINVAL;
+	}
+
+	mutex_lock(&sched_lock);
+	err = sched_find(ops->name) ? -EEXIST : settings_add(ops);
+	if (!err)
+		list_add_tail(&ops->list, &sched_list);
+	mutex_unlock(&sched_lock);
+	if (err == -EEXIST)
+		sched_refuse(ops, "is registered already");
+	return err;
+}
+EXPORT_SYMBOL_GPL(l4lb_sched_register);
+
+/**
+ * l4lb_sched_unregister() - forget a scheduler
+ * @ops: was registered; no service is bound to it
+ *
+ * Returns when nothing of @ops can run any more.
+ */
+void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
+{
+	mutex_lock(&sched_lock);
+	list_del(&ops->list);
+	settings_del(ops);
+	mutex_unlock(&sched_lock);
+
+	synchronize_rcu();		/* pick() on an old pool */
+	rcu_barrier();			/* its rcu_work is queued by now ... */
+	flush_workqueue(l4lb_wq);	/* ... and free() and exit() were run */
+}
+EXPORT_SYMBOL_GPL(l4lb_sched_unregister);
+
+static const struct l4lb_sched_ops *sched_try_get(const char *name)
+{
+	struct l4lb_sched_ops *ops;
+
+	mutex_lock(&sched_lock);
+	ops = sched_find(name);
+	if (ops && !try_module_get(ops->owner))
+		ops = NULL;
+	mutex_unlock(&sched_lock);
+	return ops;
+}
+
+/**
+ * l4lb_sched_get() - find a scheduler, loading its module if need be
+ * @name: as user space gave it
+ *
+ * Loading may take long and takes sched_lock in the module's init: call it
+ * without the configuration mutex.
+ *
+ * Return: the scheduler with a reference on its module, or NULL.
+ */
+const struct l4lb_sched_ops *l4lb_sched_get(const char *name)
+{
+	const struct l4lb_sched_ops *ops;
+
+	if (!sched_name_valid(name))
+		return NULL;
+	ops = sched_try_get(name);
+	if (ops)
+		return ops;
+	request_module("l4lb_%s", name);
+	return sched_try_get(name);
+}
+
+/* Drops the reference of l4lb_sched_get(); NULL is scheduler "none". */
+void l4lb_sched_put(const struct l4lb_sched_ops *ops)
+{
+	if (ops)
+		module_put(ops->owner);
+}
+
+/**
+ * l4lb_sched_each() - look at the registered schedulers in turn
+ * @first: how many to skip
+ * @fn: called with each; a return value other than 0 ends the walk
+ * @arg: for @fn
+ *
+ * Context: process; takes sched_lock, under which @fn is called.
+ * Return: what @fn returned last, 0 if it was not called.
+ */
+int l4lb_sched_each(unsigned int first,
+		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
+		    void *arg)
+{
+	struct l4lb_sched_ops *ops;
+	unsigned int i = 0;
+	int err = 0;
+
+	mutex_lock(&sched_lock);
+	list_for_each_entry(ops, &sched_list, list) {
+		if (i++ < first)
+			continue;
+		err = fn(ops, arg);
+		if (err)
+			break;
+	}
+	mutex_unlock(&sched_lock);
+	return err;
+}
+
+/**
+ * l4lb_pool_least() - the usable real server least loaded for its weight
+ * @pool: to choose from
+ *
+ * Goes from the newest server to the oldest and moves on only to one that is
+ * strictly less loaded, so a tie goes to the server added last.
+ *
+ * Return: the server, or NULL if none is usable.
+ */
+struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool)
+{
+	struct l4lb_dest *best = NULL;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (l4lb_dest_usable(d) && (!best || l4lb_dest_less(d, best)))
+			best = d;
+	}
+	return best;
+}
+EXPORT_SYMBOL_GPL(l4lb_pool_least);
+
+/* Does one more connection wait less at a than at b? */
+static bool dest_faster(const struct l4lb_dest *a, const struct l4lb_dest *b)
+{
+	return (u64)(atomic_read(&a->active) + 1) * READ_ONCE(b->weight) <
+	       (u64)(atomic_read(&b->active) + 1) * READ_ONCE(a->weight);
+}
+
+/**
+ * l4lb_pool_fastest() - the usable real server with the shortest expected delay
+ * @pool: to choose from
+ *
+ * The delay is (active + 1) / weight; a tie goes to the server added last.
+ *
+ * Return: the server, or NULL if none is usable.
+ */
+struct l4lb_dest *l4lb_pool_fastest(const struct l4lb_pool *pool)
+{
+	struct l4lb_dest *best = NULL;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		struct l4lb_dest *d = pool->dest[i];
+
+		if (l4lb_dest_usable(d) && (!best || dest_faster(d, best)))
+			best = d;
+	}
+	return best;
+}
+EXPORT_SYMBOL_GPL(l4lb_pool_fastest);

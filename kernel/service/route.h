@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Output route of a real server, cached. */
+#ifndef _L4LB_ROUTE_H
+#define _L4LB_ROUTE_H
+
+#include <net/dst.h>
+
+#include "service/server.h"
+
+/**
+ * struct l4lb_route - a route that was valid when it was looked up
+ * @dst: the route; a reference is held
+ * @cookie: for dst_check()
+ * @saddr: source address chosen for it: outer source of a tunnel
+ * @known_nh: the next hop does not depend on the packet's destination
+ * @local: the real server is this host
+ * @rcu: to free it
+ */
+struct l4lb_route {
+	struct dst_entry	*dst;
+	u32			cookie;
+	union nf_inet_addr	saddr;
+	bool			known_nh;
+	bool			local;
+	struct rcu_head		rcu;
+};
+
+/* The route to @real for forwarding @method, from the cache if it still holds.
+ * RCU; the result is valid in the same RCU section.  NULL: no route.
+ */
+const struct l4lb_route *l4lb_route_get(struct l4lb_real *real, u8 method);
+
+/* Forget the cached route: real server freed, edited, device going. */
+void l4lb_route_flush(struct l4lb_real *real);
+
+/* The same for all of a namespace.  Configuration mutex held. */
+void l4lb_route_flush_all(struct l4lb_net *ln);
+
+/* May a route depend on more than the destination? */
+static inline bool l4lb_net_has_rules(const struct net *net, u8 af)
+{
+#ifdef CONFIG_IP_MULTIPLE_TABLES
+	if (af == AF_INET)
+		return net->ipv4.fib_has_custom_rules;
+#endif
+#ifdef CONFIG_IPV6_MULTIPLE_TABLES
+	if (af == AF_INET6)
+		return net->ipv6.fib6_has_custom_rules;
+#endif
+	return false;
+}
+
+int l4lb_route_init(void);
+void l4lb_route_exit(void);
+
+#endif /* _L4LB_ROUTE_H */
