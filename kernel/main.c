@@ -9,60 +9,45 @@
 #include <linux/module.h>
 #include <net/net_namespace.h>
 
-#include "conn/conn.h"
-#include "api/control.h"
+#include "api/netlink_ipvs.h"
+#include "api/netlink_l4lb.h"
+#include "api/procfs.h"
+#include "api/sysctl.h"
+#include "api/sysctl_sched.h"
+#include "config/edit.h"
 #include "conn/defence.h"
-#include "entry/fast.h"
-#include "entry/hook.h"
-#include "service/route.h"
 #include "conn/state.h"
-
-unsigned int l4lb_net_id __read_mostly;
-struct workqueue_struct *l4lb_wq;
+#include "conn/table.h"
+#include "entry/fast_device.h"
+#include "entry/hook.h"
+#include "service/registry.h"
+#include "service/route.h"
+#include "service/server_table.h"
 
 static int __net_init net_init(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
 	int err;
 
-	ln->net = net;
-	mutex_init(&ln->lock);
-	ln->generation = 1;
+	err = l4lb_net_init(ln, net);
+	if (err)
+		return err;
 	l4lb_timeouts_init(&ln->timeouts);
-	l4lb_real_trash_init(ln);
+	l4lb_server_trash_init(ln);
 	l4lb_defence_init(ln);
 	l4lb_sysctl_defaults(&ln->sysctl);
-	INIT_LIST_HEAD(&ln->sched_settings);
-
-	ln->drops = __alloc_percpu(sizeof(u64) * L4LB_DROP_MAX,
-				   __alignof__(u64));
-	if (!ln->drops)
-		return -ENOMEM;
-	ln->fast_counts = __alloc_percpu(sizeof(u64) * L4LB_FAST_MAX,
-					 __alignof__(u64));
-	if (!ln->fast_counts) {
-		err = -ENOMEM;
-		goto err_free_drops;
-	}
-	err = l4lb_stats_init(&ln->stats, false);
+	err = l4lb_server_table_init(ln);
 	if (err)
-		goto err_free_fast_counts;
-	err = l4lb_real_table_init(ln);
-	if (err)
-		goto err_destroy_stats;
+		goto err_net_exit;
 	err = l4lb_service_net_init(ln);
 	if (err)
-		goto err_destroy_reals;
+		goto err_destroy_servers;
 	return 0;
 
-err_destroy_reals:
-	l4lb_real_table_exit(ln);
-err_destroy_stats:
-	l4lb_stats_destroy(&ln->stats);
-err_free_fast_counts:
-	free_percpu(ln->fast_counts);
-err_free_drops:
-	free_percpu(ln->drops);
+err_destroy_servers:
+	l4lb_server_table_exit(ln);
+err_net_exit:
+	l4lb_net_exit(ln);
 	return err;
 }
 
@@ -89,21 +74,20 @@ static void __net_exit net_exit(struct net *net)
 	mutex_lock(&ln->lock);
 	l4lb_service_flush(ln);
 	l4lb_conn_table_destroy(ln);
-	l4lb_real_bypass_destroy(ln);
+	l4lb_server_bypass_destroy(ln);
 	mutex_unlock(&ln->lock);
-	l4lb_real_trash_flush(ln);
+	l4lb_server_trash_flush(ln);
 	l4lb_defence_exit(ln);
+	l4lb_service_flush_last(ln);
 	l4lb_service_net_exit(ln);
-	l4lb_real_table_exit(ln);
+	l4lb_server_table_exit(ln);
 	if (used) {
 		/* What is freed after a grace period counts into the below. */
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
 	l4lb_fast_destroy(ln);
-	l4lb_stats_destroy(&ln->stats);
-	free_percpu(ln->fast_counts);
-	free_percpu(ln->drops);
+	l4lb_net_exit(ln);
 }
 
 static struct pernet_operations net_ops = {
@@ -114,7 +98,7 @@ static struct pernet_operations net_ops = {
 	.size		= sizeof(struct l4lb_net),
 };
 
-static int __net_init face_init(struct net *net)
+static int __net_init user_init(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
 	int err;
@@ -137,7 +121,7 @@ err_sysctl_exit:
 	return err;
 }
 
-static void __net_exit face_exit(struct net *net)
+static void __net_exit user_exit(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
 
@@ -147,15 +131,16 @@ static void __net_exit face_exit(struct net *net)
 }
 
 /* What user space sees of a namespace besides netlink. */
-static struct pernet_operations face_ops = {
-	.init	= face_init,
-	.exit	= face_exit,
+static struct pernet_operations user_ops = {
+	.init	= user_init,
+	.exit	= user_exit,
 };
 
 static int __init l4lb_init(void)
 {
 	int err;
 
+	l4lb_sysctl_sched_init();
 	l4lb_wq = alloc_workqueue("l4lb", WQ_UNBOUND, 0);
 	if (!l4lb_wq)
 		return -ENOMEM;
@@ -179,16 +164,16 @@ static int __init l4lb_init(void)
 	}
 	if (err)
 		goto err_fast_exit;
-	err = l4lb_own_init();
+	err = l4lb_ext_init();
 	if (err)
 		goto err_netlink_exit;
-	err = register_pernet_subsys(&face_ops);
+	err = register_pernet_subsys(&user_ops);
 	if (err)
-		goto err_own_exit;
+		goto err_ext_exit;
 	return 0;
 
-err_own_exit:
-	l4lb_own_exit();
+err_ext_exit:
+	l4lb_ext_exit();
 err_netlink_exit:
 	l4lb_netlink_exit();
 err_fast_exit:
@@ -206,8 +191,8 @@ err_destroy_wq:
 
 static void __exit l4lb_exit(void)
 {
-	unregister_pernet_subsys(&face_ops);
-	l4lb_own_exit();
+	unregister_pernet_subsys(&user_ops);
+	l4lb_ext_exit();
 	l4lb_netlink_exit();
 	l4lb_fast_exit();
 	l4lb_route_exit();

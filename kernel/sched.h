@@ -39,7 +39,7 @@
  * @af: AF_INET or AF_INET6
  * @proto: IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP
  * @hash: the connection table's, no business of a scheduler's; 0: not known.
- *	Who changes any of the others in a copy makes it 0.
+ *	Reset to 0 in any copy whose other fields you change.
  *
  * The core has already undone the inversion of packets quoted by ICMP.
  */
@@ -51,7 +51,7 @@ struct l4lb_flow {
 };
 
 /**
- * struct l4lb_dest - the part of a real server that schedulers may read
+ * struct l4lb_sched_server - the part of a real server that schedulers may read
  * @addr: its address; an IPv4 address is in .ip, the other words are 0
  * @port: its port, network order
  * @af: family of @addr; differs from the flow's in a mixed-family tunnel
@@ -63,7 +63,7 @@ struct l4lb_flow {
  *
  * Everything but the address changes while it is being read: READ_ONCE().
  */
-struct l4lb_dest {
+struct l4lb_sched_server {
 	union nf_inet_addr	addr;
 	__be16			port;
 	u16			af;
@@ -84,8 +84,8 @@ struct l4lb_dest {
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
  * @work: private to the core
- * @n: number of entries in @dest
- * @dest: real servers in the order of adding, oldest first
+ * @n: number of entries in @server
+ * @server: real servers in the order of adding, oldest first
  *
  * Built under the configuration mutex, published with RCU, never written
  * again except through @state, @table and @option.
@@ -100,7 +100,7 @@ struct l4lb_pool {
 	struct l4lb_sched_inst		*inst;
 	struct rcu_work			work;
 	unsigned int			n;
-	struct l4lb_dest		*dest[] __counted_by(n);
+	struct l4lb_sched_server		*server[] __counted_by(n);
 };
 
 /**
@@ -127,7 +127,7 @@ struct l4lb_sched_option {
  * @pick: choose a real server for a new flow, or NULL if none may take it
  *	(required; softirq or process context with BH off, under RCU, must not
  *	sleep; several CPUs at once)
- * @build: derive pool->table from pool->dest[].  @old is the generation
+ * @build: derive pool->table from pool->server[].  @old is the generation
  *	before with the same scheduler instance, or NULL; a rotation may go on
  *	where it was (optional; may sleep; negative errno)
  * @free: release pool->table, after a grace period (with @build; may sleep)
@@ -150,8 +150,8 @@ struct l4lb_sched_option {
  */
 struct l4lb_sched_ops {
 	/* fast path */
-	struct l4lb_dest *(*pick)(const struct l4lb_pool *pool,
-				  const struct l4lb_flow *flow);
+	struct l4lb_sched_server *(*pick)(const struct l4lb_pool *pool,
+					  const struct l4lb_flow *flow);
 
 	/* control path, under the configuration mutex */
 	int (*build)(struct l4lb_pool *pool, const struct l4lb_pool *old);
@@ -193,27 +193,27 @@ static inline u32 l4lb_option(const struct l4lb_pool *pool, unsigned int i)
 }
 
 /* May this real server get a new connection? */
-static inline bool l4lb_dest_usable(const struct l4lb_dest *d)
+static inline bool l4lb_server_usable(const struct l4lb_sched_server *d)
 {
 	return READ_ONCE(d->weight) > 0 && !READ_ONCE(d->overloaded);
 }
 
 /* An active connection counts as much as 257 inactive ones. */
-static inline u32 l4lb_dest_load(const struct l4lb_dest *d)
+static inline u32 l4lb_server_load(const struct l4lb_sched_server *d)
 {
 	return ((u32)atomic_read(&d->active) << 8) + atomic_read(&d->total);
 }
 
 /* Is a less loaded than b, each in proportion to its weight? */
-static inline bool l4lb_dest_less(const struct l4lb_dest *a,
-				  const struct l4lb_dest *b)
+static inline bool l4lb_server_less(const struct l4lb_sched_server *a,
+				    const struct l4lb_sched_server *b)
 {
-	return (u64)l4lb_dest_load(a) * READ_ONCE(b->weight) <
-	       (u64)l4lb_dest_load(b) * READ_ONCE(a->weight);
+	return (u64)l4lb_server_load(a) * READ_ONCE(b->weight) <
+	       (u64)l4lb_server_load(b) * READ_ONCE(a->weight);
 }
 
-struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool);
-struct l4lb_dest *l4lb_pool_fastest(const struct l4lb_pool *pool);
+struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool);
+struct l4lb_sched_server *l4lb_pool_fastest(const struct l4lb_pool *pool);
 
 /* An address as the hashing schedulers see it: 32 bits, host order. */
 static inline u32 l4lb_addr_fold(const struct l4lb_pool *pool,

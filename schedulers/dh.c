@@ -18,17 +18,17 @@
 
 #define DH_BITS	8
 
-static struct l4lb_dest *dh_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *dh_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *d;
+	struct l4lb_sched_server *d;
 	u32 bucket;
 
 	if (!pool->n)
 		return NULL;
 	bucket = hash_32(l4lb_addr_fold(pool, &flow->daddr), DH_BITS);
-	d = pool->dest[pool->n - 1 - bucket % pool->n];
-	return l4lb_dest_usable(d) ? d : NULL;
+	d = pool->server[pool->n - 1 - bucket % pool->n];
+	return l4lb_server_usable(d) ? d : NULL;
 }
 
 static struct l4lb_sched_ops dh_sched = {

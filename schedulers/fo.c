@@ -10,15 +10,15 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *fo_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *fo_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	int weight, highest = 0;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
 		weight = READ_ONCE(d->weight);
 		if (weight > highest && !READ_ONCE(d->overloaded)) {

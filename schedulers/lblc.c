@@ -17,19 +17,19 @@
  */
 #include "service/affinity.h"
 
-static struct l4lb_dest *lblc_pick(const struct l4lb_pool *pool,
-				   const struct l4lb_flow *flow)
+static struct l4lb_sched_server *lblc_pick(const struct l4lb_pool *pool,
+					   const struct l4lb_flow *flow)
 {
 	const struct l4lb_affinity_set *known;
-	struct l4lb_dest *d;
+	struct l4lb_sched_server *d;
 
 	known = l4lb_affinity_find(pool->state, &flow->daddr);
-	if (known && l4lb_dest_usable(known->dest[0]) &&
-	    !l4lb_affinity_saturated(pool, known->dest[0]))
-		return known->dest[0];
+	if (known && l4lb_server_usable(known->server[0]) &&
+	    !l4lb_affinity_saturated(pool, known->server[0]))
+		return known->server[0];
 
 	d = l4lb_pool_least(pool);
-	if (d && !(known && known->dest[0] == d))
+	if (d && !(known && known->server[0] == d))
 		l4lb_affinity_store(pool->state, &flow->daddr, &d, 1);
 	return d;
 }

@@ -23,49 +23,51 @@ enum { LBLCR_SHRINK = L4LB_AFFINITY_OWN };
 /* A set to be: what is known, with a change. */
 struct lblcr_draft {
 	unsigned int		n;
-	struct l4lb_dest	*dest[L4LB_AFFINITY_SERVERS];
+	struct l4lb_sched_server	*server[L4LB_AFFINITY_SERVERS];
 };
 
-static struct l4lb_dest *set_least(const struct l4lb_affinity_set *set)
+static struct l4lb_sched_server *set_least(const struct l4lb_affinity_set *set)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	unsigned int i;
 
 	for (i = 0; i < set->n; i++) {
-		struct l4lb_dest *d = set->dest[i];
+		struct l4lb_sched_server *d = set->server[i];
 
-		if (l4lb_dest_usable(d) && (!best || l4lb_dest_less(d, best)))
+		if (l4lb_server_usable(d) && (!best || l4lb_server_less(d,
+									best)))
 			best = d;
 	}
 	return best;
 }
 
 /* Of those with a weight; NULL if none has. */
-static struct l4lb_dest *set_most(const struct l4lb_affinity_set *set)
+static struct l4lb_sched_server *set_most(const struct l4lb_affinity_set *set)
 {
-	struct l4lb_dest *most = NULL;
+	struct l4lb_sched_server *most = NULL;
 	unsigned int i;
 
 	for (i = 0; i < set->n; i++) {
-		struct l4lb_dest *d = set->dest[i];
+		struct l4lb_sched_server *d = set->server[i];
 
 		if (READ_ONCE(d->weight) > 0 &&
-		    (!most || l4lb_dest_less(most, d)))
+		    (!most || l4lb_server_less(most, d)))
 			most = d;
 	}
 	return most;
 }
 
-static void draft_add(struct lblcr_draft *draft, struct l4lb_dest *d)
+static void draft_add(struct lblcr_draft *draft, struct l4lb_sched_server *d)
 {
-	if (draft->n < ARRAY_SIZE(draft->dest))
-		draft->dest[draft->n++] = d;
+	if (draft->n < ARRAY_SIZE(draft->server))
+		draft->server[draft->n++] = d;
 }
 
 /* @first, if any, which is new or leaves; then what is known without @leaves. */
 static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
 		  const struct l4lb_affinity_set *known,
-		  struct l4lb_dest *first, const struct l4lb_dest *leaves)
+		  struct l4lb_sched_server *first,
+		  const struct l4lb_sched_server *leaves)
 {
 	struct lblcr_draft draft = { .n = 0 };
 	unsigned int i;
@@ -73,26 +75,27 @@ static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
 	if (first)
 		draft_add(&draft, first);
 	for (i = 0; known && i < known->n; i++)
-		if (known->dest[i] != leaves)
-			draft_add(&draft, known->dest[i]);
-	l4lb_affinity_store(pool->state, &flow->daddr, draft.dest, draft.n);
+		if (known->server[i] != leaves)
+			draft_add(&draft, known->server[i]);
+	l4lb_affinity_store(pool->state, &flow->daddr, draft.server, draft.n);
 }
 
 static bool set_has(const struct l4lb_affinity_set *set,
-		    const struct l4lb_dest *d, const struct l4lb_dest *leaves)
+		    const struct l4lb_sched_server *d,
+		    const struct l4lb_sched_server *leaves)
 {
 	unsigned int i;
 
 	for (i = 0; set && i < set->n; i++)
-		if (set->dest[i] == d && d != leaves)
+		if (set->server[i] == d && d != leaves)
 			return true;
 	return false;
 }
 
-static struct l4lb_dest *lblcr_pick(const struct l4lb_pool *pool,
-				    const struct l4lb_flow *flow)
+static struct l4lb_sched_server *lblcr_pick(const struct l4lb_pool *pool,
+					    const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *d = NULL, *leaves = NULL;
+	struct l4lb_sched_server *d = NULL, *leaves = NULL;
 	const struct l4lb_affinity_set *known;
 
 	known = l4lb_affinity_find(pool->state, &flow->daddr);

@@ -13,19 +13,19 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *lc_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *lc_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	u32 load, lowest = 0;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
-		if (!l4lb_dest_usable(d))
+		if (!l4lb_server_usable(d))
 			continue;
-		load = l4lb_dest_load(d);
+		load = l4lb_server_load(d);
 		if (!best || load < lowest) {
 			best = d;
 			lowest = load;

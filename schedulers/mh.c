@@ -46,14 +46,14 @@ static void mh_seat_all(struct mh_seat *seat, const struct l4lb_pool *pool)
 	unsigned int i, shift;
 
 	for (i = 0; i < pool->n; i++) {
-		weight = READ_ONCE(pool->dest[i]->last_weight);
+		weight = READ_ONCE(pool->server[i]->last_weight);
 		unit = gcd(weight, unit);
 		highest = max(highest, weight);
 	}
 	unit = max(unit, 1U);
 	shift = max(fls(highest / unit) - MH_TURN_BITS, 0);
 	for (i = 0; i < pool->n; i++) {
-		const struct l4lb_dest *d = pool->dest[i];
+		const struct l4lb_sched_server *d = pool->server[i];
 
 		value = l4lb_addr_fold(pool, &d->addr) + ntohs(d->port);
 		weight = READ_ONCE(d->last_weight);
@@ -65,8 +65,8 @@ static void mh_seat_all(struct mh_seat *seat, const struct l4lb_pool *pool)
 }
 
 /* Returns the number of places that were dealt to the server. */
-static unsigned int mh_deal(struct l4lb_dest **place, unsigned int left,
-			    struct mh_seat *seat, struct l4lb_dest *d)
+static unsigned int mh_deal(struct l4lb_sched_server **place, unsigned int left,
+			    struct mh_seat *seat, struct l4lb_sched_server *d)
 {
 	unsigned int n = min(seat->turns, left), i;
 
@@ -81,7 +81,7 @@ static unsigned int mh_deal(struct l4lb_dest **place, unsigned int left,
 static int mh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
 	unsigned int left = MH_SIZE, before, i;
-	struct l4lb_dest **place;
+	struct l4lb_sched_server **place;
 	struct mh_seat *seat;
 
 	place = kvcalloc(MH_SIZE, sizeof(*place), GFP_KERNEL);
@@ -95,7 +95,7 @@ static int mh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	do {
 		before = left;
 		for (i = pool->n; i-- && left;)
-			left -= mh_deal(place, left, &seat[i], pool->dest[i]);
+			left -= mh_deal(place, left, &seat[i], pool->server[i]);
 	} while (left && left != before);
 	kvfree(seat);
 	pool->table = place;
@@ -107,27 +107,28 @@ static void mh_free(struct l4lb_pool *pool)
 	kvfree(pool->table);
 }
 
-static struct l4lb_dest *mh_fallback(const struct l4lb_pool *pool, u32 value,
-				     u32 first)
+static struct l4lb_sched_server *mh_fallback(const struct l4lb_pool *pool,
+					     u32 value,
+					     u32 first)
 {
-	struct l4lb_dest **place = pool->table, *d;
+	struct l4lb_sched_server **place = pool->table, *d;
 	unsigned int i;
 
 	for (i = 0; i < MH_SIZE; i++) {
 		d = place[mh_place(value + (i + first) % MH_SIZE)];
-		if (!d || l4lb_dest_usable(d))
+		if (!d || l4lb_server_usable(d))
 			return d;
 	}
 	return NULL;
 }
 
-static struct l4lb_dest *mh_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *mh_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
 	u32 value = l4lb_flow_source(pool, flow), first = mh_place(value);
-	struct l4lb_dest **place = pool->table, *d = place[first];
+	struct l4lb_sched_server **place = pool->table, *d = place[first];
 
-	if (!d || l4lb_dest_usable(d))
+	if (!d || l4lb_server_usable(d))
 		return d;
 	/* Thousands of hashes for a pool that is down would be a gift. */
 	if (pool->flags & L4LB_SCHED_FALLBACK && l4lb_pool_fastest(pool))

@@ -11,15 +11,15 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *nq_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *nq_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
-		if (!atomic_read(&d->active) && l4lb_dest_usable(d))
+		if (!atomic_read(&d->active) && l4lb_server_usable(d))
 			return d;
 	}
 	return l4lb_pool_fastest(pool);

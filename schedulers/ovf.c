@@ -12,15 +12,15 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *ovf_pick(const struct l4lb_pool *pool,
-				  const struct l4lb_flow *flow)
+static struct l4lb_sched_server *ovf_pick(const struct l4lb_pool *pool,
+					  const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	int weight, highest = 0;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
 		weight = READ_ONCE(d->weight);
 		if (weight > highest && atomic_read(&d->active) <= weight &&

@@ -32,7 +32,7 @@ static u64 rr_resume(const struct l4lb_pool *pool, const struct l4lb_pool *old)
 	div_u64_rem(turns - 1, old->n, &last);
 	do {
 		for (i = 0; i < pool->n; i++)
-			if (pool->dest[i] == old->dest[last])
+			if (pool->server[i] == old->server[last])
 				return i + 1;
 	} while (last--);
 	return 0;
@@ -54,8 +54,8 @@ static void rr_free(struct l4lb_pool *pool)
 	kfree(pool->table);
 }
 
-static struct l4lb_dest *rr_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *rr_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
 	atomic64_t *turns = pool->table;
 	unsigned int tries;
@@ -64,13 +64,13 @@ static struct l4lb_dest *rr_pick(const struct l4lb_pool *pool,
 	for (tries = pool->n; tries; tries--) {
 		/* 64 bits never wrap, so the order never jumps. */
 		div_u64_rem(atomic64_fetch_inc_relaxed(turns), pool->n, &i);
-		if (l4lb_dest_usable(pool->dest[i]))
-			return pool->dest[i];
+		if (l4lb_server_usable(pool->server[i]))
+			return pool->server[i];
 	}
 	/* Other CPUs may have had the turns of the only usable server. */
 	for (i = 0; i < pool->n; i++)
-		if (l4lb_dest_usable(pool->dest[i]))
-			return pool->dest[i];
+		if (l4lb_server_usable(pool->server[i]))
+			return pool->server[i];
 	return NULL;
 }
 

@@ -12,8 +12,8 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *sed_pick(const struct l4lb_pool *pool,
-				  const struct l4lb_flow *flow)
+static struct l4lb_sched_server *sed_pick(const struct l4lb_pool *pool,
+					  const struct l4lb_flow *flow)
 {
 	return l4lb_pool_fastest(pool);
 }

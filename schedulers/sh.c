@@ -23,7 +23,7 @@
 
 static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
-	struct l4lb_dest **bucket, *d;
+	struct l4lb_sched_server **bucket, *d;
 	unsigned int filled = 0, i = 0;
 	int turns;
 
@@ -31,7 +31,7 @@ static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	if (!bucket)
 		return -ENOMEM;
 	while (pool->n && filled < SH_SIZE) {
-		d = pool->dest[pool->n - 1 - i++ % pool->n];
+		d = pool->server[pool->n - 1 - i++ % pool->n];
 		/* A weight of 0 keeps one place: the table moves less. */
 		turns = max(READ_ONCE(d->weight), 1);
 		while (turns-- && filled < SH_SIZE)
@@ -47,28 +47,29 @@ static void sh_free(struct l4lb_pool *pool)
 }
 
 /* Buckets are tried in an order that is each client's own. */
-static struct l4lb_dest *sh_fallback(const struct l4lb_pool *pool, u32 hash)
+static struct l4lb_sched_server *sh_fallback(const struct l4lb_pool *pool,
+					     u32 hash)
 {
-	struct l4lb_dest **bucket = pool->table;
+	struct l4lb_sched_server **bucket = pool->table;
 	unsigned int i;
 
 	for (i = 0; i < SH_SIZE; i++) {
-		struct l4lb_dest *d = bucket[(i + 2 * hash) % SH_SIZE];
+		struct l4lb_sched_server *d = bucket[(i + 2 * hash) % SH_SIZE];
 
-		if (l4lb_dest_usable(d))
+		if (l4lb_server_usable(d))
 			return d;
 	}
 	return NULL;
 }
 
-static struct l4lb_dest *sh_pick(const struct l4lb_pool *pool,
-				 const struct l4lb_flow *flow)
+static struct l4lb_sched_server *sh_pick(const struct l4lb_pool *pool,
+					 const struct l4lb_flow *flow)
 {
 	u32 hash = hash_32(l4lb_flow_source(pool, flow), SH_BITS);
-	struct l4lb_dest **bucket = pool->table;
-	struct l4lb_dest *d = bucket[hash];
+	struct l4lb_sched_server **bucket = pool->table;
+	struct l4lb_sched_server *d = bucket[hash];
 
-	if (!d || l4lb_dest_usable(d))
+	if (!d || l4lb_server_usable(d))
 		return d;
 	if (pool->flags & L4LB_SCHED_FALLBACK)
 		return sh_fallback(pool, hash);

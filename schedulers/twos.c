@@ -30,7 +30,7 @@ static int twos_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	if (!end)
 		return -ENOMEM;
 	for (i = 0; i < pool->n; i++) {
-		sum += READ_ONCE(pool->dest[i]->weight);
+		sum += READ_ONCE(pool->server[i]->weight);
 		end[i] = sum;
 	}
 	pool->table = end;
@@ -43,7 +43,8 @@ static void twos_free(struct l4lb_pool *pool)
 }
 
 /* The owner of @number, which is below the last end. */
-static struct l4lb_dest *twos_owner(const struct l4lb_pool *pool, u64 number)
+static struct l4lb_sched_server *twos_owner(const struct l4lb_pool *pool,
+					    u64 number)
 {
 	unsigned int low = 0, high = pool->n - 1, mid;
 	const u64 *end = pool->table;
@@ -55,30 +56,31 @@ static struct l4lb_dest *twos_owner(const struct l4lb_pool *pool, u64 number)
 		else
 			low = mid + 1;
 	}
-	return pool->dest[low];
+	return pool->server[low];
 }
 
-static struct l4lb_dest *twos_draw(const struct l4lb_pool *pool, u64 sum)
+static struct l4lb_sched_server *twos_draw(const struct l4lb_pool *pool,
+					   u64 sum)
 {
 	unsigned int tries;
 	u64 number;
 
 	for (tries = TWOS_TRIES; tries; tries--) {
-		struct l4lb_dest *d;
+		struct l4lb_sched_server *d;
 
 		div64_u64_rem(get_random_u64(), sum, &number);
 		d = twos_owner(pool, number);
-		if (l4lb_dest_usable(d))
+		if (l4lb_server_usable(d))
 			return d;
 	}
 	return NULL;
 }
 
-static struct l4lb_dest *twos_pick(const struct l4lb_pool *pool,
-				   const struct l4lb_flow *flow)
+static struct l4lb_sched_server *twos_pick(const struct l4lb_pool *pool,
+					   const struct l4lb_flow *flow)
 {
 	const u64 *end = pool->table;
-	struct l4lb_dest *a, *b;
+	struct l4lb_sched_server *a, *b;
 	u64 sum;
 
 	sum = pool->n ? end[pool->n - 1] : 0;
@@ -89,7 +91,7 @@ static struct l4lb_dest *twos_pick(const struct l4lb_pool *pool,
 	if (!a || !b)
 		/* Hardly anybody is usable: do not leave it to chance. */
 		return l4lb_pool_least(pool);
-	return l4lb_dest_less(b, a) ? b : a;
+	return l4lb_server_less(b, a) ? b : a;
 }
 
 static struct l4lb_sched_ops twos_sched = {

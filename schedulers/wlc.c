@@ -14,8 +14,8 @@
  */
 #include "sched.h"
 
-static struct l4lb_dest *wlc_pick(const struct l4lb_pool *pool,
-				  const struct l4lb_flow *flow)
+static struct l4lb_sched_server *wlc_pick(const struct l4lb_pool *pool,
+					  const struct l4lb_flow *flow)
 {
 	return l4lb_pool_least(pool);
 }

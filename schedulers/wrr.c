@@ -32,7 +32,7 @@ struct wrr_cycle {
 	atomic64_t	turns;		/* taken so far */
 	u32		n;		/* slots */
 	u32		width;		/* slots of the first lap */
-	u32		slot[];		/* indices into pool->dest */
+	u32		slot[];		/* indices into pool->server */
 };
 
 /* Weight that is worth one turn. */
@@ -42,7 +42,7 @@ static u32 wrr_unit(const struct l4lb_pool *pool)
 	u64 total = 0;
 
 	for (i = 0; i < pool->n; i++) {
-		u32 weight = READ_ONCE(pool->dest[i]->weight);
+		u32 weight = READ_ONCE(pool->server[i]->weight);
 
 		unit = gcd(weight, unit);
 		total += weight;
@@ -55,7 +55,7 @@ static u32 wrr_unit(const struct l4lb_pool *pool)
 	return min_t(u64, div_u64(total + room - 1, room), INT_MAX);
 }
 
-static u32 wrr_turns(const struct l4lb_dest *d, u32 unit)
+static u32 wrr_turns(const struct l4lb_sched_server *d, u32 unit)
 {
 	u32 weight = READ_ONCE(d->weight);
 
@@ -69,14 +69,15 @@ static void wrr_lay_out(struct wrr_cycle *cycle, const struct l4lb_pool *pool,
 	u32 start = 0, end, lap, i;
 
 	for (i = 0; i < pool->n; i++)
-		if (wrr_turns(pool->dest[i], unit))
+		if (wrr_turns(pool->server[i], unit))
 			cycle->slot[cycle->n++] = i;
 	cycle->width = cycle->n;
 
 	for (lap = 2; start < cycle->n; lap++, start = end) {
 		end = cycle->n;
 		for (i = start; i < end; i++)
-			if (wrr_turns(pool->dest[cycle->slot[i]], unit) >= lap)
+			if (wrr_turns(pool->server[cycle->slot[i]],
+				      unit) >= lap)
 				cycle->slot[cycle->n++] = cycle->slot[i];
 	}
 }
@@ -88,7 +89,7 @@ static int wrr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	struct wrr_cycle *cycle;
 
 	for (i = 0; i < pool->n; i++)
-		n += wrr_turns(pool->dest[i], unit);
+		n += wrr_turns(pool->server[i], unit);
 	cycle = kvzalloc(struct_size(cycle, slot, n), GFP_KERNEL);
 	if (!cycle)
 		return -ENOMEM;
@@ -108,26 +109,26 @@ static void wrr_free(struct l4lb_pool *pool)
 	kvfree(pool->table);
 }
 
-static struct l4lb_dest *wrr_pick(const struct l4lb_pool *pool,
-				  const struct l4lb_flow *flow)
+static struct l4lb_sched_server *wrr_pick(const struct l4lb_pool *pool,
+					  const struct l4lb_flow *flow)
 {
 	struct wrr_cycle *cycle = pool->table;
-	struct l4lb_dest *d;
+	struct l4lb_sched_server *d;
 	u32 tries, i;
 
 	for (tries = cycle->width; tries; tries--) {
 		div_u64_rem(atomic64_fetch_inc_relaxed(&cycle->turns),
 			    cycle->n, &i);
-		d = pool->dest[cycle->slot[i]];
-		if (l4lb_dest_usable(d))
+		d = pool->server[cycle->slot[i]];
+		if (l4lb_server_usable(d))
 			return d;
 	}
 	/* Nobody else in this cycle (or other CPUs had the turns): begin the
 	 * next one.  CPUs that race here repeat a turn.
 	 */
 	for (i = 0; i < cycle->width; i++) {
-		d = pool->dest[cycle->slot[i]];
-		if (l4lb_dest_usable(d)) {
+		d = pool->server[cycle->slot[i]];
+		if (l4lb_server_usable(d)) {
 			atomic64_set(&cycle->turns, i + 1);
 			return d;
 		}

@@ -10,11 +10,15 @@
  * attribute in it (NLMSGERR_ATTR_OFFS); where the kernel lets a sentence hold
  * values, it says their numbers, too.
  */
+#include "api/netlink_batch.h"
+
 #include <net/netlink.h>
 
+#include "api/netlink_l4lb.h"
+#include "api/netlink_option.h"
+#include "api/netlink_parse.h"
+#include "api/netlink_policy.h"
 #include "config/batch.h"
-#include "l4lb.h"
-#include "api/netlink.h"
 
 static const struct nla_policy service_policy[] = {
 	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },
@@ -64,13 +68,13 @@ enum {
  * the batch follows.
  */
 static int count(struct genl_info *info, unsigned int *n_services,
-		 unsigned int *n_dests)
+		 unsigned int *n_servers)
 {
 	const struct nlattr *entry, *attr, *dest;
 	int left, left_attr, left_dest;
 
 	*n_services = 0;
-	*n_dests = 0;
+	*n_servers = 0;
 	nlmsg_for_each_attr(entry, info->nlhdr, GENL_HDRLEN, left) {
 		if (nla_type(entry) != L4LB_ATTR_ENTRY)
 			continue;
@@ -79,10 +83,10 @@ static int count(struct genl_info *info, unsigned int *n_services,
 			if (nla_type(attr) != L4LB_ATTR_DESTS)
 				continue;
 			nla_for_each_nested(dest, attr, left_dest)
-				(*n_dests)++;
+				(*n_servers)++;
 		}
 	}
-	if (*n_services <= L4LB_SERVICES_MAX && *n_dests <= L4LB_DESTS_MAX)
+	if (*n_services <= L4LB_SERVICES_MAX && *n_servers <= L4LB_DESTS_MAX)
 		return 0;
 	NL_SET_ERR_MSG(info->extack,
 		       "too much for one message: 65536 entries and 1048576 real servers at most");
@@ -101,7 +105,7 @@ static int check_addr(const struct nlattr *addr, u16 af,
 	return -EINVAL;
 }
 
-static int parse_dest(struct l4lb_batch_dest *d, u16 svc_af,
+static int parse_dest(struct l4lb_batch_server *d, u16 svc_af,
 		      const struct nlattr *nest,
 		      struct netlink_ext_ack *extack)
 {
@@ -127,15 +131,15 @@ static int parse_dests(struct l4lb_batch *b, struct l4lb_batch_service *svc,
 	if (!list)
 		return 0;
 	nla_for_each_nested(nest, list, left) {
-		b->at_dest = svc->n;
-		err = parse_dest(&b->dests[b->n_dests], svc->key.af, nest,
+		b->at_server = svc->n;
+		err = parse_dest(&b->servers[b->n_servers], svc->key.af, nest,
 				 extack);
 		if (err)
 			return err;
-		b->n_dests++;
+		b->n_servers++;
 		svc->n++;
 	}
-	b->at_dest = -1;
+	b->at_server = -1;
 	if (!left)
 		return 0;
 	NL_SET_ERR_MSG_ATTR(extack, list,
@@ -174,7 +178,7 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	struct l4lb_nl_service parsed;
 	int err;
 
-	svc->first = b->n_dests;
+	svc->first = b->n_servers;
 	err = l4lb_nl_parse_service(&parsed, tb[L4LB_ATTR_SERVICE], true,
 				    extack) ?:
 	      l4lb_nl_resolve(&parsed, &svc->ops, extack);
@@ -211,7 +215,7 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 	int err;
 
 	b->at_service = b->n_services;
-	b->at_dest = -1;
+	b->at_server = -1;
 	b->services[b->at_service].where = entry;
 	err = nla_parse_nested(tb, ENTRY_ATTR_MAX, entry, entry_policy, extack);
 	if (err)
@@ -224,7 +228,7 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 	memset(service, 0, sizeof(service));
 	err = nla_parse_nested(service, ARRAY_SIZE(service_policy) - 1,
 			       tb[L4LB_ATTR_SERVICE], service_policy, extack) ?:
-	      l4lb_nl_parse_own_key(&key, service, tb[L4LB_ATTR_SERVICE],
+	      l4lb_nl_parse_ext_key(&key, service, tb[L4LB_ATTR_SERVICE],
 				    extack);
 	if (err)
 		return err;
@@ -253,7 +257,7 @@ static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
 	return 0;
 }
 
-/* What is wrong is in @nest, whether whoever noticed could tell or not. */
+/* Point at @nest unless the check that failed pointed at an attribute. */
 static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 		      struct netlink_ext_ack *extack)
 {
@@ -262,11 +266,11 @@ static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 	if (nest && (!extack->bad_attr || extack->bad_attr < nest ||
 		     (void *)extack->bad_attr >= (void *)nest + nest->nla_len))
 		NL_SET_BAD_ATTR(extack, nest);
-	if (b->at_dest < 0)
+	if (b->at_server < 0)
 		l4lb_err_before(extack, "service %u: ", b->at_service + 1);
 	else
 		l4lb_err_before(extack, "service %u, server %u: ",
-				b->at_service + 1, b->at_dest + 1);
+				b->at_service + 1, b->at_server + 1);
 }
 
 /* The attribute of what @b has come to. */
@@ -274,31 +278,29 @@ static const struct nlattr *where(const struct l4lb_batch *b)
 {
 	const struct l4lb_batch_service *svc = &b->services[b->at_service];
 
-	return b->at_dest < 0 ? svc->where :
-	       b->dests[svc->first + b->at_dest].where;
+	return b->at_server < 0 ? svc->where :
+	       b->servers[svc->first + b->at_server].where;
 }
 
 int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
-	unsigned int n_services, n_dests;
+	struct l4lb_net *ln = info->user_ptr[0];
+	unsigned int n_services, n_servers;
 	u32 mode = L4LB_SET_MERGE;
 	struct l4lb_batch b;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
-	err = count(info, &n_services, &n_dests);
+	err = count(info, &n_services, &n_servers);
 	if (err)
 		return err;
 	if (info->attrs[L4LB_ATTR_MODE])
 		mode = nla_get_u32(info->attrs[L4LB_ATTR_MODE]);
-	/* To replace all by nothing is clear enough. */
+	/* REPLACE without entries is valid: it deletes everything. */
 	if (!n_services && mode != L4LB_SET_REPLACE) {
 		NL_SET_ERR_MSG(info->extack, "attribute ENTRY is missing");
 		return -EINVAL;
 	}
-	err = l4lb_batch_alloc(&b, n_services, n_dests);
+	err = l4lb_batch_alloc(&b, n_services, n_servers);
 	if (err) {
 		NL_SET_ERR_MSG(info->extack, "no memory for the batch");
 		return err;

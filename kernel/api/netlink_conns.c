@@ -7,14 +7,18 @@
  * what is there all the time once.  A filter is a connection that has only some
  * attributes.  What it does not let pass costs no more than looking at it.
  */
+#include "api/netlink_conns.h"
+
 #include <linux/inetdevice.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <net/netlink.h>
 
-#include "entry/fast.h"
-#include "api/netlink.h"
+#include "api/netlink_l4lb.h"
+#include "api/netlink_parse.h"
 #include "conn/state.h"
+#include "conn/walk.h"
+#include "entry/fast_admit.h"
 
 enum {
 	STATE_LEN	= 16,	/* more than any has */
@@ -277,7 +281,7 @@ static bool service_passes(const struct filter *f, const struct l4lb_conn *conn)
 
 static bool server_passes(const struct filter *f, const struct l4lb_conn *conn)
 {
-	u16 af = conn->real->dest.af;
+	u16 af = conn->server->sched.af;
 
 	if (has(f, L4LB_CONN_ATTR_SERVER_AF) && af != f->server_af)
 		return false;
@@ -334,7 +338,7 @@ static int fill_flow(struct sk_buff *skb, const struct l4lb_conn *conn)
 
 static int fill_server(struct sk_buff *skb, const struct l4lb_conn *conn)
 {
-	u16 af = conn->real->dest.af;
+	u16 af = conn->server->sched.af;
 
 	if ((af != conn->af &&
 	     nla_put_u16(skb, L4LB_CONN_ATTR_SERVER_AF, af)) ||
@@ -403,7 +407,7 @@ static int dump_one(struct sk_buff *skb, const struct netlink_callback *cb,
 	void *hdr;
 
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_CONNS);
+			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_CONNS);
 	if (!hdr)
 		return -EMSGSIZE;
 	nest = nla_nest_start(skb, L4LB_ATTR_CONN);
@@ -425,7 +429,7 @@ static struct dump *dump_of(const struct netlink_callback *cb)
 }
 
 /* Buffers are as large as what the caller gives to recv().  A larger
- * min_dump_alloc would cut what those get who give less.
+ * min_dump_alloc would truncate answers to callers with smaller buffers.
  */
 int l4lb_nl_start_conns(struct netlink_callback *cb)
 {

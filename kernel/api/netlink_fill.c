@@ -5,10 +5,11 @@
  * Order and sizes are those clients know: addresses always have 16 bytes,
  * nests do not carry NLA_F_NESTED, the mask of a service's flags is ~0.
  */
+#include "api/netlink_fill.h"
+
 #include <net/netlink.h>
 
-#include "conn/conn.h"
-#include "api/netlink.h"
+#include "conn/table.h"
 
 enum {
 	FLAGS_MASK = ~0,
@@ -132,69 +133,72 @@ int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc)
 	return 0;
 }
 
-static int fill_dest_config(struct sk_buff *skb, const struct l4lb_real *real)
+static int fill_dest_config(struct sk_buff *skb,
+			    const struct l4lb_server *server)
 {
-	const struct l4lb_dest *dest = &real->dest;
+	const struct l4lb_sched_server *dest = &server->sched;
 
 	if (nla_put(skb, IPVS_DEST_ATTR_ADDR, sizeof(dest->addr),
 		    &dest->addr) ||
 	    nla_put_be16(skb, IPVS_DEST_ATTR_PORT, dest->port) ||
-	    nla_put_u32(skb, IPVS_DEST_ATTR_FWD_METHOD, real->method) ||
+	    nla_put_u32(skb, IPVS_DEST_ATTR_FWD_METHOD, server->method) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_WEIGHT, dest->weight) ||
-	    nla_put_u8(skb, IPVS_DEST_ATTR_TUN_TYPE, real->tun.type) ||
-	    nla_put_be16(skb, IPVS_DEST_ATTR_TUN_PORT, real->tun.port) ||
-	    nla_put_u16(skb, IPVS_DEST_ATTR_TUN_FLAGS, real->tun.flags) ||
-	    nla_put_u32(skb, IPVS_DEST_ATTR_U_THRESH, real->u_thresh) ||
-	    nla_put_u32(skb, IPVS_DEST_ATTR_L_THRESH, real->l_thresh))
+	    nla_put_u8(skb, IPVS_DEST_ATTR_TUN_TYPE, server->tun.type) ||
+	    nla_put_be16(skb, IPVS_DEST_ATTR_TUN_PORT, server->tun.port) ||
+	    nla_put_u16(skb, IPVS_DEST_ATTR_TUN_FLAGS, server->tun.flags) ||
+	    nla_put_u32(skb, IPVS_DEST_ATTR_U_THRESH, server->u_thresh) ||
+	    nla_put_u32(skb, IPVS_DEST_ATTR_L_THRESH, server->l_thresh))
 		return -EMSGSIZE;
 	return 0;
 }
 
-static int fill_dest_conns(struct sk_buff *skb, const struct l4lb_real *real)
+static int fill_dest_conns(struct sk_buff *skb,
+			   const struct l4lb_server *server)
 {
-	int active = atomic_read(&real->dest.active);
-	int total = atomic_read(&real->dest.total);
+	int active = atomic_read(&server->sched.active);
+	int total = atomic_read(&server->sched.total);
 
 	/* The two are not read at once: active may run ahead for a moment. */
 	if (nla_put_u32(skb, IPVS_DEST_ATTR_ACTIVE_CONNS, active) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_INACT_CONNS,
 			max(total - active, 0)) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_PERSIST_CONNS,
-			atomic_read(&real->persist)))
+			atomic_read(&server->persist)))
 		return -EMSGSIZE;
 	return 0;
 }
 
-int l4lb_nl_fill_dest_config(struct sk_buff *skb, const struct l4lb_real *real)
+int l4lb_nl_fill_dest_config(struct sk_buff *skb,
+			     const struct l4lb_server *server)
 {
-	return fill_dest_config(skb, real) ?:
-	       nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, real->dest.af);
+	return fill_dest_config(skb, server) ?:
+	       nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, server->sched.af);
 }
 
-int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_real *real)
+int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_server *server)
 {
 	struct l4lb_stats_view view;
 
-	if (fill_dest_conns(skb, real))
+	if (fill_dest_conns(skb, server))
 		return -EMSGSIZE;
-	l4lb_stats_read(&real->stats, &view);
+	l4lb_stats_read(&server->stats, &view);
 	return fill_stats64(skb, IPVS_DEST_ATTR_STATS64, &view);
 }
 
-int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_real *real)
+int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_server *server)
 {
 	struct l4lb_stats_view view;
 	struct nlattr *nest;
 
-	lockdep_assert_held(&real->ln->lock);
+	lockdep_assert_held(&server->ln->lock);
 
 	nest = nla_nest_start_noflag(skb, IPVS_CMD_ATTR_DEST);
 	if (!nest)
 		return -EMSGSIZE;
-	l4lb_stats_read(&real->stats, &view);
-	if (fill_dest_config(skb, real) ||
-	    fill_dest_conns(skb, real) ||
-	    nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, real->dest.af) ||
+	l4lb_stats_read(&server->stats, &view);
+	if (fill_dest_config(skb, server) ||
+	    fill_dest_conns(skb, server) ||
+	    nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, server->sched.af) ||
 	    fill_stats(skb, IPVS_DEST_ATTR_STATS, &view) ||
 	    fill_stats64(skb, IPVS_DEST_ATTR_STATS64, &view)) {
 		nla_nest_cancel(skb, nest);
@@ -224,4 +228,24 @@ int l4lb_nl_fill_info(struct sk_buff *skb, struct l4lb_net *ln)
 			l4lb_conn_table_size(ln)))
 		return -EMSGSIZE;
 	return 0;
+}
+
+struct l4lb_service *l4lb_nl_cursor_service(struct l4lb_net *ln,
+					    const struct l4lb_nl_cursor *cursor)
+{
+	struct l4lb_service *service;
+	unsigned int i = 0;
+
+	if (cursor->index == UINT_MAX)
+		return NULL;
+	if (cursor->key.af) {
+		service = l4lb_service_find(ln, &cursor->key);
+		if (service)
+			return service;
+	}
+	list_for_each_entry(service, &ln->services, list) {
+		if (i++ == cursor->index)
+			return service;
+	}
+	return NULL;
 }

@@ -4,40 +4,25 @@
  * speak.  One function per command.
  *
  * A command parses, takes the configuration mutex of the caller's namespace,
- * looks up what it means, and hands over to service.c and dest.c.  The order
+ * looks up what it means, and hands over to service.c and server.c.  The order
  * of its checks decides which error a wrong request gets, and clients act on
  * the number: do not reorder them.  People get a sentence with each refusal.
  *
  * Namespaces do not wait for each other (parallel_ops), and loading a
  * scheduler does not happen under the mutex.
  */
+#include "api/netlink_ipvs.h"
+
 #include <net/netlink.h>
 
-#include "conn/conn.h"
-#include "api/control.h"
-#include "service/server.h"
+#include "api/netlink_fill.h"
+#include "api/netlink_parse.h"
+#include "config/edit.h"
+#include "config/server_edit.h"
 #include "entry/fast.h"
-#include "api/netlink.h"
+#include "service/registry.h"
 
 static struct genl_family ipvs_family;
-
-/* The family is registered early in the module's init, so that another owner
- * of the name is noticed before /proc is touched, and it outlives the sysctls
- * in its exit.  Nothing is served in between.
- */
-static bool serving(void)
-{
-	return READ_ONCE(THIS_MODULE->state) == MODULE_STATE_LIVE;
-}
-
-struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
-			     struct netlink_ext_ack *extack)
-{
-	if (serving())
-		return l4lb_net(sock_net(skb->sk));
-	NL_SET_ERR_MSG(extack, "l4lb is being loaded or unloaded, try again");
-	return NULL;
-}
 
 static struct l4lb_service *find_service(struct l4lb_net *ln,
 					 const struct l4lb_nl_service *svc,
@@ -53,43 +38,6 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 }
 
 /* Services: NEW, SET, DEL */
-
-/* What a configuration names besides numbers.  *ops gets a reference, or NULL
- * for "none".  May sleep and load a module: no lock may be held.
- */
-int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
-		    const struct l4lb_sched_ops **ops,
-		    struct netlink_ext_ack *extack)
-{
-	const u32 prefix_max = 128;
-
-	*ops = NULL;
-	if (strcmp(svc->cfg.sched, "none")) {
-		*ops = l4lb_sched_get(svc->cfg.sched);
-		if (!*ops) {
-			l4lb_err_attr_str(extack, svc->sched,
-					  "no such scheduler, and no module l4lb_NAME",
-					  svc->cfg.sched);
-			return -ENOENT;
-		}
-	}
-	if (svc->engine) {
-		NL_SET_ERR_MSG_ATTR(extack, svc->engine,
-				    "persistence engines are not implemented");
-		l4lb_sched_put(*ops);
-		*ops = NULL;
-		return -ENOENT;
-	}
-	if (svc->key.af == AF_INET6 &&
-	    (!svc->cfg.netmask || svc->cfg.netmask > prefix_max)) {
-		NL_SET_ERR_MSG_ATTR(extack, svc->netmask,
-				    "the IPv6 prefix length must be 1 to 128");
-		l4lb_sched_put(*ops);
-		*ops = NULL;
-		return -EINVAL;
-	}
-	return 0;
-}
 
 /* Only what @mask names changes; "hashed" is the kernel's own and always on,
  * clients test for it.
@@ -118,13 +66,11 @@ static int check_absent(struct l4lb_net *ln, const struct l4lb_nl_service *svc,
  */
 static int new_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	const struct l4lb_sched_ops *ops;
 	struct l4lb_nl_service svc;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
 				    true, info->extack);
 	if (err)
@@ -155,14 +101,12 @@ static int new_service(struct sk_buff *skb, struct genl_info *info)
 
 static int set_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	const struct l4lb_sched_ops *ops;
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
 				    true, info->extack);
 	if (err)
@@ -196,13 +140,11 @@ static int set_service(struct sk_buff *skb, struct genl_info *info)
 static int do_service(struct sk_buff *skb, struct genl_info *info,
 		      void (*fn)(struct l4lb_service *svc))
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
 				    false, info->extack);
 	if (err)
@@ -223,11 +165,9 @@ static int del_service(struct sk_buff *skb, struct genl_info *info)
 
 static int zero(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_service *service;
 
-	if (!ln)
-		return -EAGAIN;
 	if (info->attrs[IPVS_CMD_ATTR_SERVICE])
 		return do_service(skb, info, l4lb_service_zero);
 
@@ -241,10 +181,8 @@ static int zero(struct sk_buff *skb, struct genl_info *info)
 
 static int flush(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 
-	if (!ln)
-		return -EAGAIN;
 	mutex_lock(&ln->lock);
 	l4lb_service_flush(ln);
 	mutex_unlock(&ln->lock);
@@ -253,25 +191,27 @@ static int flush(struct sk_buff *skb, struct genl_info *info)
 
 /* Real servers: NEW, SET, DEL */
 
-static int add_dest(struct l4lb_service *svc, const struct l4lb_dest_config *cfg,
+static int add_dest(struct l4lb_service *svc,
+		    const struct l4lb_server_config *cfg,
 		    struct genl_info *info)
 {
-	return l4lb_real_add(svc, cfg, info->extack);
+	return l4lb_server_add(svc, cfg, info->extack);
 }
 
 static int edit_dest(struct l4lb_service *svc,
-		     const struct l4lb_dest_config *cfg,
+		     const struct l4lb_server_config *cfg,
 		     struct genl_info *info)
 {
-	return l4lb_real_edit(svc, l4lb_real_find(svc, cfg), cfg,
-			      info->extack);
+	return l4lb_server_edit(svc, l4lb_server_find(svc, cfg), cfg,
+				info->extack);
 }
 
 static int remove_dest(struct l4lb_service *svc,
-		       const struct l4lb_dest_config *cfg,
+		       const struct l4lb_server_config *cfg,
 		       struct genl_info *info)
 {
-	int err = l4lb_real_del(svc, l4lb_real_find(svc, cfg), info->extack);
+	int err = l4lb_server_del(svc, l4lb_server_find(svc, cfg),
+				  info->extack);
 
 	if (err == -ENOENT)
 		NL_SET_ERR_MSG_ATTR(info->extack,
@@ -282,17 +222,15 @@ static int remove_dest(struct l4lb_service *svc,
 
 static int do_dest(struct sk_buff *skb, struct genl_info *info, bool full,
 		   int (*fn)(struct l4lb_service *svc,
-			     const struct l4lb_dest_config *cfg,
+			     const struct l4lb_server_config *cfg,
 			     struct genl_info *info))
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
-	struct l4lb_dest_config cfg;
+	struct l4lb_net *ln = info->user_ptr[0];
+	struct l4lb_server_config cfg;
 	struct l4lb_service *service;
 	struct l4lb_nl_service svc;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
 				    false, info->extack);
 	if (err)
@@ -349,13 +287,11 @@ static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
 
 static int set_config(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct nlattr **tb = info->attrs;
 	struct l4lb_timeouts t;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	mutex_lock(&ln->lock);
 	t = ln->timeouts;
 	err = parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_TCP], &t.tcp,
@@ -417,12 +353,10 @@ static int fill_service(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_service(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_nl_service svc;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = l4lb_nl_parse_service(&svc, info->attrs[IPVS_CMD_ATTR_SERVICE],
 				    false, info->extack);
 	if (err)
@@ -443,10 +377,8 @@ static int fill_config(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_config(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 
-	if (!ln)
-		return -EAGAIN;
 	return reply(info, IPVS_CMD_SET_CONFIG, ln, fill_config, NULL);
 }
 
@@ -458,10 +390,8 @@ static int fill_info(struct sk_buff *msg, struct l4lb_net *ln,
 
 static int get_info(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 
-	if (!ln)
-		return -EAGAIN;
 	return reply(info, IPVS_CMD_SET_INFO, ln, fill_info, NULL);
 }
 
@@ -475,26 +405,6 @@ static void *dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
 	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
 			   cb->nlh->nlmsg_seq, &ipvs_family, NLM_F_MULTI, cmd);
-}
-
-struct l4lb_service *l4lb_nl_cursor_service(struct l4lb_net *ln,
-					    const struct l4lb_nl_cursor *cursor)
-{
-	struct l4lb_service *service;
-	unsigned int i = 0;
-
-	if (cursor->index == UINT_MAX)
-		return NULL;
-	if (cursor->key.af) {
-		service = l4lb_service_find(ln, &cursor->key);
-		if (service)
-			return service;
-	}
-	list_for_each_entry(service, &ln->services, list) {
-		if (i++ == cursor->index)
-			return service;
-	}
-	return NULL;
 }
 
 static int dump_service(struct sk_buff *skb, struct netlink_callback *cb,
@@ -539,13 +449,13 @@ unlock:
 }
 
 static int dump_dest(struct sk_buff *skb, struct netlink_callback *cb,
-		     struct l4lb_real *real)
+		     struct l4lb_server *server)
 {
 	void *hdr = dump_put(skb, cb, IPVS_CMD_NEW_DEST);
 
 	if (!hdr)
 		return -EMSGSIZE;
-	if (l4lb_nl_fill_dest(skb, real)) {
+	if (l4lb_nl_fill_dest(skb, server)) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
 	}
@@ -560,13 +470,13 @@ static void dump_dests_of(struct sk_buff *skb, struct netlink_callback *cb,
 			  struct l4lb_service *service)
 {
 	long *next = &cb->args[0];
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	long i = 0;
 
-	list_for_each_entry_reverse(real, &service->dests, node) {
+	list_for_each_entry_reverse(server, &service->servers, node) {
 		if (i++ < *next)
 			continue;
-		if (dump_dest(skb, cb, real))
+		if (dump_dest(skb, cb, server))
 			return;
 		*next = i;
 	}
@@ -650,6 +560,7 @@ static struct genl_family ipvs_family __ro_after_init = {
 	.policy		= l4lb_nl_policy,
 	.netnsok	= true,
 	.parallel_ops	= true,
+	.pre_doit	= l4lb_nl_pre_doit,
 	.module		= THIS_MODULE,
 	.small_ops	= ipvs_ops,
 	.n_small_ops	= ARRAY_SIZE(ipvs_ops),

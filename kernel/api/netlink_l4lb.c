@@ -9,11 +9,20 @@
  * namespace and do not load modules under it.  Unlike there everything is
  * checked strictly: nobody relies on what it lets pass.
  */
+#include "api/netlink_l4lb.h"
+
 #include <net/netlink.h>
 
-#include "api/control.h"
-#include "l4lb.h"
-#include "api/netlink.h"
+#include "api/netlink_batch.h"
+#include "api/netlink_conns.h"
+#include "api/netlink_fill.h"
+#include "api/netlink_list.h"
+#include "api/netlink_option.h"
+#include "api/netlink_parse.h"
+#include "api/netlink_policy.h"
+#include "config/policy.h"
+#include "service/registry.h"
+#include "service/sched_default.h"
 
 static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
 static_assert(L4LB_WHAT_LEN == L4LB_SCHED_WHAT_MAX);
@@ -36,19 +45,13 @@ static const struct nla_policy name_policy[] = {
 				    .len = L4LB_NAME_LEN - 1 },
 };
 
-static const struct nla_policy option_policy[] = {
-	[L4LB_OPTION_ATTR_NAME]	= { .type = NLA_NUL_STRING,
-				    .len = L4LB_NAME_LEN - 1 },
-	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
-};
-
 static const struct nla_policy scheduler_request[] = {
 	[L4LB_ATTR_SCHEDULER]	= NLA_POLICY_NESTED(name_policy),
 };
 
 static const struct nla_policy options_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
-	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(option_policy),
+	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(l4lb_nl_option_policy),
 };
 
 static const struct nla_policy set_request[] = {
@@ -73,10 +76,9 @@ static const struct nla_policy policy_request[] = {
 enum {
 	KEY_ATTR_MAX		= ARRAY_SIZE(l4lb_nl_key_policy) - 1,
 	NAME_ATTR_MAX		= ARRAY_SIZE(name_policy) - 1,
-	OPTION_ATTR_MAX		= ARRAY_SIZE(option_policy) - 1,
 };
 
-int l4lb_nl_parse_own_key(struct l4lb_svc_key *key, struct nlattr **tb,
+int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			  const struct nlattr *nest,
 			  struct netlink_ext_ack *extack)
 {
@@ -113,7 +115,7 @@ static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
 	}
 	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
 			       info->extack);
-	return err ?: l4lb_nl_parse_own_key(key, tb, nest, info->extack);
+	return err ?: l4lb_nl_parse_ext_key(key, tb, nest, info->extack);
 }
 
 /* The service a request names, or NULL with a sentence.  Configuration mutex
@@ -130,80 +132,6 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 				    info->attrs[L4LB_ATTR_SERVICE],
 				    "there is no such service: add it, with family IPVS");
 	return svc;
-}
-
-/* Says which options @ops has, as far as there is room. */
-static int unknown_option(const struct l4lb_sched_ops *ops,
-			  const struct nlattr *name,
-			  struct netlink_ext_ack *extack)
-{
-	char list[40] = "";
-	unsigned int i;
-
-	if (!ops || !ops->n_options) {
-		l4lb_err_attr_fmt(extack, name,
-				  "scheduler %s has no options: leave them out",
-				  ops ? ops->name : "none");
-		return -EINVAL;
-	}
-	for (i = 0; i < ops->n_options; i++) {
-		const char *next = ops->options[i].name;
-
-		if (strlen(list) + strlen(next) + sizeof(" ...") >
-		    sizeof(list)) {
-			strlcat(list, " ...", sizeof(list));
-			break;
-		}
-		strlcat(list, " ", sizeof(list));
-		strlcat(list, next, sizeof(list));
-	}
-	l4lb_err_attr_fmt(extack, name, "unknown option; %s has:%s", ops->name,
-			  list);
-	return -EINVAL;
-}
-
-int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
-			 unsigned long *seen, const struct nlattr *nest,
-			 struct netlink_ext_ack *extack)
-{
-	const struct l4lb_sched_option *o;
-	struct nlattr *tb[OPTION_ATTR_MAX + 1];
-	unsigned int i;
-	u32 wanted;
-	int err;
-
-	err = nla_parse_nested(tb, OPTION_ATTR_MAX, nest, option_policy,
-			       extack);
-	if (err)
-		return err;
-	if (!tb[L4LB_OPTION_ATTR_NAME] || !tb[L4LB_OPTION_ATTR_VALUE]) {
-		NL_SET_ERR_MSG_ATTR(extack, nest,
-				    "option: attribute NAME or VALUE is missing");
-		return -EINVAL;
-	}
-	for (i = 0; ops && i < ops->n_options; i++)
-		if (!nla_strcmp(tb[L4LB_OPTION_ATTR_NAME],
-				ops->options[i].name))
-			break;
-	if (!ops || i == ops->n_options)
-		return unknown_option(ops, tb[L4LB_OPTION_ATTR_NAME], extack);
-
-	o = &ops->options[i];
-	if (__test_and_set_bit(i, seen)) {
-		l4lb_err_attr_fmt(extack, nest,
-				  "option %s is named twice: name it once",
-				  o->name);
-		return -EINVAL;
-	}
-	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
-	if (wanted < o->min || wanted > o->max) {
-		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],
-				  "option %s must be %u to %u", o->name,
-				  o->min, o->max);
-		return -ERANGE;
-	}
-	value[i] = wanted;
-	return 0;
 }
 
 /* All of the request's options over the present ones.  Configuration mutex
@@ -223,7 +151,7 @@ static int parse_options(struct l4lb_service *svc, u32 *value,
 		return -EINVAL;
 	}
 	if (!ops || !ops->n_options)
-		return unknown_option(ops, options, info->extack);
+		return l4lb_nl_unknown_option(ops, options, info->extack);
 	memcpy(value, l4lb_service_options(svc),
 	       ops->n_options * sizeof(*value));
 	nla_for_each_nested(option, options, left) {
@@ -275,7 +203,7 @@ static int fill_scheduler(struct sk_buff *skb,
 	for (i = 0; ops && i < ops->n_options; i++)
 		if (fill_option(skb, &ops->options[i],
 				value ? &value[i] : NULL,
-				svc ? l4lb_sysctl_sched_value(svc->ln, ops, i) :
+				svc ? l4lb_sched_default(svc->ln, ops, i) :
 				      ops->options[i].def))
 			return -EMSGSIZE;
 	nla_nest_end(skb, options);
@@ -312,7 +240,7 @@ static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
 
 	if (!msg)
 		return NULL;
-	*hdr = genlmsg_put_reply(msg, info, &l4lb_own_family, 0,
+	*hdr = genlmsg_put_reply(msg, info, &l4lb_ext_family, 0,
 				 info->genlhdr->cmd);
 	if (*hdr)
 		return msg;
@@ -345,8 +273,6 @@ static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 	void *hdr;
 	int err;
 
-	if (!l4lb_nl_net(skb, info->extack))
-		return -EAGAIN;
 	err = nest ? nla_parse_nested(tb, NAME_ATTR_MAX, nest, name_policy,
 				      info->extack) : 0;
 	if (err)
@@ -389,7 +315,8 @@ static int dump_scheduler(const struct l4lb_sched_ops *ops, void *arg)
 	void *hdr;
 
 	hdr = genlmsg_put(dump->skb, NETLINK_CB(dump->cb->skb).portid,
-			  dump->cb->nlh->nlmsg_seq, &l4lb_own_family, NLM_F_MULTI,
+			  dump->cb->nlh->nlmsg_seq, &l4lb_ext_family,
+			  NLM_F_MULTI,
 			  L4LB_CMD_GET_SCHEDULER);
 	if (!hdr)
 		return -EMSGSIZE;
@@ -420,15 +347,13 @@ static int get_service(struct sk_buff *skb, struct genl_info *info,
 		       int (*fill)(struct sk_buff *skb,
 				   const struct l4lb_service *svc))
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_service *svc;
 	struct l4lb_svc_key key;
 	struct sk_buff *msg;
 	void *hdr;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = parse_key(&key, info);
 	if (err)
 		return err;
@@ -449,15 +374,13 @@ static int get_service_options(struct sk_buff *skb, struct genl_info *info)
 
 static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	u32 value[L4LB_SCHED_OPTIONS_MAX];
 	struct l4lb_service *svc;
 	unsigned long seen = 0;
 	struct l4lb_svc_key key;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = parse_key(&key, info);
 	if (err)
 		return err;
@@ -477,14 +400,12 @@ static int get_service_policy(struct sk_buff *skb, struct genl_info *info)
 
 static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_policy policy;
 	struct l4lb_service *svc;
 	struct l4lb_svc_key key;
 	int err;
 
-	if (!ln)
-		return -EAGAIN;
 	err = parse_key(&key, info);
 	if (err)
 		return err;
@@ -511,7 +432,7 @@ static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
+			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
 	if (!hdr)
 		return -EMSGSIZE;
 	if (fill_policy(skb, svc)) {
@@ -546,7 +467,7 @@ static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
 /* Each command has a policy of its own, so that an attribute it does not look
  * at is refused.  The GET commands take SERVICE alone, the first in the list.
  */
-static const struct genl_ops own_ops[] = {
+static const struct genl_ops ext_ops[] = {
 	{
 		.cmd	= L4LB_CMD_GET_SCHEDULER,
 		.flags	= GENL_ADMIN_PERM,
@@ -604,25 +525,26 @@ static const struct genl_ops own_ops[] = {
 	},
 };
 
-struct genl_family l4lb_own_family __ro_after_init = {
+struct genl_family l4lb_ext_family __ro_after_init = {
 	.name		= L4LB_GENL_NAME,
 	.version	= L4LB_GENL_VERSION,
 	.netnsok	= true,
 	.parallel_ops	= true,
+	.pre_doit	= l4lb_nl_pre_doit,
 	.module		= THIS_MODULE,
-	.ops		= own_ops,
-	.n_ops		= ARRAY_SIZE(own_ops),
+	.ops		= ext_ops,
+	.n_ops		= ARRAY_SIZE(ext_ops),
 };
 
 /* No module alias: a question for this family must not load l4lb where ip_vs
  * is at work.
  */
-int __init l4lb_own_init(void)
+int __init l4lb_ext_init(void)
 {
-	return genl_register_family(&l4lb_own_family);
+	return genl_register_family(&l4lb_ext_family);
 }
 
-void l4lb_own_exit(void)
+void l4lb_ext_exit(void)
 {
-	genl_unregister_family(&l4lb_own_family);
+	genl_unregister_family(&l4lb_ext_family);
 }

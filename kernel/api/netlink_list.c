@@ -6,17 +6,20 @@
  * servers do not fit into what is left of a buffer goes on in the next message.
  * If the configuration changes meanwhile, the dump says so (NLM_F_DUMP_INTR).
  */
+#include "api/netlink_list.h"
+
 #include <net/netlink.h>
 
-#include "api/control.h"
-#include "service/server.h"
-#include "l4lb.h"
-#include "api/netlink.h"
+#include "api/netlink_fill.h"
+#include "api/netlink_l4lb.h"
+#include "api/netlink_parse.h"
+#include "api/netlink_policy.h"
+#include "service/sched_default.h"
 
 /* Where a dump goes on: in that service, after so many of its real servers. */
 struct position {
 	struct l4lb_nl_cursor	cursor;
-	unsigned int		dest;
+	unsigned int		server;
 };
 
 /* What a dump is about: services whose name has what is given. */
@@ -78,7 +81,7 @@ static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 	if (!list)
 		return -EMSGSIZE;
 	for (i = 0; ops && i < ops->n_options; i++) {
-		if (value[i] == l4lb_sysctl_sched_value(svc->ln, ops, i))
+		if (value[i] == l4lb_sched_default(svc->ln, ops, i))
 			continue;
 		nest = nla_nest_start(skb, 1);
 		if (!nest ||
@@ -118,15 +121,15 @@ static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 	       (f->live ? l4lb_nl_fill_bands(skb, svc) : 0);
 }
 
-static int fill_dest(struct sk_buff *skb, struct l4lb_real *real,
+static int fill_dest(struct sk_buff *skb, struct l4lb_server *server,
 		     const struct filter *f)
 {
 	struct nlattr *nest = nla_nest_start(skb, 1);
 
 	if (!nest)
 		return -EMSGSIZE;
-	if (l4lb_nl_fill_dest_config(skb, real) ||
-	    (f->live && l4lb_nl_fill_dest_live(skb, real))) {
+	if (l4lb_nl_fill_dest_config(skb, server) ||
+	    (f->live && l4lb_nl_fill_dest_live(skb, server))) {
 		nla_nest_cancel(skb, nest);
 		return -EMSGSIZE;
 	}
@@ -141,16 +144,16 @@ static int fill_dests(struct sk_buff *skb, struct l4lb_service *svc,
 		      const struct filter *f, unsigned int *next)
 {
 	struct nlattr *list = nla_nest_start(skb, L4LB_ATTR_DESTS);
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	unsigned int i = 0;
 	int err = 0;
 
 	if (!list)
 		return -EMSGSIZE;
-	list_for_each_entry(real, &svc->dests, node) {
+	list_for_each_entry(server, &svc->servers, node) {
 		if (i++ < *next)
 			continue;
-		err = fill_dest(skb, real, f);
+		err = fill_dest(skb, server, f);
 		if (err)
 			break;
 		*next = i;
@@ -170,7 +173,7 @@ static int dump_one(struct sk_buff *skb, struct netlink_callback *cb,
 	int err;
 
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &l4lb_own_family, NLM_F_MULTI, L4LB_CMD_GET_SERVICES);
+			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_SERVICES);
 	if (!hdr)
 		return -EMSGSIZE;
 	genl_dump_check_consistent(cb, hdr);
@@ -199,14 +202,14 @@ static void dump_all(struct sk_buff *skb, struct netlink_callback *cb,
 		return;
 	/* Another one took its place. */
 	if (memcmp(&svc->key, &cursor->key, sizeof(svc->key)))
-		pos->dest = 0;
+		pos->server = 0;
 	list_for_each_entry_from(svc, &ln->services, list) {
 		cursor->key = svc->key;
 		if (passes(f, &svc->key) &&
-		    dump_one(skb, cb, svc, f, &pos->dest))
+		    dump_one(skb, cb, svc, f, &pos->server))
 			return;
 		cursor->index++;
-		pos->dest = 0;
+		pos->server = 0;
 	}
 	l4lb_nl_cursor_end(cursor);
 }

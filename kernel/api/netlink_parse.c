@@ -10,10 +10,12 @@
  * Whatever is wrong inside a nest is EINVAL, also where the parser would say
  * ERANGE.
  */
-#include <net/netlink.h>
+#include "api/netlink_parse.h"
 
-#include "service/server.h"
-#include "api/netlink.h"
+#include <net/netlink.h>
+#include <net/sock.h>
+
+#include "service/registry.h"
 
 const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1] = {
 	[IPVS_CMD_ATTR_SERVICE]		= { .type = NLA_NESTED },
@@ -210,7 +212,7 @@ int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
 	return parse_service_config(svc, tb, nest, extack);
 }
 
-static int parse_dest_config(struct l4lb_dest_config *cfg, struct nlattr **tb,
+static int parse_dest_config(struct l4lb_server_config *cfg, struct nlattr **tb,
 			     const struct nlattr *nest,
 			     struct netlink_ext_ack *extack)
 {
@@ -235,7 +237,7 @@ static int parse_dest_config(struct l4lb_dest_config *cfg, struct nlattr **tb,
 	return 0;
 }
 
-int l4lb_nl_parse_dest(struct l4lb_dest_config *cfg, u16 svc_af,
+int l4lb_nl_parse_dest(struct l4lb_server_config *cfg, u16 svc_af,
 		       const struct nlattr *nest, bool full,
 		       struct netlink_ext_ack *extack)
 {
@@ -270,4 +272,76 @@ int l4lb_nl_parse_dest(struct l4lb_dest_config *cfg, u16 svc_af,
 	copy_addr(&cfg->addr, cfg->af, tb[IPVS_DEST_ATTR_ADDR]);
 	cfg->port = nla_get_be16(tb[IPVS_DEST_ATTR_PORT]);
 	return 0;
+}
+
+/* The family is registered early in the module's init, so that another owner
+ * of the name is noticed before /proc is touched, and it outlives the sysctls
+ * in its exit.  Nothing is served in between.
+ */
+static bool serving(void)
+{
+	return READ_ONCE(THIS_MODULE->state) == MODULE_STATE_LIVE;
+}
+
+struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
+			     struct netlink_ext_ack *extack)
+{
+	if (serving())
+		return l4lb_net(sock_net(skb->sk));
+	NL_SET_ERR_MSG(extack, "l4lb is being loaded or unloaded, try again");
+	return NULL;
+}
+
+/* What a configuration names besides numbers.  *ops gets a reference, or NULL
+ * for "none".  May sleep and load a module: no lock may be held.
+ */
+int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
+		    const struct l4lb_sched_ops **ops,
+		    struct netlink_ext_ack *extack)
+{
+	const u32 prefix_max = 128;
+
+	*ops = NULL;
+	if (strcmp(svc->cfg.sched, "none")) {
+		*ops = l4lb_sched_get(svc->cfg.sched);
+		if (!*ops) {
+			l4lb_err_attr_str(extack, svc->sched,
+					  "no such scheduler, and no module l4lb_NAME",
+					  svc->cfg.sched);
+			return -ENOENT;
+		}
+	}
+	if (svc->engine) {
+		NL_SET_ERR_MSG_ATTR(extack, svc->engine,
+				    "persistence engines are not implemented");
+		l4lb_sched_put(*ops);
+		*ops = NULL;
+		return -ENOENT;
+	}
+	if (svc->key.af == AF_INET6 &&
+	    (!svc->cfg.netmask || svc->cfg.netmask > prefix_max)) {
+		NL_SET_ERR_MSG_ATTR(extack, svc->netmask,
+				    "the IPv6 prefix length must be 1 to 128");
+		l4lb_sched_put(*ops);
+		*ops = NULL;
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/**
+ * l4lb_nl_pre_doit() - find the namespace of a command
+ * @ops: the command
+ * @skb: the request
+ * @info: the request; gets the namespace, a struct l4lb_net, in user_ptr[0]
+ *
+ * Return: 0, or -EAGAIN with a sentence while the module is loaded or unloaded.
+ */
+int l4lb_nl_pre_doit(l4lb_genl_ops *ops, struct sk_buff *skb,
+		     struct genl_info *info)
+{
+	struct l4lb_net *ln = l4lb_nl_net(skb, info->extack);
+
+	info->user_ptr[0] = ln;
+	return ln ? 0 : -EAGAIN;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The nests POLICY and BANDS of family L4LB: what a service does otherwise than its
- * namespace, and what came of its PRIORITY.  One row here is all that the
+ * The nests POLICY and BANDS of family L4LB: per-service overrides of namespace
+ * settings, and what its PRIORITY has done.  One row here is all that the
  * messages need of a value.
  */
+#include "api/netlink_policy.h"
+
 #include <net/netlink.h>
 
-#include "l4lb.h"
 #include "service/las.h"
-#include "api/netlink.h"
 
 #define VALUE(attr, member, limit)					\
 	[L4LB_POLICY_ATTR_##attr] = {					\

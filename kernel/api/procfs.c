@@ -9,14 +9,15 @@
  * The files hold no reference on the namespace.  Its exit removes them first,
  * which waits for readers and closes what is still open.
  */
+#include "api/procfs.h"
+
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "conn/conn.h"
-#include "api/control.h"
-#include "service/server.h"
 #include "conn/state.h"
+#include "conn/table.h"
+#include "conn/walk.h"
 
 static struct l4lb_net *seq_net(const struct seq_file *m)
 {
@@ -123,16 +124,16 @@ static const char *method_name(u8 method)
 	}
 }
 
-static void show_real(struct seq_file *m, const struct l4lb_real *real)
+static void show_server(struct seq_file *m, const struct l4lb_server *server)
 {
-	const struct l4lb_dest *dest = &real->dest;
+	const struct l4lb_sched_server *dest = &server->sched;
 	int active = atomic_read(&dest->active);
 	int total = atomic_read(&dest->total);
 
 	seq_puts(m, "  -> ");
 	show_endpoint(m, dest->af, &dest->addr, dest->port);
 	seq_printf(m, "      %-7s %-6d %-10d %-10d\n",
-		   method_name(READ_ONCE(real->method)),
+		   method_name(READ_ONCE(server->method)),
 		   READ_ONCE(dest->weight), active, max(total - active, 0));
 }
 
@@ -157,7 +158,7 @@ static int services_show(struct seq_file *m, void *v)
 	show_service(m, svc);
 	pool = rcu_dereference(svc->pool);
 	for (i = pool->n; i; i--)
-		show_real(m, l4lb_real(pool->dest[i - 1]));
+		show_server(m, l4lb_server_of(pool->server[i - 1]));
 	return 0;
 }
 
@@ -233,7 +234,7 @@ static void put_conn(char *row, const struct l4lb_conn *conn)
 	n = scnprintf(row, size, "%-3s ", conn_protocol(conn));
 	n += put_endpoint(row + n, size - n, conn->af, &client, conn->cport);
 	n += put_endpoint(row + n, size - n, conn->af, &vip, conn->vport);
-	n += put_endpoint(row + n, size - n, conn->real->dest.af, &server,
+	n += put_endpoint(row + n, size - n, conn->server->sched.af, &server,
 			  conn->dport);
 	scnprintf(row + n, size - n, "%-11s %7u\n", l4lb_state_name(conn),
 		  l4lb_conn_left(conn) / HZ);

@@ -30,6 +30,8 @@
  * A namespace of an unprivileged user has its own copy, which its root may
  * change: it governs nothing but that namespace's packets.
  */
+#include "api/sysctl.h"
+
 #include <linux/cpumask.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -39,10 +41,9 @@
 #include <linux/swap.h>
 #include <linux/sysctl.h>
 
-#include "api/control.h"
+#include "config/estimation.h"
 #include "conn/defence.h"
-#include "entry/fast.h"
-#include "base/net.h"
+#include "entry/fast_device.h"
 
 #define CONN_MEMORY_SHARE	8	/* of the memory, by default */
 #define CONN_BYTES		128	/* a connection's, table included */
@@ -52,7 +53,7 @@ static int nice_min = -20, nice_max = 19;
 /* .extra1 of an entry whose handler finds its namespace there. */
 static int namespace;
 
-/* 0 to 3; see defence.c for what they mean and who else writes them. */
+/* 0 to 3; defence.c defines them and changes 1 and 2 itself. */
 static int do_mode(l4lb_ctl_table *table, int write, void *buffer,
 		   size_t *lenp, loff_t *ppos)
 {

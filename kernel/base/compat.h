@@ -118,6 +118,13 @@ do {									\
 #define l4lb_ctl_table const struct ctl_table
 #endif
 
+/* 6.2: what is called before a command gets only what a command needs. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define l4lb_genl_ops const struct genl_ops
+#else
+#define l4lb_genl_ops const struct genl_split_ops
+#endif
+
 /* 6.6: a dump's attributes are where a command's are. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define l4lb_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)

@@ -16,7 +16,7 @@
 struct ctl_table_header;
 struct l4lb_conn_table;
 struct l4lb_fast;
-struct l4lb_real;
+struct l4lb_server;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
 struct l4lb_timeouts {
@@ -91,8 +91,8 @@ struct l4lb_defence {
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services that ask for the fast path by themselves
  * @fast_since: jiffies from which on packets must have been admitted
- * @reals: real servers of services by address (RCU readers)
- * @real_names: all of them and those in @trash by service and address
+ * @servers: real servers of services by address (RCU readers)
+ * @server_names: all of them and those in @trash by service and address
  *	(configuration mutex)
  * @guards: services that guard their address, by it (RCU readers)
  * @n_guards: their number, likewise
@@ -113,20 +113,20 @@ struct l4lb_defence {
  * @trash_work: frees old entries of @trash
  * @exiting: the namespace is going: nothing may be added
  * @sysctl_header: of the namespace's sysctl directory
- * @sched_settings: schedulers' settings in it, see sysctl_sched.c
- * @sched_nets: list of all namespaces, see sched.c
+ * @sched_defaults: of schedulers' options, see sched_default.c
+ * @sched_nets: list of all namespaces, see registry.c
  */
 struct l4lb_net {
 	struct net			*net;
 	struct l4lb_conn_table __rcu	*conns;
-	struct l4lb_real		*bypass[2];
+	struct l4lb_server		*bypass[2];
 	struct rhashtable		svc_table;
 	struct l4lb_fast		*fast;
 	u64 __percpu			*fast_counts;
 	unsigned int			n_fast_path;
 	u32				fast_since;
-	struct rhltable			reals;
-	struct rhashtable		real_names;
+	struct rhltable			servers;
+	struct rhashtable		server_names;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
 	unsigned int			n_one_packet;
@@ -148,7 +148,7 @@ struct l4lb_net {
 	struct delayed_work		trash_work;
 	bool				exiting;
 	struct ctl_table_header		*sysctl_header;
-	struct list_head		sched_settings;
+	struct list_head		sched_defaults;
 	struct list_head		sched_nets;
 };
 
@@ -167,5 +167,8 @@ static inline void l4lb_drop(const struct l4lb_net *ln, enum l4lb_drop reason)
 
 /* For work that frees what RCU readers may still see; see main.c. */
 extern struct workqueue_struct *l4lb_wq;
+
+int l4lb_net_init(struct l4lb_net *ln, struct net *net);
+void l4lb_net_exit(struct l4lb_net *ln);
 
 #endif /* _L4LB_NET_H */

@@ -16,7 +16,7 @@
  * for a real server of the service, too.
  */
 #include "base/stats.h"
-#include "service/server.h"
+#include "base/net.h"
 
 #include <linux/math.h>
 #include <linux/sched.h>
@@ -156,13 +156,6 @@ void l4lb_stats_end_interval(struct l4lb_stats *stats)
 	spin_unlock(&stats->lock);
 }
 
-void l4lb_account_interval(struct l4lb_real *real, struct l4lb_service *svc)
-{
-	l4lb_stats_end_interval(&real->ln->stats);
-	l4lb_stats_end_interval(&svc->stats);
-	l4lb_stats_end_interval(&real->stats);
-}
-
 static u64 rate_round(u64 rate)
 {
 	return (rate + BIT(RATE_SHIFT - 1)) >> RATE_SHIFT;
@@ -200,7 +193,7 @@ void l4lb_stats_zero(struct l4lb_stats *stats)
 }
 
 /* What is counted while they are frozen moves no average afterwards. */
-static void stats_freeze(struct l4lb_stats *stats, bool frozen)
+void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen)
 {
 	struct l4lb_counters sum;
 
@@ -212,23 +205,6 @@ static void stats_freeze(struct l4lb_stats *stats, bool frozen)
 		stats->frozen = frozen;
 	}
 	spin_unlock_bh(&stats->lock);
-}
-
-void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen)
-{
-	struct l4lb_service *svc;
-	struct l4lb_real *real;
-
-	lockdep_assert_held(&ln->lock);
-	stats_freeze(&ln->stats, frozen);
-	list_for_each_entry(svc, &ln->services, list) {
-		stats_freeze(&svc->stats, frozen);
-		list_for_each_entry(real, &svc->dests, node)
-			stats_freeze(&real->stats, frozen);
-		cond_resched();
-	}
-	list_for_each_entry(real, &ln->trash, node)
-		stats_freeze(&real->stats, frozen);
 }
 
 /* ---- drop reasons ---- */

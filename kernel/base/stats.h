@@ -60,9 +60,7 @@ void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view);
 void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 			 struct l4lb_counters *count);
 void l4lb_stats_zero(struct l4lb_stats *stats);
-
-/* All of a namespace (run_estimation).  Configuration mutex held. */
-void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen);
+void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
 
 /* Packet context, BH off: an interval has ended. */
 void l4lb_stats_end_interval(struct l4lb_stats *stats);

@@ -22,21 +22,25 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
-#include "conn/conn.h"
-#include "api/control.h"
+#include "config/edit.h"
+#include "config/policy.h"
+#include "config/server_edit.h"
+#include "conn/table.h"
 #include "service/guard.h"
-#include "entry/hook.h"
 #include "service/las.h"
 #include "service/pool.h"
+#include "service/registry.h"
+#include "service/sched_default.h"
 
 int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
-		     unsigned int n_dests)
+		     unsigned int n_servers)
 {
 	memset(b, 0, sizeof(*b));
-	b->at_dest = -1;
+	b->at_server = -1;
 	b->services = kvcalloc(n_services, sizeof(*b->services), GFP_KERNEL);
-	b->dests = kvcalloc(max(n_dests, 1U), sizeof(*b->dests), GFP_KERNEL);
-	if (b->services && b->dests)
+	b->servers = kvcalloc(max(n_servers, 1U), sizeof(*b->servers),
+			      GFP_KERNEL);
+	if (b->services && b->servers)
 		return 0;
 	l4lb_batch_free(b);
 	return -ENOMEM;
@@ -50,9 +54,9 @@ void l4lb_batch_free(struct l4lb_batch *b)
 	for (i = 0; i < b->n_services; i++)
 		l4lb_sched_put(b->services[i].ops);
 	kvfree(b->services);
-	kvfree(b->dests);
+	kvfree(b->servers);
 	b->services = NULL;
-	b->dests = NULL;
+	b->servers = NULL;
 	b->n_services = 0;
 }
 
@@ -67,18 +71,18 @@ static int cmp_services(const void *a, const void *b)
 	return d ?: x < y ? -1 : x > y;
 }
 
-static int cmp_names(const struct l4lb_batch_dest *x,
-		     const struct l4lb_batch_dest *y)
+static int cmp_names(const struct l4lb_batch_server *x,
+		     const struct l4lb_batch_server *y)
 {
 	return memcmp(&x->cfg.addr, &y->cfg.addr, sizeof(x->cfg.addr)) ?:
 	       (int)x->cfg.port - (int)y->cfg.port ?:
 	       (int)x->cfg.af - (int)y->cfg.af;
 }
 
-static int cmp_dests(const void *a, const void *b)
+static int cmp_servers(const void *a, const void *b)
 {
-	const struct l4lb_batch_dest *x = *(struct l4lb_batch_dest **)a;
-	const struct l4lb_batch_dest *y = *(struct l4lb_batch_dest **)b;
+	const struct l4lb_batch_server *x = *(struct l4lb_batch_server **)a;
+	const struct l4lb_batch_server *y = *(struct l4lb_batch_server **)b;
 	int d = cmp_names(x, y);
 
 	return d ?: x < y ? -1 : x > y;
@@ -105,23 +109,23 @@ static int check_services(struct l4lb_batch *b, void **list,
 	return 0;
 }
 
-static int check_dests(struct l4lb_batch *b,
-		       const struct l4lb_batch_service *svc, void **list,
-		       struct netlink_ext_ack *extack)
+static int check_servers(struct l4lb_batch *b,
+			 const struct l4lb_batch_service *svc, void **list,
+			 struct netlink_ext_ack *extack)
 {
-	struct l4lb_batch_dest *dest, *before;
+	struct l4lb_batch_server *server, *before;
 	unsigned int i;
 
 	for (i = 0; i < svc->n; i++)
-		list[i] = &b->dests[svc->first + i];
-	sort(list, svc->n, sizeof(*list), cmp_dests, NULL);
+		list[i] = &b->servers[svc->first + i];
+	sort(list, svc->n, sizeof(*list), cmp_servers, NULL);
 	for (i = 1; i < svc->n; i++) {
 		before = list[i - 1];
-		dest = list[i];
-		if (cmp_names(dest, before))
+		server = list[i];
+		if (cmp_names(server, before))
 			continue;
 		b->at_service = svc - b->services;
-		b->at_dest = dest - b->dests - svc->first;
+		b->at_server = server - b->servers - svc->first;
 		NL_SET_ERR_MSG(extack, "the real server is named twice");
 		return -EEXIST;
 	}
@@ -142,16 +146,16 @@ int l4lb_batch_check(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 	unsigned int i;
 	int err;
 
-	list = kvcalloc(max3(b->n_services, b->n_dests, 1U), sizeof(*list),
+	list = kvcalloc(max3(b->n_services, b->n_servers, 1U), sizeof(*list),
 			GFP_KERNEL);
 	if (!list) {
 		NL_SET_ERR_MSG(extack, "no memory for the batch");
 		return -ENOMEM;
 	}
-	b->at_dest = -1;
+	b->at_server = -1;
 	err = check_services(b, list, extack);
 	for (i = 0; i < b->n_services && !err; i++) {
-		err = check_dests(b, &b->services[i], list, extack);
+		err = check_servers(b, &b->services[i], list, extack);
 		cond_resched();
 	}
 	kvfree(list);
@@ -160,7 +164,7 @@ int l4lb_batch_check(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 
 /* ---- prepare ---- */
 
-/* Who is to be killed need not wait for the rest. */
+/* Stop early if a fatal signal is pending. */
 static int check_signal(struct netlink_ext_ack *extack)
 {
 	cond_resched();
@@ -232,23 +236,23 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	       l4lb_las_reserve(s->svc, &s->policy, extack);
 }
 
-static int prepare_dests(struct l4lb_batch *b, struct l4lb_batch_service *s,
-			 struct netlink_ext_ack *extack)
+static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
+			   struct netlink_ext_ack *extack)
 {
-	struct l4lb_batch_dest *d;
-	struct l4lb_real *real;
+	struct l4lb_batch_server *d;
+	struct l4lb_server *server;
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {
-		d = &b->dests[s->first + i];
-		b->at_dest = i;
-		real = l4lb_real_prepare(s->svc, &d->cfg, extack);
-		if (IS_ERR(real))
-			return PTR_ERR(real);
-		d->real = real;
-		real->named = true;
+		d = &b->servers[s->first + i];
+		b->at_server = i;
+		server = l4lb_server_prepare(s->svc, &d->cfg, extack);
+		if (IS_ERR(server))
+			return PTR_ERR(server);
+		d->server = server;
+		server->named = true;
 	}
-	b->at_dest = -1;
+	b->at_server = -1;
 	return 0;
 }
 
@@ -258,13 +262,13 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 	unsigned int i;
 	int err = 0;
 
-	b->at_dest = -1;
+	b->at_server = -1;
 	for (i = 0; i < b->n_services && !err; i++) {
 		struct l4lb_batch_service *s = &b->services[i];
 
 		b->at_service = i;
 		err = prepare_service(ln, b, s, extack) ?:
-		      prepare_dests(b, s, extack) ?: check_signal(extack);
+		      prepare_servers(b, s, extack) ?: check_signal(extack);
 	}
 	return err;
 }
@@ -272,34 +276,34 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 /* ---- try ---- */
 
 /* Is one of the service's real servers to stay? */
-static bool stays(const struct l4lb_batch *b, const struct l4lb_real *real)
+static bool stays(const struct l4lb_batch *b, const struct l4lb_server *server)
 {
-	return real->named || b->mode != L4LB_SET_REPLACE;
+	return server->named || b->mode != L4LB_SET_REPLACE;
 }
 
 /* Those that are there in their order, then those that are new. */
 static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
 				   const struct l4lb_batch_service *s)
 {
-	const struct l4lb_batch_dest *dest = &b->dests[s->first];
-	struct l4lb_real *real;
+	const struct l4lb_batch_server *named = &b->servers[s->first];
+	struct l4lb_server *server;
 	struct l4lb_pool *pool;
 	unsigned int i, n = 0;
 
-	list_for_each_entry(real, &s->svc->dests, node)
-		n += stays(b, real);
+	list_for_each_entry(server, &s->svc->servers, node)
+		n += stays(b, server);
 	for (i = 0; i < s->n; i++)
-		n += l4lb_real_is_new(dest[i].real);
+		n += l4lb_server_is_new(named[i].server);
 	pool = l4lb_pool_new(s->svc, n);
 	if (!pool)
 		return NULL;
 	n = 0;
-	list_for_each_entry(real, &s->svc->dests, node)
-		if (stays(b, real))
-			l4lb_pool_put(pool, n++, real);
+	list_for_each_entry(server, &s->svc->servers, node)
+		if (stays(b, server))
+			l4lb_pool_put(pool, n++, server);
 	for (i = 0; i < s->n; i++)
-		if (l4lb_real_is_new(dest[i].real))
-			l4lb_pool_put(pool, n++, dest[i].real);
+		if (l4lb_server_is_new(named[i].server))
+			l4lb_pool_put(pool, n++, named[i].server);
 	return pool;
 }
 
@@ -307,7 +311,7 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		       struct netlink_ext_ack *extack)
 {
 	struct l4lb_pool *pool = fill_pool(b, s);
-	struct l4lb_batch_dest *d;
+	struct l4lb_batch_server *d;
 	int err;
 
 	if (!pool) {
@@ -315,10 +319,10 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		return -ENOMEM;
 	}
 	for (; s->tried < s->n; s->tried++) {
-		d = &b->dests[s->first + s->tried];
-		l4lb_real_save(d->real, &d->old);
-		d->old_last = d->real->dest.last_weight;
-		l4lb_real_apply(d->real, &d->cfg);
+		d = &b->servers[s->first + s->tried];
+		l4lb_server_save(d->server, &d->old);
+		d->old_last = d->server->sched.last_weight;
+		l4lb_server_apply(d->server, &d->cfg);
 	}
 	err = l4lb_pool_build(s->svc, pool, s->inst, s->cfg.flags);
 	if (err)
@@ -343,21 +347,21 @@ static int try(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 
 /* ---- back ---- */
 
-static void undo_dests(struct l4lb_batch *b, struct l4lb_batch_service *s)
+static void undo_servers(struct l4lb_batch *b, struct l4lb_batch_service *s)
 {
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {
-		struct l4lb_batch_dest *d = &b->dests[s->first + i];
+		struct l4lb_batch_server *d = &b->servers[s->first + i];
 
-		if (!d->real)
+		if (!d->server)
 			break;
-		d->real->named = false;
+		d->server->named = false;
 		if (i < s->tried) {
-			l4lb_real_apply(d->real, &d->old);
-			WRITE_ONCE(d->real->dest.last_weight, d->old_last);
+			l4lb_server_apply(d->server, &d->old);
+			WRITE_ONCE(d->server->sched.last_weight, d->old_last);
 		}
-		l4lb_real_release(d->real);
+		l4lb_server_release(d->server);
 	}
 }
 
@@ -373,7 +377,7 @@ static void undo(struct l4lb_batch *b)
 		/* Before its real servers, which it refers to. */
 		if (s->pool)
 			l4lb_pool_free(s->pool);
-		undo_dests(b, s);
+		undo_servers(b, s);
 		s->svc->named = false;
 		if (s->is_new)
 			l4lb_service_discard(s->svc);
@@ -385,30 +389,30 @@ static void undo(struct l4lb_batch *b)
 
 /* ---- commit ---- */
 
-static void enlist_dests(struct l4lb_batch *b,
-			 const struct l4lb_batch_service *s)
+static void enlist_servers(struct l4lb_batch *b,
+			   const struct l4lb_batch_service *s)
 {
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {
-		real = b->dests[s->first + i].real;
-		if (l4lb_real_is_new(real))
-			l4lb_real_enlist(real, s->svc);
+		server = b->servers[s->first + i].server;
+		if (l4lb_server_is_new(server))
+			l4lb_server_enlist(server, s->svc);
 	}
 }
 
 static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 			  bool *any)
 {
-	struct l4lb_real *real, *next;
+	struct l4lb_server *server, *next;
 
-	list_for_each_entry_safe(real, next, &svc->dests, node) {
-		if (!stays(b, real)) {
-			l4lb_real_retire(real, svc);
+	list_for_each_entry_safe(server, next, &svc->servers, node) {
+		if (!stays(b, server)) {
+			l4lb_server_retire(server, svc);
 			*any = true;
 		}
-		real->named = false;
+		server->named = false;
 	}
 }
 
@@ -421,7 +425,7 @@ static void set_options(const struct l4lb_batch_service *s)
 		return;
 	for (i = 0; i < s->ops->n_options; i++)
 		value[i] = s->set & BIT(i) ? s->option[i] :
-			   l4lb_sysctl_sched_value(s->svc->ln, s->ops, i);
+			   l4lb_sched_default(s->svc->ln, s->ops, i);
 	l4lb_inst_set(s->inst, value, s->set);
 }
 
@@ -430,7 +434,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 {
 	struct l4lb_service *svc = s->svc;
 
-	enlist_dests(b, s);
+	enlist_servers(b, s);
 	retire_others(b, svc, removed);
 	set_options(s);
 	l4lb_service_apply_policy(svc, &s->policy);
@@ -452,7 +456,7 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 		commit_service(b, &b->services[i], &removed);
 		cond_resched();
 	}
-	l4lb_real_set_loss_named(ln);
+	l4lb_server_set_loss_named(ln);
 	if (b->mode == L4LB_SET_REPLACE)
 		l4lb_service_del_others(ln);
 	for (i = 0; i < b->n_services; i++)

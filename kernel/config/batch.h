@@ -7,18 +7,18 @@
 #include "l4lb.h"
 
 /**
- * struct l4lb_batch_dest - one real server of a batch
+ * struct l4lb_batch_server - one real server of a batch
  * @cfg: all its settings
  * @where: the attribute it was read from
- * @real: what it is in the kernel, once prepared
- * @old: the settings that @real had before they were tried
+ * @server: what it is in the kernel, once prepared
+ * @old: the settings that @server had before they were tried
  * @old_last: likewise, its last weight
  */
-struct l4lb_batch_dest {
-	struct l4lb_dest_config	cfg;
+struct l4lb_batch_server {
+	struct l4lb_server_config	cfg;
 	const struct nlattr	*where;
-	struct l4lb_real	*real;
-	struct l4lb_dest_config	old;
+	struct l4lb_server	*server;
+	struct l4lb_server_config	old;
 	int			old_last;
 };
 
@@ -32,7 +32,7 @@ struct l4lb_batch_dest {
  * @option: values of the scheduler's options that are in @set
  * @set: bits of the options it sets; others get their default
  * @where: the attribute it was read from
- * @first: its first real server in l4lb_batch.dests
+ * @first: its first real server in l4lb_batch.servers
  * @n: how many it has
  * @svc: what it is in the kernel, once prepared
  * @inst: the scheduler instance that @svc will have
@@ -61,25 +61,25 @@ struct l4lb_batch_service {
 /**
  * struct l4lb_batch - what is to be
  * @services: the services
- * @dests: their real servers, those of a service next to each other
+ * @servers: their real servers, those of a service next to each other
  * @n_services: their number
- * @n_dests: their number
+ * @n_servers: their number
  * @mode: L4LB_SET_*: what becomes of that which is there
- * @at_service: which service is looked at, for who says what is wrong
- * @at_dest: which of its real servers, or -1
+ * @at_service: the service being checked, for error messages
+ * @at_server: which of its real servers, or -1
  */
 struct l4lb_batch {
 	struct l4lb_batch_service	*services;
-	struct l4lb_batch_dest		*dests;
-	unsigned int			n_services, n_dests;
+	struct l4lb_batch_server		*servers;
+	unsigned int			n_services, n_servers;
 	u32				mode;
 	unsigned int			at_service;
-	int				at_dest;
+	int				at_server;
 };
 
 /* May sleep; -ENOMEM, and the batch is empty. */
 int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
-		     unsigned int n_dests);
+		     unsigned int n_servers);
 void l4lb_batch_free(struct l4lb_batch *b);
 
 /* Is anything named twice?  No lock needed. */

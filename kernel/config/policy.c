@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a service does otherwise than its namespace. */
-#include "service/policy.h"
+/* Changes of per-service overrides of namespace settings. */
+#include "config/policy.h"
 
-#include "service/server.h"
-#include "entry/fast.h"
+#include "config/server_edit.h"
+#include "entry/fast_device.h"
 #include "service/guard.h"
 #include "service/las.h"
 
@@ -69,6 +69,6 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	if (err)
 		return err;
 	l4lb_service_apply_policy(svc, policy);
-	l4lb_real_set_loss(svc);
+	l4lb_server_set_loss(svc);
 	return 0;
 }

@@ -15,13 +15,16 @@
  * removed from the old one, and readers look at the places in that order, so
  * they see it once or twice, but always.
  */
+#include "conn/bucket.h"
+
 #include <linux/bitops.h>
 #include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
 #include "conn/hash.h"
-#include "conn/table.h"
+#include "conn/resize.h"
+#include "conn/sweep.h"
 
 #define TAG_BITS	8
 #define SLOT_TAGS	GENMASK_ULL(L4LB_BUCKET_SLOTS * TAG_BITS - 1, 0)
@@ -256,7 +259,7 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 /**
  * l4lb_conn_find_both() - the connection of a packet from either side
  * @ln: namespace
- * @flow: of the packet; its hash is filled in, for whoever makes a connection
+ * @flow: of the packet; its hash is filled in for a new connection
  * @reply: it is a reply to be translated
  *
  * Context: RCU, BH off.
@@ -289,8 +292,8 @@ u64 l4lb_conn_table_range_end(const struct l4lb_conn_table *table, u64 first)
 	return first | GENMASK_ULL(shift - 1, 0);
 }
 
-/* Connections are all over the memory: who looks at all of a bucket's waits for
- * them once.
+/* Connections are scattered over memory: prefetch those of a bucket, so that a
+ * walk waits for them once.
  */
 static void bucket_prefetch(const struct l4lb_conn_bucket *bucket)
 {
@@ -377,7 +380,7 @@ static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 static void slot_clear(struct l4lb_conn_bucket *bucket, unsigned int i)
 {
 	tag_set(bucket, i, 0);
-	/* Who sees this sees its new place. */
+	/* A reader that sees this sees its new place. */
 	smp_store_release(&bucket->slot[i], 0);
 }
 

@@ -13,7 +13,7 @@
 
 #include <linux/slab.h>
 
-#include "conn/table.h"
+#include "conn/bucket.h"
 #include "conn/conntrack.h"
 #include "conn/state.h"
 
@@ -49,37 +49,39 @@ static struct kmem_cache *conn_cache(u8 af, bool served)
 	return af == AF_INET && !served ? ipv4_cache : ipv6_cache;
 }
 
-/* Are the bytes of its replies counted?  Who begins without, goes on so. */
-static bool is_served(const struct l4lb_real *real)
+/* Are the bytes of its replies counted?  Decided once, when the connection is
+ * created.
+ */
+static bool is_served(const struct l4lb_server *server)
 {
-	const struct l4lb_service *svc = rcu_dereference(real->svc);
+	const struct l4lb_service *svc = rcu_dereference(server->svc);
 
 	return svc && unlikely(READ_ONCE(svc->policy.priority)) &&
-	       READ_ONCE(real->method) == IP_VS_CONN_F_MASQ;
+	       READ_ONCE(server->method) == IP_VS_CONN_F_MASQ;
 }
 
 static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-			   const struct l4lb_dest *dest)
+			   const struct l4lb_sched_server *server)
 {
 	if (flow->af == AF_INET) {
 		conn->v4.caddr = flow->saddr.ip;
 		conn->v4.vaddr = flow->daddr.ip;
-		if (dest->af == AF_INET)
-			conn->v4.daddr = dest->addr.ip;
+		if (server->af == AF_INET)
+			conn->v4.daddr = server->addr.ip;
 	} else {
 		conn->v6.caddr = flow->saddr.in6;
 		conn->v6.vaddr = flow->daddr.in6;
-		if (dest->af == AF_INET6)
-			conn->v6.daddr = dest->addr.in6;
+		if (server->af == AF_INET6)
+			conn->v6.daddr = server->addr.in6;
 	}
 }
 
 /*
  * Fill in @conn for @flow.  A connection that never goes into the table (one
- * packet) needs nothing more; @real is not referenced here.
+ * packet) needs nothing more; @server is not referenced here.
  */
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-			 struct l4lb_real *real, __be16 dport)
+			 struct l4lb_server *server, __be16 dport)
 {
 	memset(conn, 0, conn_size(flow->af));
 	conn->af = flow->af;
@@ -87,9 +89,9 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	conn->cport = flow->sport;
 	conn->vport = flow->dport;
 	conn->dport = dport;
-	fill_addresses(conn, flow, &real->dest);
-	conn->real = real;
-	conn->method = READ_ONCE(real->method);
+	fill_addresses(conn, flow, &server->sched);
+	conn->server = server;
+	conn->method = READ_ONCE(server->method);
 	conn->state = l4lb_state_first(flow->proto);
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
@@ -135,8 +137,9 @@ static void let_go(struct l4lb_conn *conn, u32 when)
 static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 			 bool active)
 {
-	l4lb_real_unbind(conn->real, l4lb_conn_test(conn, L4LB_CONN_TEMPLATE),
-			 active);
+	l4lb_server_unbind(conn->server, l4lb_conn_test(conn,
+							L4LB_CONN_TEMPLATE),
+			   active);
 	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED)) {
 		let_go(conn, READ_ONCE(conn->last));
 		conn_put(conn->control);
@@ -147,7 +150,7 @@ static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 
 static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 				    const struct l4lb_flow *flow,
-				    struct l4lb_real *real, __be16 dport,
+				    struct l4lb_server *server, __be16 dport,
 				    enum l4lb_drop *reason)
 {
 	struct l4lb_conn *conn;
@@ -158,21 +161,21 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 		return NULL;
 	*reason = L4LB_DROP_MEMORY;
 	/* A template may be the last to know it, and be dying. */
-	if (!refcount_inc_not_zero(&real->refs))
+	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
-	served = is_served(real);
+	served = is_served(server);
 	conn = kmem_cache_alloc(conn_cache(flow->af, served), GFP_ATOMIC);
 	if (!conn)
-		goto put_real;
-	l4lb_conn_init_once(conn, flow, real, dport);
+		goto put_server;
+	l4lb_conn_init_once(conn, flow, server, dport);
 	if (served) {
 		conn->served = 0;
 		l4lb_conn_set(conn, L4LB_CONN_SERVED);
 	}
 	return conn;
 
-put_real:
-	l4lb_real_put(real);
+put_server:
+	l4lb_server_put(server);
 release:
 	l4lb_conn_table_release(table);
 	return NULL;
@@ -204,7 +207,7 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
  * l4lb_conn_create() - a connection for a flow, which its real server counts
  * @ln: namespace
  * @flow: the flow, client to VIP
- * @real: real server
+ * @server: real server
  * @dport: what that listens on
  * @control: the template that chose it, or NULL
  * @reason: why there is none
@@ -215,14 +218,14 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
  */
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
-				   struct l4lb_real *real, __be16 dport,
+				   struct l4lb_server *server, __be16 dport,
 				   struct l4lb_conn *control,
 				   enum l4lb_drop *reason)
 {
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn, *res;
 
-	conn = conn_alloc(table, flow, real, dport, reason);
+	conn = conn_alloc(table, flow, server, dport, reason);
 	if (!conn)
 		return NULL;
 	if (READ_ONCE(ln->sysctl.conntrack) &&
@@ -234,10 +237,10 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
-	l4lb_real_bind(real, false);
+	l4lb_server_bind(server, false);
 	res = conn_insert(table, conn, flow);
 	if (res == conn)
-		l4lb_account_conn(real);
+		l4lb_account_conn(server);
 	return res;
 }
 
@@ -245,7 +248,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
  * l4lb_conn_create_template() - a persistence template
  * @ln: namespace
  * @key: connections whose flow masks to it go to
- * @real: this real server,
+ * @server: this real server,
  * @dport: at this port
  * @timeout: for so many jiffies after the last new one
  * @reason: why there is none
@@ -254,7 +257,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
  */
 struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    const struct l4lb_flow *key,
-					    struct l4lb_real *real,
+					    struct l4lb_server *server,
 					    __be16 dport,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason)
@@ -262,13 +265,13 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn;
 
-	conn = conn_alloc(table, key, real, dport, reason);
+	conn = conn_alloc(table, key, server, dport, reason);
 	if (!conn)
 		return NULL;
 	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	l4lb_real_bind(real, true);
+	l4lb_server_bind(server, true);
 	return conn_insert(table, conn, key);
 }
 
@@ -303,7 +306,7 @@ void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 		l4lb_conn_clear(conn, L4LB_CONN_INACTIVE);
 	else
 		l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
-	l4lb_real_active(conn->real, active);
+	l4lb_server_active(conn->server, active);
 }
 
 /* Does @conn keep the template it was made by?  l4lb_conn_lock() held, and

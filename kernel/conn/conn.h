@@ -41,7 +41,7 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  *	take the fast path
  * @admitted: jiffies when a term of the fast path began for it
  * @refs: template: the table's, plus one for each connection it controls
- * @real: real server; holds a reference; never NULL in the table
+ * @server: real server; holds a reference; never NULL in the table
  * @control: persistence template it was created through, or NULL
  * @seq: what the server expects next of the client; SCTP: its tag
  * @ack: what the client expects next; both only for resets, see reset.c
@@ -76,7 +76,7 @@ struct l4lb_conn {
 		u32			admitted;
 		refcount_t		refs;
 	};
-	struct l4lb_real		*real;
+	struct l4lb_server		*server;
 	union {
 		struct {
 			struct l4lb_conn *control;
@@ -136,13 +136,13 @@ static inline bool l4lb_conn_test_and_clear(struct l4lb_conn *conn, int bit)
 
 static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
 {
-	return conn->real->ln;
+	return conn->server->ln;
 }
 
 /* Of its service, 0 if that is by address. */
 static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
 {
-	return conn->real->name.svc.fwmark;
+	return conn->server->name.svc.fwmark;
 }
 
 static inline union nf_inet_addr l4lb_conn_client(const struct l4lb_conn *conn)
@@ -159,10 +159,10 @@ static inline union nf_inet_addr l4lb_conn_vip(const struct l4lb_conn *conn)
 	return (union nf_inet_addr){ .in6 = conn->v6.vaddr };
 }
 
-/* Of the family of the real server, see struct l4lb_dest. */
+/* Of the family of the real server, see struct l4lb_sched_server. */
 static inline union nf_inet_addr l4lb_conn_server(const struct l4lb_conn *conn)
 {
-	return conn->real->dest.addr;
+	return conn->server->sched.addr;
 }
 
 /* The client's packets. */
@@ -227,61 +227,29 @@ static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->packets, packets + 1);
 }
 
-/* Lookup: RCU, BH off.  Expired connections are not found. */
-struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
-				    const struct l4lb_flow *flow);
-struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow);
-/* Either at once; *@reply: @flow is from its real server. */
-struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
-				      struct l4lb_flow *flow, bool *reply);
+
+/* Of a reply that needs no translation.  RCU, BH off. */
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
-struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
-					  const struct l4lb_flow *key);
 
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
-				   struct l4lb_real *real, __be16 dport,
+				   struct l4lb_server *server, __be16 dport,
 				   struct l4lb_conn *control,
 				   enum l4lb_drop *reason);
 struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    const struct l4lb_flow *key,
-					    struct l4lb_real *real,
+					    struct l4lb_server *server,
 					    __be16 dport,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-			 struct l4lb_real *real, __be16 dport);
+			 struct l4lb_server *server, __be16 dport);
 /* Takes it out of the table; safe from several CPUs at once. */
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
 
-/* The table of a namespace. */
-int l4lb_conn_table_create(struct l4lb_net *ln);	/* configuration mutex */
-void l4lb_conn_table_destroy(struct l4lb_net *ln);
-void l4lb_conn_flush(struct l4lb_net *ln);
-/* Kill the connections of removed real servers (expire_nodest_conn). */
-void l4lb_conn_expire_nodest(struct l4lb_net *ln);
-unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as ip_vs counts */
-
-/* Walk for listings (procfs, netlink), process context: start/stop bracket a
- * read section that holds RCU; next returns NULL at the end, skips expired ones
- * and reply tuples.  Now and then next lets go of RCU for a moment, and may
- * sleep: what it returned before is gone then.  back: what it returned last, in
- * this section, comes again.
- * A walk survives between start/stop pairs, and the table's growing.  It is
- * linear over a whole dump and shows each connection that is there all the
- * time once.
- */
-struct l4lb_conn_walk;
-struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln);
-void l4lb_conn_walk_close(struct l4lb_conn_walk *walk);
-void l4lb_conn_walk_start(struct l4lb_conn_walk *walk);
-struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk);
-void l4lb_conn_walk_back(struct l4lb_conn_walk *walk);
-void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk);
 
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);

@@ -16,7 +16,7 @@
  * goes and the same packet gets another.  With this setting off, and with
  * tunnels and direct routing, whose replies nobody sees, packets are not tracked.
  */
-#include "forward/forward.h"
+#include "conn/conntrack.h"
 
 #include <net/netfilter/nf_conntrack.h>
 #include <net/netfilter/nf_conntrack_core.h>
@@ -108,7 +108,7 @@ static bool is_ours(const struct nf_conn *ct, const struct l4lb_conn *conn)
 	const struct nf_conntrack_man *from =
 		&ct->tuplehash[IP_CT_DIR_REPLY].tuple.src;
 
-	return nf_inet_addr_cmp(&from->u3, &conn->real->dest.addr) &&
+	return nf_inet_addr_cmp(&from->u3, &conn->server->sched.addr) &&
 	       from->u.all == conn->dport;
 }
 

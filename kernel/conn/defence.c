@@ -22,7 +22,6 @@
 #include <linux/random.h>
 #include <linux/swap.h>
 
-#include "conn/conn.h"
 #include "conn/state.h"
 
 #define LOOK_INTERVAL	HZ
@@ -130,7 +129,7 @@ static bool idle_longer(const struct l4lb_conn *conn, s32 spared)
 	return l4lb_conn_idle(conn) > spared;
 }
 
-/* Established, but who came back often enough is let be. */
+/* Established, but not if the client has sent enough packets. */
 static bool hardly_used(const struct l4lb_conn *conn)
 {
 	unsigned int packets = READ_ONCE(conn->packets);

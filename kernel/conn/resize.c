@@ -8,12 +8,14 @@
  * Without memory the table works as it is, with longer chains; it is tried
  * again with an eighth more in it, or by the sweep, every quarter of a second.
  */
+#include "conn/resize.h"
+
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "conn/table.h"
+#include "conn/bucket.h"
 
 #define BITS_MAX	24		/* 1 GiB, 64 million slots at their fullest */
 #define SLOTS_MOST	4		/* per bucket: then it grows */

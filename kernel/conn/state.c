@@ -213,9 +213,9 @@ void l4lb_timeouts_init(struct l4lb_timeouts *timeouts)
 }
 
 /* What its service says about a state, in seconds; 0: nothing. */
-static unsigned int own_timeout(const struct l4lb_conn *conn, u8 state)
+static unsigned int service_timeout(const struct l4lb_conn *conn, u8 state)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	if (!svc)
 		return 0;
@@ -236,10 +236,10 @@ static unsigned int own_timeout(const struct l4lb_conn *conn, u8 state)
 static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
 {
 	const struct l4lb_net *ln = l4lb_conn_net(conn);
-	unsigned int own = own_timeout(conn, state);
+	unsigned int seconds = service_timeout(conn, state);
 
-	if (own)
-		return own * HZ;
+	if (seconds)
+		return seconds * HZ;
 	switch (state) {
 	case L4LB_TCP_ESTABLISHED:
 		return READ_ONCE(ln->timeouts.tcp);

@@ -9,16 +9,18 @@
  * what has expired is worth: a million connections take four seconds, any number
  * 16 at most.
  */
+#include "conn/sweep.h"
+
 #include <linux/sched.h>
 
-#include "conn/table.h"
+#include "conn/bucket.h"
 #include "conn/defence.h"
-#include "forward/reset.h"
+#include "conn/resize.h"
 
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
 #define SWEEP_SLICES_MAX 64		/* of a large table */
-#define SWEEP_LARGE	(1 << 18)	/* connections of one that is not yet */
+#define SWEEP_LARGE	(1 << 18)	/* up to this size: swept every second */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
 
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
@@ -39,23 +41,24 @@ static void keep_age(struct l4lb_conn *conn)
 }
 
 /* Returns false if @conn lives on. */
-static bool expire(struct l4lb_conn *conn)
+static bool expire(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 {
 	if (!l4lb_conn_due(conn)) {
 		if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 			keep_age(conn);
 		return false;
 	}
-	l4lb_reset_idle(conn);
+	table->expired(conn);
 	l4lb_conn_kill(conn);
 	return true;
 }
 
 static bool sweep_conn(struct l4lb_conn *conn, void *arg)
 {
-	struct l4lb_net *ln = arg;
+	struct l4lb_conn_table *table = arg;
+	struct l4lb_net *ln = table->ln;
 
-	if (expire(conn))
+	if (expire(table, conn))
 		return true;
 	if (!l4lb_defence_works(&ln->sysctl.drop_entry) ||
 	    !l4lb_defence_drops_entry(conn))
@@ -92,7 +95,7 @@ static void sweep_slice(struct l4lb_conn_table *table)
 		for (i = 0; i < SWEEP_BATCH && at != end; i++) {
 			last = l4lb_conn_table_range_end(table, at);
 			l4lb_conn_table_visit(table, at, last, sweep_conn,
-					      table->ln);
+					      table);
 			at = last + 1;
 		}
 		rcu_read_unlock();

@@ -2,7 +2,7 @@
 /*
  * The connection table of a namespace: made with its first service, never
  * fuller than conn_max, emptied at its end.  What is in its buckets, how many
- * there are, and who leaves when: conn_bucket.c, conn_resize.c, conn_sweep.c.
+ * there are, and when entries leave: bucket.c, resize.c, sweep.c.
  */
 #include "conn/table.h"
 
@@ -13,8 +13,10 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "conn/bucket.h"
 #include "conn/defence.h"
-#include "l4lb.h"
+#include "conn/resize.h"
+#include "conn/sweep.h"
 
 #define TAB_BITS_MIN	8
 #define TAB_BITS_MAX	27
@@ -29,8 +31,10 @@ static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
 MODULE_PARM_DESC(conn_tab_bits, "size of a namespace's connection table to begin with, as a power of two: 8 to 27, or as memory allows; it grows by itself");
 
-/* Idempotent; configuration mutex held. */
-int l4lb_conn_table_create(struct l4lb_net *ln)
+/* Idempotent; configuration mutex held.  @expired is called for each connection
+ * that the sweep is about to kill because its time is over.
+ */
+int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 {
 	struct l4lb_conn_table *table;
 	unsigned int i;
@@ -42,6 +46,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln)
 	if (!table)
 		return -ENOMEM;
 	table->ln = ln;
+	table->expired = expired;
 	table->bits_min = max(min(conn_tab_bits, TAB_BITS_START) - BUCKET_BITS,
 			      (int)L4LB_STRIPE_BITS);
 	if (l4lb_conn_resize_init(table)) {
@@ -91,7 +96,7 @@ static bool kill(struct l4lb_conn *conn, void *arg)
 }
 
 /* Kill all connections.  No packet may create one meanwhile: hooks are gone. */
-void l4lb_conn_flush(struct l4lb_net *ln)
+static void conn_flush(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table = table_locked(ln);
 
@@ -102,8 +107,8 @@ void l4lb_conn_flush(struct l4lb_net *ln)
 static bool kill_if_nodest(struct l4lb_conn *conn, void *arg)
 {
 	/* A service that says what it wants is asked by the next packet. */
-	return !l4lb_real_available(conn->real) &&
-	       READ_ONCE(conn->real->on_loss) == L4LB_LOSS_DEFAULT &&
+	return !l4lb_server_available(conn->server) &&
+	       READ_ONCE(conn->server->on_loss) == L4LB_LOSS_DEFAULT &&
 	       kill(conn, arg);
 }
 
@@ -123,7 +128,7 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 	if (!table)
 		return;
 	cancel_delayed_work_sync(&table->sweep);
-	l4lb_conn_flush(ln);
+	conn_flush(ln);
 	RCU_INIT_POINTER(ln->conns, NULL);
 	synchronize_rcu();
 	l4lb_conn_resize_exit(table);

@@ -29,9 +29,8 @@ enum {
  * @slot: address of the connection, and its kind in the lowest bits
  * @next: more of the same, when it is full
  *
- * A cache line.  Who looks for something reads @tags first and then the slots
- * that may have it; who writes, under the stripe's lock, does it the other way
- * round.
+ * A cache line.  A reader looks at @tags first and then at the slots that may
+ * match; a writer, under the stripe's lock, does it the other way round.
  */
 struct l4lb_conn_bucket {
 	u64				tags;
@@ -54,6 +53,9 @@ struct l4lb_conn_array {
 	struct l4lb_conn_array __rcu	*next;
 };
 
+/* Called for a connection whose time is over, before it is killed.  RCU. */
+typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
+
 /**
  * struct l4lb_conn_table - the connections of a namespace
  * @key: of the hash
@@ -61,6 +63,7 @@ struct l4lb_conn_array {
  * @resize_at: slots in use with which it is time to look at the size
  * @bits_min: it is never smaller
  * @ln: the namespace
+ * @expired: called by the sweep for what it is about to kill: its time is over
  * @resize: moves everything to another array
  * @sweep: removes what has expired
  * @sweep_at: hash where the sweep goes on
@@ -76,6 +79,7 @@ struct l4lb_conn_table {
 	unsigned int			resize_at;
 	unsigned int			bits_min;
 	struct l4lb_net			*ln;
+	l4lb_conn_expired_fn		*expired;
 	struct delayed_work		resize;
 	struct delayed_work		sweep;
 	u64				sweep_at;
@@ -86,52 +90,12 @@ struct l4lb_conn_table {
 	spinlock_t			locks[1 << L4LB_STRIPE_BITS];
 };
 
-/* ---- conn_bucket.c: RCU ---- */
-
-u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
-			 const struct l4lb_flow *flow, bool template);
-struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
-					 struct l4lb_conn *conn,
-					 const struct l4lb_flow *flow);
-void l4lb_conn_table_remove(struct l4lb_conn_table *table,
-			    struct l4lb_conn *conn);
-
-/* Visit connections and templates by their hash, which no resizing changes.
- * range_end(): the last hash that is in one bucket with @first.
- * visit(): at least those from @first to @last; one that moves meanwhile may
- * come twice.  Return: how often @fn said true.
- */
-typedef bool l4lb_conn_visit_fn(struct l4lb_conn *conn, void *arg);
-
-u64 l4lb_conn_table_range_end(const struct l4lb_conn_table *table, u64 first);
-unsigned int l4lb_conn_table_visit(const struct l4lb_conn_table *table,
-				   u64 first, u64 last, l4lb_conn_visit_fn *fn,
-				   void *arg);
-
-bool l4lb_conn_bucket_move(struct l4lb_conn_table *table,
-			   struct l4lb_conn_array *from, u64 i);
-spinlock_t *l4lb_conn_bucket_lock(struct l4lb_conn_table *table,
-				  const struct l4lb_conn_array *array, u64 i);
-void l4lb_conn_bucket_free_chain(struct l4lb_conn_bucket *bucket);
-
-int l4lb_conn_bucket_init(void);
-void l4lb_conn_bucket_exit(void);
-
-/* ---- conn_resize.c ---- */
-
-int l4lb_conn_resize_init(struct l4lb_conn_table *table);
-/* Nobody sees the table any more; it is empty. */
-void l4lb_conn_resize_exit(struct l4lb_conn_table *table);
-/* Is the size still right?  RCU; any context. */
-void l4lb_conn_resize_check(struct l4lb_conn_table *table);
-
-/* ---- conn_sweep.c ---- */
-
-void l4lb_conn_sweep_init(struct l4lb_conn_table *table);
-/* Something is in the table. */
-void l4lb_conn_sweep_kick(struct l4lb_conn_table *table);
-
-/* ---- conn_table.c ---- */
+/* Configuration mutex held. */
+int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired);
+void l4lb_conn_table_destroy(struct l4lb_net *ln);
+/* Kill the connections of removed real servers (expire_nodest_conn). */
+void l4lb_conn_expire_nodest(struct l4lb_net *ln);
+unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as ip_vs counts */
 
 /* Room for one more?  If so it is taken.  RCU, BH off. */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,

@@ -5,9 +5,11 @@
  * does not change.  So each that is there all the time comes once, and to go on
  * takes no longer than to begin.
  */
+#include "conn/walk.h"
+
 #include <linux/slab.h>
 
-#include "conn/table.h"
+#include "conn/bucket.h"
 
 /* Connections of a bucket, usually all. */
 #define ROWS	32

@@ -10,12 +10,14 @@
  * remembers the route, as a number, and the routes are few.  When one of them
  * ends, so do the admissions of all flows that have its number.
  */
-#include "entry/fast.h"
+#include "entry/fast_admit.h"
 
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-#include "base/flow.h"
+#include "base/parse.h"
+#include "conn/bucket.h"
+#include "entry/fast_device.h"
 
 DEFINE_PER_CPU(const void *, l4lb_fast_request);
 
@@ -193,7 +195,7 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 	struct l4lb_conn *conn;
 	u8 id;
 
-	if (l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)
+	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)
 		return;
 	request = l4lb_flow_inverse(&pkt.flow);
 	conn = l4lb_conn_find_in(ln, &request);

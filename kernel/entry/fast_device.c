@@ -9,11 +9,15 @@
  * and move to another namespace.  The configuration, whose mutex is inside
  * RTNL, asks for work.
  */
-#include "entry/fast.h"
+#include "entry/fast_device.h"
 
 #include <linux/netfilter_netdev.h>
 #include <linux/rtnetlink.h>
 #include <net/l3mdev.h>
+
+#include "entry/fast_admit.h"
+#include "entry/fast_packet.h"
+#include "entry/fast_routes.h"
 
 static bool wanted(const struct l4lb_net *ln)
 {
@@ -80,7 +84,8 @@ free:
 	kfree_rcu(d, rcu);
 }
 
-static void judge(struct l4lb_fast *fast, struct net_device *dev, bool may)
+static void device_update(struct l4lb_fast *fast, struct net_device *dev,
+			  bool may)
 {
 	struct l4lb_fast_device *d = xa_load(&fast->devices, dev->ifindex);
 
@@ -91,13 +96,13 @@ static void judge(struct l4lb_fast *fast, struct net_device *dev, bool may)
 		detach(fast, d);
 }
 
-static void judge_all(struct l4lb_fast *fast)
+static void update_devices(struct l4lb_fast *fast)
 {
 	struct net_device *dev;
 
 	ASSERT_RTNL();
 	for_each_netdev(fast->ln->net, dev)
-		judge(fast, dev, true);
+		device_update(fast, dev, true);
 }
 
 static void work_fn(struct work_struct *work)
@@ -108,7 +113,7 @@ static void work_fn(struct work_struct *work)
 	if (wanted(fast->ln) && l4lb_fast_has_new(fast->ln))
 		l4lb_fast_routes_start(fast);
 	rtnl_lock();
-	judge_all(fast);
+	update_devices(fast);
 	rtnl_unlock();
 }
 
@@ -129,9 +134,9 @@ static int device_event(struct notifier_block *nb, unsigned long event,
 	if (!fast)
 		return NOTIFY_DONE;
 	/* Up to these the device is running, and in this namespace. */
-	judge(fast, dev,
-	      event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
-	      event != NETDEV_UNREGISTER);
+	device_update(fast, dev,
+		      event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
+		      event != NETDEV_UNREGISTER);
 	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
 		l4lb_fast_back_flush(fast, dev);
 	/* A master says that a device is no longer its own before it lets go of
@@ -173,7 +178,7 @@ void l4lb_fast_stop(struct l4lb_net *ln)
 		return;
 	cancel_delayed_work_sync(&fast->work);
 	rtnl_lock();
-	judge_all(fast);	/* ln->exiting: none */
+	update_devices(fast);	/* ln->exiting: none */
 	rtnl_unlock();
 	l4lb_fast_routes_stop(fast);
 	l4lb_fast_back_flush(fast, NULL);

@@ -5,21 +5,23 @@
  * firewall nor reverse path filtering sees it, so what the stack would have
  * checked is checked here: both checksums, that the source may be another
  * host's, and that the VIP is an address of this one.  A director that stands
- * by routes packets to whoever has it.
+ * by routes packets to the active one.
  *
  * What needs more than that is left to the stack: firewall marks, which are
  * yet to be set, one-packet scheduling, floods, connection tracking.
  */
-#include "entry/fast.h"
+#include "entry/fast_new.h"
 
 #include <linux/netfilter.h>
 #include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-#include "base/flow.h"
-#include "forward/forward.h"
 #include "conn/state.h"
+#include "entry/fast_admit.h"
+#include "entry/fast_routes.h"
+#include "forward/schedule.h"
+#include "service/server_table.h"
 
 static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 {
@@ -46,75 +48,77 @@ static bool is_plain_ipv6(const struct in6_addr *addr)
 }
 
 /* By an address of this host, or a route of type "local". */
-static bool is_own_ipv4(struct net *net, __be32 addr)
+static bool is_local_ipv4(struct net *net, __be32 addr)
 {
 	return !ipv4_is_loopback(addr) &&
 	       inet_addr_type(net, addr) == RTN_LOCAL;
 }
 
-static bool is_own_ipv6(struct net *net, const struct in6_addr *addr)
+static bool is_local_ipv6(struct net *net, const struct in6_addr *addr)
 {
 	struct flowi6 fl6 = { .daddr = *addr };
 	struct dst_entry *dst;
-	bool own;
+	bool local;
 
 	if (!is_plain_ipv6(addr))
 		return false;
 	if (ipv6_chk_addr(net, addr, NULL, 0))
 		return true;
 	dst = ip6_route_lookup(net, &fl6, NULL, 0);
-	own = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
+	local = !dst->error && dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
 	dst_release(dst);
-	return own;
+	return local;
 }
 
-/* @svc->here has the answer, and the generation of the host's addresses and
+/* @svc->vip_local has the answer, and the generation of the host's addresses and
  * routes that it was of.  The lowest bit is the answer; the next: there is one.
  */
-static bool is_own(const struct l4lb_net *ln, struct l4lb_service *svc)
+static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
 {
 	const union nf_inet_addr *vip = &svc->key.addr;
-	bool v4 = svc->key.af == AF_INET, settled = true, own;
-	u32 generation = 0, here = READ_ONCE(svc->here);
+	bool v4 = svc->key.af == AF_INET, settled = true, local;
+	u32 generation = 0, known = READ_ONCE(svc->vip_local);
 
 	if (v4)
 		generation = rt_genid_ipv4(ln->net);
 	else
 		settled = l4lb_fast_generation(ln->fast, &generation);
 	generation = generation << 2 | 2;
-	if (likely(settled && (here | 1) == (generation | 1)))
-		return here & 1;
+	if (likely(settled && (known | 1) == (generation | 1)))
+		return known & 1;
 	/* Whatever changes after this has a generation of its own. */
 	smp_rmb();
-	own = v4 ? is_own_ipv4(ln->net, vip->ip) :
-		   is_own_ipv6(ln->net, &vip->in6);
+	local = v4 ? is_local_ipv4(ln->net, vip->ip) :
+		   is_local_ipv6(ln->net, &vip->in6);
 	if (settled)
-		WRITE_ONCE(svc->here, generation | own);
-	return own;
+		WRITE_ONCE(svc->vip_local, generation | local);
+	return local;
 }
 
-/* From this host itself, a group, everybody or nobody?  The stack decides, which
- * drops it (accept_local: does not), as it does what is for a loopback address.
- * @svc: by address.
+/* Is the VIP an address of this host, and the source that of another one?  A
+ * packet from this host itself, from a group, from everybody or from nobody is
+ * left to the stack, which drops it (accept_local: does not), as it drops what
+ * is for a loopback address.  @svc: by address.
  */
-static bool is_here(const struct l4lb_net *ln, struct l4lb_service *svc,
-		    const struct l4lb_flow *flow, const struct net_device *dev)
+static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
+			 const struct l4lb_flow *flow,
+			 const struct net_device *dev)
 {
 	const struct inet6_dev *idev;
 
 	if (flow->af == AF_INET)
 		return l4lb_fast_source_ok(ln->fast, flow->saddr.ip) &&
-		       is_own(ln, svc);
+		       vip_is_local(ln, svc);
 	idev = __in6_dev_get(dev);
 	return idev && !READ_ONCE(idev->cnf.disable_ipv6) &&
-	       is_plain_ipv6(&flow->saddr.in6) && is_own(ln, svc);
+	       is_plain_ipv6(&flow->saddr.in6) && vip_is_local(ln, svc);
 }
 
 /* From a real server's own port: nat_icmp_send refuses it. */
 static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
-	       l4lb_real_by_source(ln, flow, false);
+	       l4lb_server_by_source(ln, flow, false);
 }
 
 static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -161,7 +165,7 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
 	    is_stray(ln, &pkt->flow) ||
-	    !is_here(ln, svc, &pkt->flow, skb->dev) ||
+	    !addresses_ok(ln, svc, &pkt->flow, skb->dev) ||
 	    !is_whole(skb, pkt, len))
 		return NULL;
 	/* Whatever refuses it tells the sender in the slow path. */

@@ -12,7 +12,7 @@
  *
  * Softirq, RCU; skb->data is at the network header.
  */
-#include "entry/fast.h"
+#include "entry/fast_packet.h"
 
 #include <linux/if_vlan.h>
 #include <net/arp.h>
@@ -21,12 +21,14 @@
 #include <net/route.h>
 #include <net/xfrm.h>
 
-#include "base/flow.h"
-#include "forward/forward.h"
-#include "service/las.h"
-#include "forward/reset.h"
-#include "service/route.h"
+#include "conn/bucket.h"
 #include "conn/state.h"
+#include "entry/fast_admit.h"
+#include "entry/fast_new.h"
+#include "forward/las_reply.h"
+#include "forward/nat.h"
+#include "forward/reset.h"
+#include "forward/tunnel.h"
 
 /* ---- the packet ---- */
 
@@ -143,7 +145,7 @@ static bool is_forwarded(const struct l4lb_conn *conn)
 static bool may_move(const struct l4lb_conn *conn,
 		     const struct l4lb_service *svc)
 {
-	return !READ_ONCE(conn->real->dest.weight) &&
+	return !READ_ONCE(conn->server->sched.weight) &&
 	       conn->proto == IPPROTO_UDP &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
@@ -154,7 +156,7 @@ check_conn(const struct l4lb_conn *conn, const struct l4lb_service *svc,
 	   const struct l4lb_pkt *pkt, const struct l4lb_fast_device *d,
 	   bool reply, bool begun)
 {
-	if (unlikely(!svc || !l4lb_real_available(conn->real) ||
+	if (unlikely(!svc || !l4lb_server_available(conn->server) ||
 		     !is_forwarded(conn) || may_move(conn, svc)))
 		return L4LB_SLOW_SERVER;
 	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
@@ -219,13 +221,13 @@ find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 static __always_inline bool
 find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
-	const union nf_inet_addr *server = &conn->real->dest.addr;
+	const union nf_inet_addr *server = &conn->server->sched.addr;
 
-	exit->route = l4lb_route_get(conn->real, conn->method);
+	exit->route = l4lb_route_get(conn->server, conn->method);
 	if (unlikely(!exit->route || exit->route->local))
 		return false;
 	exit->dst = exit->route->dst;
-	return find_neigh(exit, conn->real->dest.af, server);
+	return find_neigh(exit, conn->server->sched.af, server);
 }
 
 static __always_inline bool
@@ -316,13 +318,13 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return L4LB_SLOW_ROUTE;
 
 	if (reply) {
-		l4lb_account_out(conn->real, len);
+		l4lb_account_out(conn->server, len);
 		/* As forwarding has it, for queueing disciplines. */
 		if (pkt->flow.af == AF_INET)
 			skb->priority = rt_tos2priority(ip_hdr(skb)->tos);
 		l4lb_las_reply(skb, conn, len);
 	} else {
-		l4lb_account_in(conn->real, len);
+		l4lb_account_in(conn->server, len);
 		l4lb_conn_count_packet(conn);
 		l4lb_reset_watch(conn, skb, pkt);
 	}
@@ -367,7 +369,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
 	}
-	count = check_conn(conn, rcu_dereference(conn->real->svc), &pkt, d,
+	count = check_conn(conn, rcu_dereference(conn->server->svc), &pkt, d,
 			   reply, begun);
 	if (count != L4LB_FAST_SENT)
 		return count;

@@ -12,7 +12,7 @@
  * Routes tell what is added and removed.  What is removed keeps its bit: that
  * costs time, and nothing else.
  */
-#include "entry/fast.h"
+#include "entry/fast_routes.h"
 
 #include <linux/atomic.h>
 #include <linux/in.h>
@@ -21,33 +21,33 @@
 #include <net/ip_fib.h>
 #include <net/route.h>
 
-#define OWN_BITS	16
-#define OWN_NETS	8
+#define LOCAL_BITS	16
+#define LOCAL_NETS	8
 
 /**
  * struct l4lb_fast_routes - what is known of a namespace's routes
  * @nb: told about them, those of IPv4 by one at a time
- * @own: addresses that a packet from outside has not, single ones, by their
+ * @local: addresses that a packet from outside has not, single ones, by their
  *	lower bits
- * @n_nets: networks of them; more than %OWN_NETS: too many
+ * @n_nets: networks of them; more than %LOCAL_NETS: too many
  * @nets: the first of them
  * @changed: jiffies of the last change for IPv6
  * @generation: how many there were
  */
 struct l4lb_fast_routes {
 	struct notifier_block	nb;
-	DECLARE_BITMAP(own, 1 << OWN_BITS);
+	DECLARE_BITMAP(local, 1 << LOCAL_BITS);
 	unsigned int		n_nets;
 	struct {
 		u32		addr, mask;
-	} nets[OWN_NETS];
+	} nets[LOCAL_NETS];
 	unsigned long		changed;
 	atomic_t		generation;
 };
 
-static unsigned int own_bit(u32 addr)
+static unsigned int local_bit(u32 addr)
 {
-	return addr & GENMASK(OWN_BITS - 1, 0);
+	return addr & GENMASK(LOCAL_BITS - 1, 0);
 }
 
 /* Those that are nobody's own, by their first byte: 0, 127, 224 to 255. */
@@ -63,23 +63,23 @@ static bool in_nets(const struct l4lb_fast_routes *routes, u32 addr)
 	/* Pairs with note_net(). */
 	unsigned int i, n = smp_load_acquire(&routes->n_nets);
 
-	for (i = 0; i < n && i < OWN_NETS; i++)
+	for (i = 0; i < n && i < LOCAL_NETS; i++)
 		if ((addr & routes->nets[i].mask) == routes->nets[i].addr)
 			return true;
-	return n > OWN_NETS;
+	return n > LOCAL_NETS;
 }
 
 static void note_net(struct l4lb_fast_routes *routes, u32 addr, u32 mask)
 {
 	unsigned int i, n = routes->n_nets;
 
-	if ((is_special(addr) && mask >= 0xff000000) || n > OWN_NETS)
+	if ((is_special(addr) && mask >= 0xff000000) || n > LOCAL_NETS)
 		return;
 	for (i = 0; i < n; i++)
 		if (routes->nets[i].addr == addr &&
 		    routes->nets[i].mask == mask)
 			return;
-	if (n < OWN_NETS) {
+	if (n < LOCAL_NETS) {
 		routes->nets[n].addr = addr;
 		routes->nets[n].mask = mask;
 	}
@@ -100,7 +100,7 @@ static void note(struct l4lb_fast_routes *routes,
 		return;
 	}
 	if (route->dst_len == 32)
-		set_bit(own_bit(route->dst), routes->own);
+		set_bit(local_bit(route->dst), routes->local);
 	else
 		note_net(routes, route->dst, route->dst_len ?
 			 ~0U << (32 - route->dst_len) : 0);
@@ -180,7 +180,7 @@ bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr)
 	const struct l4lb_fast_routes *routes = READ_ONCE(fast->routes);
 	u32 host = ntohl(addr);
 
-	if (likely(routes && !test_bit(own_bit(host), routes->own) &&
+	if (likely(routes && !test_bit(local_bit(host), routes->local) &&
 		   !is_special(host) && !in_nets(routes, host)))
 		return true;
 	return !ipv4_is_loopback(addr) &&

@@ -25,13 +25,23 @@
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
 #include <net/sctp/checksum.h>
 
+#include "base/parse.h"
+#include "conn/bucket.h"
+#include "conn/conntrack.h"
 #include "conn/defence.h"
-#include "entry/fast.h"
-#include "forward/forward.h"
-#include "service/guard.h"
-#include "service/las.h"
-#include "forward/reset.h"
 #include "conn/state.h"
+#include "entry/fast_admit.h"
+#include "forward/forward.h"
+#include "forward/icmp.h"
+#include "forward/ipsec.h"
+#include "forward/las_reply.h"
+#include "forward/nat.h"
+#include "forward/one_packet.h"
+#include "forward/reset.h"
+#include "forward/schedule.h"
+#include "forward/send.h"
+#include "service/guard.h"
+#include "service/server_table.h"
 
 /* Forward one packet of @conn. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -40,7 +50,7 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	const struct net_device *in = skb->dev;
 	unsigned int verdict;
 
-	l4lb_account_in(conn->real, skb->len);
+	l4lb_account_in(conn->server, skb->len);
 	l4lb_conn_count_packet(conn);
 	l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt);
@@ -164,7 +174,7 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
 	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
-	bool drains = !READ_ONCE(conn->real->dest.weight);
+	bool drains = !READ_ONCE(conn->server->sched.weight);
 
 	if (drains && READ_ONCE(ln->sysctl.expire_nodest_conn))
 		return true;
@@ -191,7 +201,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
  */
 static bool moves_on(const struct l4lb_conn *conn)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	return conn->proto == IPPROTO_UDP && svc &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
@@ -220,9 +230,9 @@ static unsigned int handle_lost(struct sk_buff *skb,
 				const struct l4lb_pkt *pkt,
 				struct l4lb_net *ln, struct l4lb_conn *conn)
 {
-	u8 wanted = READ_ONCE(conn->real->on_loss);
+	u8 wanted = READ_ONCE(conn->server->on_loss);
 
-	/* Who sends a SYN is not waiting: the port is used anew. */
+	/* A SYN means that the client uses the port for a new connection. */
 	if (l4lb_pkt_opens(pkt) ||
 	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
 	    (wanted == L4LB_LOSS_DEFAULT &&
@@ -241,9 +251,9 @@ static unsigned int handle_known(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln, struct l4lb_conn *conn)
 {
-	bool drains = !READ_ONCE(conn->real->dest.weight);
+	bool drains = !READ_ONCE(conn->server->sched.weight);
 
-	if (!l4lb_real_available(conn->real))
+	if (!l4lb_server_available(conn->server))
 		return handle_lost(skb, pkt, ln, conn);
 	if (!(l4lb_pkt_opens(pkt) && port_reused(conn, ln)) &&
 	    !(drains && moves_on(conn)))
@@ -277,7 +287,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
-	switch (l4lb_parse(skb, af, 0, false, &pkt)) {
+	switch (l4lb_parse_packet(skb, af, 0, false, &pkt)) {
 	case L4LB_PARSE_OK:
 		break;
 	case L4LB_PARSE_OTHER:
@@ -326,7 +336,7 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
-	if (l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
+	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
 	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
@@ -342,7 +352,8 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 	    l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
 		return verdict;
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    l4lb_pkt_aborts(pkt) || !l4lb_real_by_source(ln, &pkt->flow, false))
+	    l4lb_pkt_aborts(pkt) || !l4lb_server_by_source(ln, &pkt->flow,
+							   false))
 		return NF_ACCEPT;
 	l4lb_icmp_no_port(skb, pkt);
 	return NF_DROP;
@@ -351,7 +362,7 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  struct l4lb_conn *conn)
 {
-	l4lb_account_out(conn->real, skb->len);
+	l4lb_account_out(conn->server, skb->len);
 	l4lb_las_reply(skb, conn, skb->len);
 	l4lb_state_packet(conn, pkt, true);
 	if (conn->method == IP_VS_CONN_F_MASQ)
@@ -376,7 +387,7 @@ static unsigned int handle_reply(struct sk_buff *skb,
 static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
 				  struct l4lb_pkt *pkt, struct l4lb_net *ln)
 {
-	if (l4lb_parse(skb, af, 0, true, pkt) != L4LB_PARSE_OK ||
+	if (l4lb_parse_packet(skb, af, 0, true, pkt) != L4LB_PARSE_OK ||
 	    !l4lb_conn_find_out(ln, &pkt->flow))
 		return NF_ACCEPT;
 	l4lb_drop(ln, L4LB_DROP_HEADER);
@@ -407,13 +418,13 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
-	parse = l4lb_parse(skb, af, 0, false, &pkt);
+	parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
 	    pkt.hook == NF_INET_FORWARD) {
 		if (reassemble(skb, state, ln))
 			return NF_STOLEN;
-		parse = l4lb_parse(skb, af, 0, false, &pkt);
+		parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	}
 	if (parse == L4LB_PARSE_OK)
 		return handle_reply(skb, &pkt, ln);
@@ -452,7 +463,8 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
-	if (unlikely(l4lb_parse(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)) {
+	if (unlikely(l4lb_parse_packet(skb, af, 0, false, &pkt) !=
+		     L4LB_PARSE_OK)) {
 		verdict = handle_out(skb, state, af);
 		return verdict == NF_ACCEPT ? handle_in(skb, state, af) :
 					      verdict;

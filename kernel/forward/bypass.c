@@ -6,10 +6,12 @@
  *
  * The route is the packet's own, so there is none to be cached.
  */
+#include "forward/bypass.h"
+
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-#include "forward/forward.h"
+#include "forward/send.h"
 
 static struct dst_entry *lookup(struct net *net, const struct l4lb_flow *flow,
 				bool *local)

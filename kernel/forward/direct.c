@@ -4,7 +4,9 @@
  * The real server has the VIP on an interface that answers no ARP, and replies
  * straight to the client.  The real server's port is never looked at.
  */
-#include "forward/forward.h"
+#include "forward/direct.h"
+
+#include "forward/send.h"
 
 unsigned int l4lb_direct_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn)

@@ -13,7 +13,14 @@
 
 #include <linux/icmpv6.h>
 
+#include "base/parse.h"
+#include "conn/bucket.h"
+#include "forward/checksum.h"
 #include "forward/forward.h"
+#include "forward/nat.h"
+#include "forward/one_packet.h"
+#include "forward/schedule.h"
+#include "forward/tunnel_error.h"
 
 /* Room for every header that may matter: the outer one of a tunnel, what is
  * between, the inner one and its ports.
@@ -48,21 +55,9 @@ static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	quote->off = pkt->l4 + sizeof(_icmp);
 	if (!pskb_may_pull(skb, min(skb->len, quote->off + QUOTE_HEADERS)))
 		return false;
-	quote->parse = l4lb_parse(skb, pkt->flow.af, quote->off, true,
+	quote->parse = l4lb_parse_packet(skb, pkt->flow.af, quote->off, true,
 				  &quote->pkt);
 	return true;
-}
-
-/* What is rewritten gets a new checksum, so a wrong one must end here. */
-bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			   const struct l4lb_net *ln)
-{
-	if (pkt->hook == NF_INET_LOCAL_OUT ||
-	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
-			 pkt->flow.af))
-		return true;
-	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
-	return false;
 }
 
 /* schedule_icmp: the error takes the way that its flow's packets would; those
@@ -91,7 +86,7 @@ static unsigned int icmp_schedule(struct sk_buff *skb,
 		l4lb_drop(ln, reason);
 		return NF_DROP;
 	}
-	l4lb_account_in(conn->real, skb->len);
+	l4lb_account_in(conn->server, skb->len);
 	return l4lb_forward(skb, pkt, conn, quoted);
 }
 
@@ -128,13 +123,13 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		       icmp_schedule(skb, pkt, ln, &flow, quote.off) :
 		       NF_ACCEPT;
 	}
-	if (!l4lb_real_available(conn->real)) {
+	if (!l4lb_server_available(conn->server)) {
 		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 		return NF_DROP;
 	}
 	if (conn->method == IP_VS_CONN_F_MASQ && !l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
-	l4lb_account_in(conn->real, skb->len);
+	l4lb_account_in(conn->server, skb->len);
 	return l4lb_forward(skb, pkt, conn, quote.off);
 }
 
@@ -162,7 +157,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		/* From a real server with the VIP: right as it is. */
 		conn = l4lb_conn_find_passing(ln, &flow);
 		if (conn)
-			l4lb_account_out(conn->real, skb->len);
+			l4lb_account_out(conn->server, skb->len);
 		else if (READ_ONCE(ln->n_one_packet) &&
 			 l4lb_icmp_checksum_ok(skb, pkt, ln) &&
 			 l4lb_one_packet_reply(skb, pkt, ln, &flow, quote.off,
@@ -172,6 +167,6 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	}
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
-	l4lb_account_out(conn->real, skb->len);
+	l4lb_account_out(conn->server, skb->len);
 	return l4lb_nat_reply(skb, pkt, conn, quote.off);
 }

@@ -23,14 +23,10 @@ struct l4lb_quote {
 	enum l4lb_parse	parse;
 };
 
-/* Is the error's own checksum right?  If not, that was counted. */
-bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			   const struct l4lb_net *ln);
-
-/* An error that is about no flow of ours, perhaps about a tunnel packet that we
- * made (tunnel_error.c).  It goes on to the local stack in any case.
- */
-void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		       struct l4lb_net *ln, const struct l4lb_quote *quote);
+/* ICMP errors about replies, about requests, about our tunnels: verdicts. */
+unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
+			  struct l4lb_net *ln);
+unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
+			   struct l4lb_net *ln);
 
 #endif /* _L4LB_ICMP_H */

@@ -5,7 +5,12 @@
  * same client and VIP, by its method, and like its packets they keep it alive.
  * Before there is one they are the local stack's.
  */
+#include "forward/ipsec.h"
+
+#include "conn/bucket.h"
 #include "forward/forward.h"
+#include "forward/nat.h"
+#include "forward/send.h"
 
 #define PORT_IKE	500
 
@@ -36,11 +41,11 @@ unsigned int l4lb_ipsec_in(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (!conn)
 		return NF_ACCEPT;
-	if (!l4lb_real_available(conn->real)) {
+	if (!l4lb_server_available(conn->server)) {
 		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 		return NF_DROP;
 	}
-	l4lb_account_in(conn->real, skb->len);
+	l4lb_account_in(conn->server, skb->len);
 	l4lb_conn_touch(conn);
 	return l4lb_forward(skb, pkt, conn, 0);
 }
@@ -63,7 +68,7 @@ unsigned int l4lb_ipsec_out(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		conn = l4lb_conn_find_passing(ln, &ike);
 	if (!conn)
 		return NF_ACCEPT;
-	l4lb_account_out(conn->real, skb->len);
+	l4lb_account_out(conn->server, skb->len);
 	l4lb_conn_touch(conn);
 	if (conn->method == IP_VS_CONN_F_MASQ)
 		return l4lb_nat_reply(skb, pkt, conn, 0);

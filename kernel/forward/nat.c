@@ -8,13 +8,16 @@
  * updated from the difference (RFC 1624; a CRC likewise), so the payload is
  * never read and an error in it stays an error.
  */
-#include "forward/forward.h"
+#include "forward/nat.h"
 
 #include <linux/crc32.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
 #include <net/checksum.h>
 #include <net/ip6_checksum.h>
+
+#include "base/parse.h"
+#include "forward/send.h"
 
 struct l4_desc {
 	u8	len;		/* bytes of the header that must be there */
@@ -221,7 +224,7 @@ static unsigned int quoted_len(const struct sk_buff *skb, u8 af,
 }
 
 /* The packet that an ICMP error quotes: eight bytes of L4, maybe more.  Its
- * own sums are kept right where they are there, for who compares them.
+ * own checksums, where it has them, are kept right for hosts that compare them.
  */
 static void quoted_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 			   const struct l4lb_pkt *inner,
@@ -280,7 +283,7 @@ static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	union nf_inet_addr old;
 
 	inner_to.source = !outer->source;
-	if (l4lb_parse(skb, pkt->flow.af, quoted, true, &inner) !=
+	if (l4lb_parse_packet(skb, pkt->flow.af, quoted, true, &inner) !=
 	    L4LB_PARSE_OK)
 		return -EINVAL;
 	/* The ports are there; the checksum may be. */

@@ -6,23 +6,27 @@
  *
  *	A real server in several such services answers as the one it was added
  *	to last.
- *	What it sends from that port to someone who is no client gets the VIP,
- *	too.  To this host it does not: who checks its health from here would
- *	not know the answer.
+ *	Whatever it sends from that port gets the VIP as its source, also to
+ *	hosts that are no clients.  The exception is this host: health checks
+ *	from here must see the real server's address.
  */
-#include "forward/forward.h"
+#include "forward/one_packet.h"
+
+#include "forward/nat.h"
+#include "service/server_table.h"
 
 /* The connection that a reply @flow would belong to.  It is never in the table
  * and refers to nothing beyond the caller's RCU section.
  */
 static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-		      struct l4lb_real *real, const struct l4lb_svc_key *svc)
+		      struct l4lb_server *server,
+		      const struct l4lb_svc_key *svc)
 {
 	struct l4lb_flow request = l4lb_flow_inverse(flow);
 
 	request.daddr = svc->addr;
 	request.dport = svc->port;
-	l4lb_conn_init_once(conn, &request, real, flow->sport);
+	l4lb_conn_init_once(conn, &request, server, flow->sport);
 	l4lb_conn_set(conn, L4LB_CONN_ONE_PACKET);
 }
 
@@ -46,19 +50,19 @@ bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			   unsigned int quoted, unsigned int *verdict)
 {
 	const struct l4lb_service *svc;
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	struct l4lb_conn conn;
 
 	if (flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
 		return false;
-	real = l4lb_real_by_source(ln, flow, true);
-	if (!real)
+	server = l4lb_server_by_source(ln, flow, true);
+	if (!server)
 		return false;
-	svc = rcu_dereference(real->svc);
+	svc = rcu_dereference(server->svc);
 	if (!svc)
 		return false;
-	fill_conn(&conn, flow, real, &svc->key);
-	l4lb_account_out(real, skb->len);
+	fill_conn(&conn, flow, server, &svc->key);
+	l4lb_account_out(server, skb->len);
 	*verdict = l4lb_nat_reply(skb, pkt, &conn, quoted);
 	return true;
 }

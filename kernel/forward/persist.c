@@ -14,10 +14,11 @@
  * It lives as long as any connection made through it, and for the service's
  * timeout after the last one of these began, closed, or was last heard of.
  */
+#include "forward/persist.h"
+
 #include <net/ipv6.h>
 
-#include "forward/forward.h"
-#include "l4lb.h"
+#include "conn/bucket.h"
 
 static void mask_client(const struct l4lb_service *svc,
 			union nf_inet_addr *addr)
@@ -47,7 +48,7 @@ static void template_key(const struct l4lb_service *svc,
 		key->dport = 0;
 }
 
-/* A server that drains keeps those who stick to it, or not. */
+/* Does a draining server keep its persistent clients? */
 static bool drain_keeps(const struct l4lb_service *svc)
 {
 	switch (READ_ONCE(svc->policy.on_drain)) {
@@ -63,11 +64,11 @@ static bool drain_keeps(const struct l4lb_service *svc)
 static bool template_usable(const struct l4lb_service *svc,
 			    const struct l4lb_conn *template)
 {
-	const struct l4lb_real *real = template->real;
+	const struct l4lb_server *server = template->server;
 
-	if (!l4lb_real_available(real))
+	if (!l4lb_server_available(server))
 		return false;
-	return READ_ONCE(real->dest.weight) || drain_keeps(svc);
+	return READ_ONCE(server->sched.weight) || drain_keeps(svc);
 }
 
 static struct l4lb_conn *template_new(struct l4lb_service *svc,
@@ -75,18 +76,18 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 				      const struct l4lb_flow *key,
 				      enum l4lb_drop *reason)
 {
-	struct l4lb_real *real = l4lb_service_pick(svc, flow);
+	struct l4lb_server *server = l4lb_service_pick(svc, flow);
 	unsigned int timeout;
 
-	if (!real) {
+	if (!server) {
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
 	/* User space may ask for 136 years. */
 	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
 			L4LB_CONN_TIMEOUT_MAX);
-	return l4lb_conn_create_template(svc->ln, key, real,
-					 key->dport ? real->dest.port : 0,
+	return l4lb_conn_create_template(svc->ln, key, server,
+					 key->dport ? server->sched.port : 0,
 					 timeout, reason);
 }
 
@@ -110,9 +111,10 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 		return NULL;
 
 	/* Another port than the service's own is a port as it is. */
-	if (dport == svc->key.port && template->real->dest.port)
-		dport = template->real->dest.port;
+	if (dport == svc->key.port && template->server->sched.port)
+		dport = template->server->sched.port;
 	WRITE_ONCE(template->last, (u32)jiffies);
-	return l4lb_conn_create(svc->ln, flow, template->real, dport, template,
+	return l4lb_conn_create(svc->ln, flow, template->server, dport,
+				template,
 				reason);
 }

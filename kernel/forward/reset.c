@@ -20,8 +20,10 @@
 #include <net/route.h>
 #include <net/sctp/checksum.h>
 
-#include "forward/forward.h"
+#include "conn/conntrack.h"
 #include "conn/state.h"
+#include "forward/forward.h"
+#include "forward/send.h"
 
 /* ---- what is known ---- */
 
@@ -212,7 +214,7 @@ static struct sk_buff *abort_new(const struct l4lb_flow *flow, u32 tag,
 	return skb;
 }
 
-/* The route of a packet of ours, whoever's address is its source. */
+/* The route of a packet that we make, whatever its source address is. */
 static bool route_set(struct sk_buff *skb, const struct l4lb_flow *flow,
 		      struct net *net, u32 mark)
 {

@@ -19,7 +19,7 @@ void l4lb_reset_idle(struct l4lb_conn *conn);
 
 static inline bool l4lb_reset_wanted(const struct l4lb_conn *conn)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	return svc && READ_ONCE(svc->policy.on_idle) == L4LB_IDLE_RESET;
 }

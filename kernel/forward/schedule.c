@@ -8,11 +8,13 @@
  *	no choice		by firewall mark, cache_bypass: none; the packet
  *				goes on to where it is addressed
  */
+#include "forward/schedule.h"
+
 #include <net/ipv6.h>
 #include <net/addrconf.h>
 #include <net/route.h>
 
-#include "forward/forward.h"
+#include "forward/persist.h"
 
 #define PORT_FTP_DATA	20
 
@@ -53,7 +55,7 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 {
 	u32 flags = READ_ONCE(svc->flags);
 	struct l4lb_net *ln = svc->ln;
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	__be16 dport;
 
 	*reason = L4LB_DROP_NO_DEST;
@@ -62,18 +64,18 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 	/* "Any port" makes sense only if the client's ports stay together. */
 	if (!svc->key.port && !svc->key.fwmark)
 		return NULL;
-	real = l4lb_service_pick(svc, flow);
-	if (!real)
+	server = l4lb_service_pick(svc, flow);
+	if (!server)
 		return NULL;
-	dport = real->dest.port ?: flow->dport;
+	dport = server->sched.port ?: flow->dport;
 	if (once && flags & IP_VS_SVC_F_ONEPACKET &&
 	    flow->proto == IPPROTO_UDP) {
-		l4lb_conn_init_once(once, flow, real, dport);
+		l4lb_conn_init_once(once, flow, server, dport);
 		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
-		l4lb_account_conn(real);
+		l4lb_account_conn(server);
 		return once;
 	}
-	return l4lb_conn_create(ln, flow, real, dport, NULL, reason);
+	return l4lb_conn_create(ln, flow, server, dport, NULL, reason);
 }
 
 /**

@@ -13,7 +13,7 @@
  * The inner packet keeps its size or its sender learns the smaller MTU; only
  * what may be fragmented is, on the outside.
  */
-#include "forward/forward.h"
+#include "forward/tunnel.h"
 
 #include <net/gre.h>
 #include <net/gue.h>
@@ -23,6 +23,8 @@
 #include <net/ip6_route.h>
 #include <net/ip_tunnels.h>
 #include <net/udp.h>
+
+#include "forward/send.h"
 
 /* What the outer header takes over from the inner one. */
 struct inner {
@@ -43,10 +45,11 @@ struct encap {
 	__be16		port;	/* UDP: where to */
 };
 
-static void encap_read(const struct sk_buff *skb, const struct l4lb_real *real,
+static void encap_read(const struct sk_buff *skb,
+		       const struct l4lb_server *server,
 		       struct encap *e)
 {
-	struct l4lb_tun tun = l4lb_real_tun(real);
+	struct l4lb_tun tun = l4lb_server_tun(server);
 
 	*e = (struct encap) { };
 	switch (tun.type) {
@@ -148,11 +151,13 @@ static void push_gue(struct sk_buff *skb, const struct inner *in,
 		.dest	= e->port,
 		.len	= htons(skb->len),
 	};
-	if (conn->real->dest.af == AF_INET)
-		udp_set_csum(!e->csum, skb, rt->saddr.ip, conn->real->dest.addr.ip,
+	if (conn->server->sched.af == AF_INET)
+		udp_set_csum(!e->csum, skb, rt->saddr.ip,
+			     conn->server->sched.addr.ip,
 			     skb->len);
 	else
-		udp6_set_csum(!e->csum, skb, &rt->saddr.in6, &conn->real->dest.addr.in6,
+		udp6_set_csum(!e->csum, skb, &rt->saddr.in6,
+			      &conn->server->sched.addr.in6,
 			      skb->len);
 }
 
@@ -191,7 +196,7 @@ static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
 		.protocol	= proto,
 		.frag_off	= in->df,
 		.saddr		= rt->saddr.ip,
-		.daddr		= conn->real->dest.addr.ip,
+		.daddr		= conn->server->sched.addr.ip,
 	};
 	skb->protocol = htons(ETH_P_IP);
 	ip_select_ident_segs(l4lb_conn_net(conn)->net, skb, NULL,
@@ -209,7 +214,7 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	iph->nexthdr = proto;
 	iph->hop_limit = in->ttl;
 	iph->saddr = rt->saddr.in6;
-	iph->daddr = conn->real->dest.addr.in6;
+	iph->daddr = conn->server->sched.addr.in6;
 	skb->protocol = htons(ETH_P_IPV6);
 	/* Routers don't fragment IPv6, so the inner packet's leave to be
 	 * fragmented is used here.
@@ -219,7 +224,7 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 
 static unsigned int outer_len(const struct l4lb_conn *conn)
 {
-	return conn->real->dest.af == AF_INET ? sizeof(struct iphdr) :
+	return conn->server->sched.af == AF_INET ? sizeof(struct iphdr) :
 						sizeof(struct ipv6hdr);
 }
 
@@ -239,7 +244,7 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       const struct l4lb_conn *conn,
 		       const struct l4lb_route *rt, const struct encap *e)
 {
-	bool v4 = conn->real->dest.af == AF_INET;
+	bool v4 = conn->server->sched.af == AF_INET;
 	unsigned int need = LL_RESERVED_SPACE(rt->dst->dev) + e->len +
 			    outer_len(conn);
 	u8 proto;
@@ -270,10 +275,10 @@ unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
 {
 	struct encap e;
 
-	if (likely(l4lb_real_tun(conn->real).type ==
+	if (likely(l4lb_server_tun(conn->server).type ==
 		   IP_VS_CONN_F_TUNNEL_TYPE_IPIP))
 		return outer_len(conn);
-	encap_read(skb, conn->real, &e);
+	encap_read(skb, conn->server, &e);
 	return outer_len(conn) + e.len;
 }
 
@@ -283,10 +288,10 @@ int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 {
 	struct encap e;
 
-	encap_read(skb, conn->real, &e);
+	encap_read(skb, conn->server, &e);
 	if (encapsulate(skb, pkt, conn, rt, &e))
 		return -ENOMEM;
-	if (conn->real->dest.af == AF_INET) {
+	if (conn->server->sched.af == AF_INET) {
 		struct iphdr *iph = ip_hdr(skb);
 
 		iph->tot_len = htons(skb->len);
@@ -320,7 +325,7 @@ static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
 	/* The inner header's options are none of the outer one. */
-	if (conn->real->dest.af == AF_INET) {
+	if (conn->server->sched.af == AF_INET) {
 		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 		ip_local_out(net, NULL, skb);
 	} else {
@@ -344,7 +349,7 @@ static unsigned int xmit_sctp(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (!skb_is_gso(skb)) {
 		if (skb_crc32c_csum_help(skb))
 			goto no_memory;
-		encap_read(skb, conn->real, &e);
+		encap_read(skb, conn->server, &e);
 		return xmit(skb, pkt, conn, rt, &e);
 	}
 	segs = skb_gso_segment(skb, 0);
@@ -353,7 +358,7 @@ static unsigned int xmit_sctp(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	consume_skb(skb);
 	skb_list_walk_safe(segs, skb, next) {
 		skb_mark_not_on_list(skb);
-		encap_read(skb, conn->real, &e);
+		encap_read(skb, conn->server, &e);
 		if (xmit(skb, pkt, conn, rt, &e) == NF_DROP)
 			kfree_skb(skb);
 	}
@@ -376,7 +381,7 @@ unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return verdict;
 	if (rt->local)
 		return NF_ACCEPT;
-	encap_read(skb, conn->real, &e);
+	encap_read(skb, conn->server, &e);
 	if (!fits(skb, pkt, conn, rt, &e))
 		return NF_DROP;
 	if (e.csum && skb->ip_summed == CHECKSUM_PARTIAL &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ICMP errors about our own tunnel packets.  They come to the director, who
- * made those, but concern the client, who knows of no tunnel:
+ * ICMP errors about our own tunnel packets.  They come to the director, which
+ * made those packets, but concern the client, which knows of no tunnel:
  *
  *	router -> director	quotes director -> real server (client -> VIP)
  *	VIP -> client		quotes client -> VIP
@@ -16,7 +16,7 @@
  * of that connection's real server, is believed.  What the client gets is no
  * longer than what came, and limited by the stack's rates for ICMP.
  */
-#include "forward/icmp.h"
+#include "forward/tunnel_error.h"
 
 #include <linux/icmpv6.h>
 #include <net/gre.h>
@@ -25,7 +25,9 @@
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-#include "conn/conn.h"
+#include "base/parse.h"
+#include "conn/bucket.h"
+#include "forward/checksum.h"
 #include "service/route.h"
 
 #define QUOTED_PORTS	4	/* bytes of the inner L4 header that must be there */
@@ -44,14 +46,14 @@ struct news {
 
 /* ---- which tunnel ---- */
 
-/* Could @real's tunnel have made a packet of @flow? */
-static bool tunnel_matches(const struct l4lb_real *real,
+/* Could @server's tunnel have made a packet of @flow? */
+static bool tunnel_matches(const struct l4lb_server *server,
 			   const struct l4lb_flow *flow)
 {
-	struct l4lb_tun tun = l4lb_real_tun(real);
+	struct l4lb_tun tun = l4lb_server_tun(server);
 
-	if (real->dest.af != flow->af ||
-	    !nf_inet_addr_cmp(&real->dest.addr, &flow->daddr))
+	if (server->sched.af != flow->af ||
+	    !nf_inet_addr_cmp(&server->sched.addr, &flow->daddr))
 		return false;
 	switch (tun.type) {
 	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
@@ -65,8 +67,8 @@ static bool tunnel_matches(const struct l4lb_real *real,
 	}
 }
 
-static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow)
+static struct l4lb_server *tunnel_find(struct l4lb_net *ln,
+				       const struct l4lb_flow *flow)
 {
 	struct l4lb_service *svc;
 	struct l4lb_pool *pool;
@@ -75,11 +77,11 @@ static struct l4lb_real *tunnel_find(struct l4lb_net *ln,
 	list_for_each_entry_rcu(svc, &ln->services, list) {
 		pool = rcu_dereference(svc->pool);
 		for (i = 0; i < pool->n; i++) {
-			struct l4lb_real *real = l4lb_real(pool->dest[i]);
+			struct l4lb_server *server = l4lb_server_of(pool->server[i]);
 
-			if (READ_ONCE(real->method) == IP_VS_CONN_F_TUNNEL &&
-			    tunnel_matches(real, flow))
-				return real;
+			if (READ_ONCE(server->method) == IP_VS_CONN_F_TUNNEL &&
+			    tunnel_matches(server, flow))
+				return server;
 		}
 	}
 	return NULL;
@@ -161,7 +163,7 @@ static enum l4lb_parse carried_parse(const struct sk_buff *skb,
 		       (af == AF_INET ? sizeof(struct iphdr) :
 					sizeof(struct ipv6hdr)))
 		return L4LB_PARSE_BAD;
-	parse = l4lb_parse(skb, af, in->off, true, &in->pkt);
+	parse = l4lb_parse_packet(skb, af, in->off, true, &in->pkt);
 	return parse == L4LB_PARSE_OK ? parse : L4LB_PARSE_OTHER;
 }
 
@@ -176,20 +178,20 @@ static bool is_too_big(u8 af, const struct l4lb_quote *quote)
 }
 
 /* These read the quoted header at skb->data. */
-static void learn_mtu(struct sk_buff *skb, struct l4lb_real *real,
+static void learn_mtu(struct sk_buff *skb, struct l4lb_server *server,
 		      const struct l4lb_quote *quote)
 {
-	struct net *net = real->ln->net;
+	struct net *net = server->ln->net;
 
 	__skb_pull(skb, quote->off);
-	if (real->dest.af == AF_INET)
+	if (server->sched.af == AF_INET)
 		ipv4_update_pmtu(skb, net, quote->info, 0,
 				 quote->pkt.flow.proto);
 	else
 		ip6_update_pmtu(skb, net, htonl(quote->info), 0, 0,
 				sock_net_uid(net, NULL));
 	__skb_push(skb, quote->off);
-	l4lb_route_flush(real);
+	l4lb_route_flush(server);
 }
 
 /* May the client's packet be fragmented on its way? */
@@ -203,10 +205,11 @@ static bool may_fragment(const struct sk_buff *skb, const struct carried *in)
 /* What is left inside by the route as it is now: the next packet that is too
  * big gets the same answer.
  */
-static bool tell_mtu(struct l4lb_real *real, unsigned int overhead, u8 af,
+static bool tell_mtu(struct l4lb_server *server, unsigned int overhead, u8 af,
 		     struct news *news)
 {
-	const struct l4lb_route *rt = l4lb_route_get(real, IP_VS_CONN_F_TUNNEL);
+	const struct l4lb_route *rt = l4lb_route_get(server,
+						     IP_VS_CONN_F_TUNNEL);
 
 	if (!rt || rt->local)
 		return false;
@@ -321,10 +324,10 @@ static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
  * of.  Otherwise only the route may learn: routers are free to quote less than
  * what tells the client, and our packets must get through those, too.
  */
-static struct l4lb_real *believe(const struct sk_buff *skb,
-				 struct l4lb_net *ln,
-				 const struct l4lb_quote *quote,
-				 struct carried *in, bool *known)
+static struct l4lb_server *believe(const struct sk_buff *skb,
+				   struct l4lb_net *ln,
+				   const struct l4lb_quote *quote,
+				   struct carried *in, bool *known)
 {
 	const struct l4lb_flow *outer = &quote->pkt.flow;
 	enum l4lb_parse parse = carried_parse(skb, quote, in);
@@ -343,28 +346,29 @@ static struct l4lb_real *believe(const struct sk_buff *skb,
 		return is_one_packet(ln, &in->pkt.flow) ?
 		       tunnel_find(ln, outer) : NULL;
 	*known = conn->method == IP_VS_CONN_F_TUNNEL &&
-		 tunnel_matches(conn->real, outer);
-	return *known ? conn->real : NULL;
+		 tunnel_matches(conn->server, outer);
+	return *known ? conn->server : NULL;
 }
 
 void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct l4lb_net *ln, const struct l4lb_quote *quote)
 {
 	u8 af = pkt->flow.af;
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 	struct carried in = { };
 	struct news news;
 	bool known;
 
 	if (pkt->hook != NF_INET_LOCAL_IN)
 		return;
-	real = believe(skb, ln, quote, &in, &known);
-	if (!real || !l4lb_icmp_checksum_ok(skb, pkt, ln))
+	server = believe(skb, ln, quote, &in, &known);
+	if (!server || !l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return;
 	if (is_too_big(af, quote)) {
-		learn_mtu(skb, real, quote);
+		learn_mtu(skb, server, quote);
 		if (!known || may_fragment(skb, &in) ||
-		    !tell_mtu(real, in.off - quote->off, in.pkt.flow.af, &news))
+		    !tell_mtu(server, in.off - quote->off, in.pkt.flow.af,
+			      &news))
 			return;
 	} else if (!known || !translate(af, in.pkt.flow.af, quote, &news)) {
 		return;

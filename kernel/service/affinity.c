@@ -50,7 +50,7 @@ static void entry_free(struct affinity_entry *e)
 	unsigned int i;
 
 	for (i = 0; i < e->set.n; i++)
-		l4lb_real_put(l4lb_real(e->set.dest[i]));
+		l4lb_server_put(l4lb_server_of(e->set.server[i]));
 	kfree(e);
 }
 
@@ -121,7 +121,7 @@ static bool entry_is_stale(const struct l4lb_affinity *cache,
 	if (entry_is_idle(cache, e))
 		return true;
 	for (i = 0; i < e->set.n; i++)
-		if (!l4lb_real_available(l4lb_real(e->set.dest[i])))
+		if (!l4lb_server_available(l4lb_server_of(e->set.server[i])))
 			return true;
 	return false;
 }
@@ -203,13 +203,13 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_find);
  * servers is being freed.
  */
 static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
-					   struct l4lb_dest *const *dest,
+					   struct l4lb_sched_server *const *server,
 					   unsigned int n)
 {
 	struct affinity_entry *e;
 	unsigned int i;
 
-	e = kmalloc(struct_size(e, set.dest, n), GFP_ATOMIC | __GFP_NOWARN);
+	e = kmalloc(struct_size(e, set.server, n), GFP_ATOMIC | __GFP_NOWARN);
 	if (!e)
 		return NULL;
 	e->addr = *addr;
@@ -217,12 +217,12 @@ static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
 	e->set.changed = jiffies;
 	e->set.n = n;
 	for (i = 0; i < n; i++) {
-		if (!refcount_inc_not_zero(&l4lb_real(dest[i])->refs)) {
+		if (!refcount_inc_not_zero(&l4lb_server_of(server[i])->refs)) {
 			e->set.n = i;
 			entry_free(e);
 			return NULL;
 		}
-		e->set.dest[i] = dest[i];
+		e->set.server[i] = server[i];
 	}
 	return e;
 }
@@ -231,7 +231,7 @@ static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
  * l4lb_affinity_store() - remember the servers of an address
  * @cache: the service's cache
  * @addr: the address; what is known about it is replaced
- * @dest: the servers, newest first
+ * @server: the servers, newest first
  * @n: how many, 1 to %L4LB_AFFINITY_SERVERS
  *
  * Without memory the address is forgotten: the next flow chooses anew.
@@ -239,9 +239,10 @@ static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
  */
 void l4lb_affinity_store(struct l4lb_affinity *cache,
 			 const union nf_inet_addr *addr,
-			 struct l4lb_dest *const *dest, unsigned int n)
+			 struct l4lb_sched_server *const *server,
+			 unsigned int n)
 {
-	struct affinity_entry *old, *e = entry_create(addr, dest, n);
+	struct affinity_entry *old, *e = entry_create(addr, server, n);
 	u32 bucket = bucket_of(cache, addr);
 
 	spin_lock(&cache->lock);
@@ -283,15 +284,15 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_due);
  * the pool has less than half of its own.
  */
 bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
-			     const struct l4lb_dest *d)
+			     const struct l4lb_sched_server *d)
 {
 	unsigned int i;
 
 	if (atomic_read(&d->active) <= READ_ONCE(d->weight))
 		return false;
 	for (i = 0; i < pool->n; i++)
-		if ((s64)atomic_read(&pool->dest[i]->active) * 2 <
-		    READ_ONCE(pool->dest[i]->weight))
+		if ((s64)atomic_read(&pool->server[i]->active) * 2 <
+		    READ_ONCE(pool->server[i]->weight))
 			return true;
 	return false;
 }

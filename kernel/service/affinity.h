@@ -44,16 +44,16 @@ struct l4lb_affinity;
 /**
  * struct l4lb_affinity_set - the servers of one address
  * @changed: jiffies when the set changed last
- * @n: number of entries in @dest, 1 to %L4LB_AFFINITY_SERVERS
- * @dest: its servers, newest first; none is freed while the reader's RCU
- *	section lasts, but any may have been removed: see l4lb_dest_usable()
+ * @n: number of entries in @server, 1 to %L4LB_AFFINITY_SERVERS
+ * @server: its servers, newest first; none is freed while the reader's RCU
+ *	section lasts, but any may have been removed: see l4lb_server_usable()
  *
  * A published set is never modified; changing it means storing a new one.
  */
 struct l4lb_affinity_set {
 	unsigned long		changed;
 	unsigned int		n;
-	struct l4lb_dest	*dest[] __counted_by(n);
+	struct l4lb_sched_server	*server[] __counted_by(n);
 };
 
 /* Control path: init(), exit() and changed() of struct l4lb_sched_ops. */
@@ -67,9 +67,10 @@ l4lb_affinity_find(struct l4lb_affinity *cache,
 		   const union nf_inet_addr *addr);
 void l4lb_affinity_store(struct l4lb_affinity *cache,
 			 const union nf_inet_addr *addr,
-			 struct l4lb_dest *const *dest, unsigned int n);
+			 struct l4lb_sched_server *const *server,
+			 unsigned int n);
 bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds);
 bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
-			     const struct l4lb_dest *d);
+			     const struct l4lb_sched_server *d);
 
 #endif /* _L4LB_AFFINITY_H */

@@ -15,8 +15,6 @@
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 
-#include "l4lb.h"
-
 /* The address: what comes before the protocol, without a mark. */
 static const struct rhashtable_params guard_params = {
 	.key_len	= offsetof(struct l4lb_svc_key, protocol),

@@ -8,19 +8,11 @@
  * size distributions with high variance, SIGMETRICS 2003).
  *
  * The bytes of replies that a connection has had are its band, and that is the
- * priority of its packets.  Who is served first a queueing discipline decides.
+ * priority of its packets.  A queueing discipline decides which band is served first.
  */
 #include "service/las.h"
 
 #include <linux/netlink.h>
-
-#include "service/service.h"
-
-struct l4lb_bands_cpu {
-	u64_stats_t		packets[L4LB_BANDS];
-	u64_stats_t		bytes[L4LB_BANDS];
-	struct u64_stats_sync	syncp;
-};
 
 static const u32 default_bytes[L4LB_BANDS - 1] = L4LB_LAS_BYTES;
 
@@ -85,50 +77,8 @@ void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 		WRITE_ONCE(svc->policy.las_bytes[i], policy->las_bytes[i]);
 		WRITE_ONCE(svc->band_ends[i], bytes[i] ?: U32_MAX);
 	}
-	/* Who sees it, sees the counters. */
+	/* A packet that sees the priority sees the counters, too. */
 	smp_store_release(&svc->policy.priority, policy->priority);
-}
-
-static void count(const struct l4lb_bands *bands, unsigned int band,
-		  unsigned int len)
-{
-	struct l4lb_bands_cpu *b = this_cpu_ptr(bands->cpu);
-
-	u64_stats_update_begin(&b->syncp);
-	u64_stats_inc(&b->packets[band]);
-	u64_stats_add(&b->bytes[band], len);
-	u64_stats_update_end(&b->syncp);
-}
-
-/**
- * l4lb_las_band() - put a reply into the band of its connection
- * @skb: the reply; its priority becomes the band's number
- * @conn: with %L4LB_CONN_SERVED
- * @len: bytes of the IP packet
- *
- * A service whose priority was switched off lets go of the connections that
- * began with it; they go on when it is on again, without what they had since.
- *
- * Context: RCU, BH off.
- */
-void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
-		   unsigned int len)
-{
-	const struct l4lb_service *svc = rcu_dereference(conn->real->svc);
-	u32 served = READ_ONCE(conn->served);
-	unsigned int band = 0;
-
-	/* Pairs with l4lb_las_set(): then the counters are there, too. */
-	if (!svc ||
-	    smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
-		return;
-	while (band < L4LB_BANDS - 1 &&
-	       served >= READ_ONCE(svc->band_ends[band]))
-		band++;
-	/* Where two CPUs write at once, one packet is not counted. */
-	WRITE_ONCE(conn->served, min_t(u64, (u64)served + len, U32_MAX - 1));
-	skb->priority = band;
-	count(READ_ONCE(svc->bands), band, len);
 }
 
 static void sum(const struct l4lb_bands *bands,

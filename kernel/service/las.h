@@ -5,11 +5,7 @@
 
 #include <linux/types.h>
 
-#include "conn/conn.h"
-
-struct l4lb_policy;
-struct l4lb_service;
-struct netlink_ext_ack;
+#include "service/service.h"
 
 /* What has left in a band. */
 struct l4lb_band {
@@ -17,7 +13,11 @@ struct l4lb_band {
 	u64	bytes;
 };
 
-struct l4lb_bands_cpu;
+struct l4lb_bands_cpu {
+	u64_stats_t		packets[L4LB_BANDS];
+	u64_stats_t		bytes[L4LB_BANDS];
+	struct u64_stats_sync	syncp;
+};
 
 /**
  * struct l4lb_bands - counters of a service's bands
@@ -39,16 +39,5 @@ void l4lb_las_read(const struct l4lb_service *svc,
 		   struct l4lb_band count[L4LB_BANDS]);
 void l4lb_las_zero(struct l4lb_service *svc);
 void l4lb_las_free(struct l4lb_service *svc);	/* no reader is left */
-
-void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
-		   unsigned int len);
-
-/* A reply of @len bytes is on its way.  RCU, BH off. */
-static inline void l4lb_las_reply(struct sk_buff *skb, struct l4lb_conn *conn,
-				  unsigned int len)
-{
-	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_SERVED)))
-		l4lb_las_band(skb, conn, len);
-}
 
 #endif /* _L4LB_LAS_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a service does otherwise than its namespace; see l4lb.h. */
+/* Per-service overrides of namespace settings; see l4lb.h. */
 #ifndef _L4LB_POLICY_H
 #define _L4LB_POLICY_H
 
@@ -13,11 +13,13 @@
  * @tcp_fin: likewise, in FIN_WAIT
  * @udp: likewise, a UDP flow
  * @sctp: likewise, an established association
- * @on_idle: L4LB_IDLE_*: what becomes of an established connection then
- * @on_loss: L4LB_LOSS_*: what of the connections of a removed real server
- * @on_drain: L4LB_DRAIN_*: what of those who stick to one of weight 0
- * @guard: L4LB_GUARD_*: what of packets to its address that none takes
- * @fast_path: L4LB_FAST_PATH_*: may its packets pass by the stack
+ * @on_idle: L4LB_IDLE_*: what happens to an established connection then
+ * @on_loss: L4LB_LOSS_*: what happens to connections of a removed real server
+ * @on_drain: L4LB_DRAIN_*: what happens to UDP flows and persistent clients of
+ *	a real server with weight 0
+ * @guard: L4LB_GUARD_*: what happens to packets to its address that no service
+ *	takes
+ * @fast_path: L4LB_FAST_PATH_*: may its packets bypass the stack
  * @priority: L4LB_PRIORITY_*: of replies
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *

@@ -16,7 +16,7 @@
  * be gone before their pools are.
  */
 #include "service/pool.h"
-#include "api/control.h"
+#include "service/sched_default.h"
 #include "service/server.h"
 
 #include <linux/mm.h>
@@ -35,7 +35,7 @@ struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
 	if (!inst)
 		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < ops->n_options; i++)
-		inst->option[i] = l4lb_sysctl_sched_value(ln, ops, i);
+		inst->option[i] = l4lb_sched_default(ln, ops, i);
 	if (ops->init) {
 		state = ops->init(inst->option);
 		if (IS_ERR(state)) {
@@ -87,7 +87,7 @@ static void pool_release(struct l4lb_pool *pool)
 	unsigned int i;
 
 	for (i = 0; i < pool->n; i++)
-		l4lb_real_put(l4lb_real(pool->dest[i]));
+		l4lb_server_put(l4lb_server_of(pool->server[i]));
 	l4lb_inst_put(pool->inst);
 	kvfree(pool);
 }
@@ -108,7 +108,7 @@ struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
 {
 	struct l4lb_pool *pool;
 
-	pool = kvzalloc(struct_size(pool, dest, n), GFP_KERNEL);
+	pool = kvzalloc(struct_size(pool, server, n), GFP_KERNEL);
 	if (!pool)
 		return NULL;
 	pool->n = n;
@@ -118,10 +118,10 @@ struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
 }
 
 void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
-		   struct l4lb_real *real)
+		   struct l4lb_server *server)
 {
-	l4lb_real_hold(real);
-	pool->dest[i] = &real->dest;
+	l4lb_server_hold(server);
+	pool->server[i] = &server->sched;
 }
 
 /**
@@ -162,15 +162,15 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags)
 {
-	struct l4lb_pool *pool = l4lb_pool_new(svc, svc->n_dests);
-	struct l4lb_real *real;
+	struct l4lb_pool *pool = l4lb_pool_new(svc, svc->n_servers);
+	struct l4lb_server *server;
 	unsigned int i = 0;
 	int err;
 
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
-	list_for_each_entry(real, &svc->dests, node)
-		l4lb_pool_put(pool, i++, real);
+	list_for_each_entry(server, &svc->servers, node)
+		l4lb_pool_put(pool, i++, server);
 	err = l4lb_pool_build(svc, pool, inst, flags);
 	return err ? ERR_PTR(err) : pool;
 }
@@ -183,4 +183,16 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 	rcu_assign_pointer(svc->pool, pool);
 	if (old)
 		queue_rcu_work(l4lb_wq, &old->work);
+}
+
+int l4lb_service_rebuild(struct l4lb_service *svc)
+{
+	struct l4lb_pool *pool;
+
+	lockdep_assert_held(&svc->ln->lock);
+	pool = l4lb_pool_create(svc, svc->inst, svc->flags);
+	if (IS_ERR(pool))
+		return PTR_ERR(pool);
+	l4lb_pool_publish(svc, pool);
+	return 0;
 }

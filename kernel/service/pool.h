@@ -9,7 +9,7 @@
 
 #include "service/service.h"
 
-struct l4lb_real;
+struct l4lb_server;
 
 /**
  * struct l4lb_sched_inst - a scheduler at work in a service
@@ -52,7 +52,7 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
  */
 struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n);
 void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
-		   struct l4lb_real *real);
+		   struct l4lb_server *server);
 /* Under @inst.  Negative errno, and @pool is gone.  May sleep. */
 int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 		    struct l4lb_sched_inst *inst, u32 flags);
@@ -60,6 +60,10 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags);
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
+/* Build and publish the next pool after any change to its real servers, their
+ * weights, the flags or the scheduler.  On failure the old one stays.
+ */
+int l4lb_service_rebuild(struct l4lb_service *svc);
 void l4lb_pool_free(struct l4lb_pool *pool);	/* one that nobody has seen */
 
 #endif /* _L4LB_POOL_H */

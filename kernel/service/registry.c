@@ -7,9 +7,7 @@
  * torn down later, from RCU callbacks and l4lb_wq; unregistering waits for
  * that, so a scheduler module can be removed as soon as no service names it.
  */
-#include "sched.h"
-#include "api/control.h"
-#include "service/service.h"
+#include "service/registry.h"
 
 #include <linux/kmod.h>
 #include <linux/list.h>
@@ -20,6 +18,12 @@
 static DEFINE_MUTEX(sched_lock);	/* protects the lists */
 static LIST_HEAD(sched_list);
 static LIST_HEAD(sched_nets);	/* every namespace; likewise */
+static const struct l4lb_sched_listener *listener;
+
+void l4lb_sched_listen(const struct l4lb_sched_listener *new)
+{
+	listener = new;
+}
 
 static bool sched_name_valid(const char *name)
 {
@@ -90,31 +94,31 @@ static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
 	       L4LB_SCHED_NAME_MAX, ops->name, why);
 }
 
-/* The setting of @ops, where it has one, in every namespace. */
-static void settings_del(const struct l4lb_sched_ops *ops)
+/* In every namespace. */
+static void tell_removed(const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_net *ln;
 
 	list_for_each_entry(ln, &sched_nets, sched_nets)
-		l4lb_sysctl_sched_del(ln, ops);
+		listener->removed(ln, ops);
 }
 
-static int settings_add(const struct l4lb_sched_ops *ops)
+static int tell_added(const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_net *ln;
 	int err;
 
 	list_for_each_entry(ln, &sched_nets, sched_nets) {
-		err = l4lb_sysctl_sched_add(ln, ops);
+		err = listener->added(ln, ops);
 		if (err) {
-			settings_del(ops);
+			tell_removed(ops);
 			return err;
 		}
 	}
 	return 0;
 }
 
-/* A namespace, whose sysctl directory is there, gets all settings. */
+/* The listener hears of all schedulers for a new namespace. */
 int l4lb_sched_net_init(struct l4lb_net *ln)
 {
 	const struct l4lb_sched_ops *ops;
@@ -123,7 +127,7 @@ int l4lb_sched_net_init(struct l4lb_net *ln)
 	mutex_lock(&sched_lock);
 	list_add_tail(&ln->sched_nets, &sched_nets);
 	list_for_each_entry(ops, &sched_list, list) {
-		err = l4lb_sysctl_sched_add(ln, ops);
+		err = listener->added(ln, ops);
 		if (err)
 			break;
 	}
@@ -140,7 +144,7 @@ void l4lb_sched_net_exit(struct l4lb_net *ln)
 	mutex_lock(&sched_lock);
 	list_del(&ln->sched_nets);
 	list_for_each_entry(ops, &sched_list, list)
-		l4lb_sysctl_sched_del(ln, ops);
+		listener->removed(ln, ops);
 	mutex_unlock(&sched_lock);
 }
 
@@ -162,7 +166,7 @@ int l4lb_sched_register(struct l4lb_sched_ops *ops)
 	}
 
 	mutex_lock(&sched_lock);
-	err = sched_find(ops->name) ? -EEXIST : settings_add(ops);
+	err = sched_find(ops->name) ? -EEXIST : tell_added(ops);
 	if (!err)
 		list_add_tail(&ops->list, &sched_list);
 	mutex_unlock(&sched_lock);
@@ -182,7 +186,7 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
 {
 	mutex_lock(&sched_lock);
 	list_del(&ops->list);
-	settings_del(ops);
+	tell_removed(ops);
 	mutex_unlock(&sched_lock);
 
 	synchronize_rcu();		/* pick() on an old pool */
@@ -270,15 +274,16 @@ int l4lb_sched_each(unsigned int first,
  *
  * Return: the server, or NULL if none is usable.
  */
-struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool)
+struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
-		if (l4lb_dest_usable(d) && (!best || l4lb_dest_less(d, best)))
+		if (l4lb_server_usable(d) && (!best || l4lb_server_less(d,
+									best)))
 			best = d;
 	}
 	return best;
@@ -286,7 +291,8 @@ struct l4lb_dest *l4lb_pool_least(const struct l4lb_pool *pool)
 EXPORT_SYMBOL_GPL(l4lb_pool_least);
 
 /* Does one more connection wait less at a than at b? */
-static bool dest_faster(const struct l4lb_dest *a, const struct l4lb_dest *b)
+static bool server_faster(const struct l4lb_sched_server *a,
+			  const struct l4lb_sched_server *b)
 {
 	return (u64)(atomic_read(&a->active) + 1) * READ_ONCE(b->weight) <
 	       (u64)(atomic_read(&b->active) + 1) * READ_ONCE(a->weight);
@@ -300,15 +306,15 @@ static bool dest_faster(const struct l4lb_dest *a, const struct l4lb_dest *b)
  *
  * Return: the server, or NULL if none is usable.
  */
-struct l4lb_dest *l4lb_pool_fastest(const struct l4lb_pool *pool)
+struct l4lb_sched_server *l4lb_pool_fastest(const struct l4lb_pool *pool)
 {
-	struct l4lb_dest *best = NULL;
+	struct l4lb_sched_server *best = NULL;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {
-		struct l4lb_dest *d = pool->dest[i];
+		struct l4lb_sched_server *d = pool->server[i];
 
-		if (l4lb_dest_usable(d) && (!best || dest_faster(d, best)))
+		if (l4lb_server_usable(d) && (!best || server_faster(d, best)))
 			best = d;
 	}
 	return best;

@@ -13,16 +13,16 @@
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-static struct dst_entry *lookup_ipv4(const struct l4lb_real *real,
+static struct dst_entry *lookup_ipv4(const struct l4lb_server *server,
 				     struct l4lb_route *route)
 {
 	struct flowi4 fl4 = {
-		.daddr		= real->dest.addr.ip,
+		.daddr		= server->sched.addr.ip,
 		.flowi4_flags	= route->known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
 	};
 	struct rtable *rt;
 
-	rt = ip_route_output_key(real->ln->net, &fl4);
+	rt = ip_route_output_key(server->ln->net, &fl4);
 	if (IS_ERR(rt))
 		return NULL;
 	route->saddr.ip = fl4.saddr;
@@ -30,12 +30,12 @@ static struct dst_entry *lookup_ipv4(const struct l4lb_real *real,
 	return &rt->dst;
 }
 
-static struct dst_entry *lookup_ipv6(const struct l4lb_real *real,
+static struct dst_entry *lookup_ipv6(const struct l4lb_server *server,
 				     struct l4lb_route *route)
 {
-	struct net *net = real->ln->net;
+	struct net *net = server->ln->net;
 	struct flowi6 fl6 = {
-		.daddr		= real->dest.addr.in6,
+		.daddr		= server->sched.addr.in6,
 		.flowi6_flags	= route->known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
 	};
 	struct dst_entry *dst;
@@ -63,19 +63,19 @@ static void route_free_rcu(struct rcu_head *head)
 	kfree(route);
 }
 
-static void route_replace(struct l4lb_real *real, struct l4lb_route *route)
+static void route_replace(struct l4lb_server *server, struct l4lb_route *route)
 {
 	struct l4lb_route *old;
 
-	spin_lock_bh(&real->route_lock);
-	old = rcu_replace_pointer(real->route, route,
-				  lockdep_is_held(&real->route_lock));
-	spin_unlock_bh(&real->route_lock);
+	spin_lock_bh(&server->route_lock);
+	old = rcu_replace_pointer(server->route, route,
+				  lockdep_is_held(&server->route_lock));
+	spin_unlock_bh(&server->route_lock);
 	if (old)
 		call_rcu(&old->rcu, route_free_rcu);
 }
 
-static const struct l4lb_route *route_renew(struct l4lb_real *real,
+static const struct l4lb_route *route_renew(struct l4lb_server *server,
 					    bool known_nh)
 {
 	struct l4lb_route *route = kzalloc(sizeof(*route), GFP_ATOMIC);
@@ -83,24 +83,24 @@ static const struct l4lb_route *route_renew(struct l4lb_real *real,
 	if (!route)
 		return NULL;
 	route->known_nh = known_nh;
-	route->dst = real->dest.af == AF_INET ? lookup_ipv4(real, route) :
-						lookup_ipv6(real, route);
+	route->dst = server->sched.af == AF_INET ? lookup_ipv4(server, route) :
+						lookup_ipv6(server, route);
 	if (!route->dst) {
 		kfree(route);
 		return NULL;
 	}
-	route_replace(real, route);
+	route_replace(server, route);
 	/* The device may have gone down between lookup and publishing, and
 	 * its notifier before that: nobody else would let it go then.
 	 */
 	if (!netif_running(route->dst->dev))
-		l4lb_route_flush(real);
+		l4lb_route_flush(server);
 	return route;
 }
 
-const struct l4lb_route *l4lb_route_get(struct l4lb_real *real, u8 method)
+const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method)
 {
-	const struct l4lb_route *route = rcu_dereference(real->route);
+	const struct l4lb_route *route = rcu_dereference(server->route);
 	/* Direct routing leaves the VIP in the packet, which must not be
 	 * taken for the next hop.  The method is the connection's: the real
 	 * server's may have been changed since.
@@ -110,26 +110,26 @@ const struct l4lb_route *l4lb_route_get(struct l4lb_real *real, u8 method)
 	if (likely(route && route->known_nh == known_nh &&
 		   dst_check(route->dst, route->cookie)))
 		return route;
-	return route_renew(real, known_nh);
+	return route_renew(server, known_nh);
 }
 
-void l4lb_route_flush(struct l4lb_real *real)
+void l4lb_route_flush(struct l4lb_server *server)
 {
-	if (rcu_access_pointer(real->route))
-		route_replace(real, NULL);
+	if (rcu_access_pointer(server->route))
+		route_replace(server, NULL);
 }
 
 void l4lb_route_flush_all(struct l4lb_net *ln)
 {
 	struct l4lb_service *svc;
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry(svc, &ln->services, list)
-		list_for_each_entry(real, &svc->dests, node)
-			l4lb_route_flush(real);
-	list_for_each_entry(real, &ln->trash, node)
-		l4lb_route_flush(real);
+		list_for_each_entry(server, &svc->servers, node)
+			l4lb_route_flush(server);
+	list_for_each_entry(server, &ln->trash, node)
+		l4lb_route_flush(server);
 }
 
 static int device_event(struct notifier_block *nb, unsigned long event,

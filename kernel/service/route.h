@@ -25,13 +25,13 @@ struct l4lb_route {
 	struct rcu_head		rcu;
 };
 
-/* The route to @real for forwarding @method, from the cache if it still holds.
+/* The route to @server for forwarding @method, from the cache if it still holds.
  * RCU; the result is valid in the same RCU section.  NULL: no route.
  */
-const struct l4lb_route *l4lb_route_get(struct l4lb_real *real, u8 method);
+const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method);
 
 /* Forget the cached route: real server freed, edited, device going. */
-void l4lb_route_flush(struct l4lb_real *real);
+void l4lb_route_flush(struct l4lb_server *server);
 
 /* The same for all of a namespace.  Configuration mutex held. */
 void l4lb_route_flush_all(struct l4lb_net *ln);

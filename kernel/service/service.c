@@ -6,18 +6,13 @@
  * the pool: an immutable generation of its real servers, see pool.c.
  */
 #include "service/service.h"
-#include "conn/conn.h"
-#include "api/control.h"
-#include "conn/defence.h"
-#include "service/server.h"
-#include "entry/fast.h"
+
 #include "service/guard.h"
-#include "entry/hook.h"
 #include "service/las.h"
 #include "service/pool.h"
+#include "service/server.h"
 
 #include <linux/jhash.h>
-#include <linux/module.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
@@ -65,18 +60,6 @@ static const struct rhashtable_params svc_params = {
 	.nelem_hint	= 1,
 	.automatic_shrinking = true,
 };
-
-int l4lb_service_rebuild(struct l4lb_service *svc)
-{
-	struct l4lb_pool *pool;
-
-	lockdep_assert_held(&svc->ln->lock);
-	pool = l4lb_pool_create(svc, svc->inst, svc->flags);
-	if (IS_ERR(pool))
-		return PTR_ERR(pool);
-	l4lb_pool_publish(svc, pool);
-	return 0;
-}
 
 /* ---- packet path ---- */
 
@@ -129,16 +112,16 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 /* The real server for a new flow, valid in the caller's RCU section, or NULL
  * if none may take it.  BH off.
  */
-struct l4lb_real *l4lb_service_pick(struct l4lb_service *svc,
-				    const struct l4lb_flow *flow)
+struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
-	struct l4lb_dest *d;
+	struct l4lb_sched_server *d;
 
 	if (!pool->ops)
 		return NULL;
 	d = pool->ops->pick(pool, flow);
-	return d ? l4lb_real(d) : NULL;
+	return d ? l4lb_server_of(d) : NULL;
 }
 
 /* Is there any real server for a new flow?  RCU. */
@@ -148,7 +131,7 @@ bool l4lb_service_usable(const struct l4lb_service *svc)
 	unsigned int i;
 
 	for (i = 0; pool->ops && i < pool->n; i++)
-		if (l4lb_dest_usable(pool->dest[i]))
+		if (l4lb_server_usable(pool->server[i]))
 			return true;
 	return false;
 }
@@ -187,8 +170,8 @@ int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 }
 
 /* With this a new service is there for packets: its pool must be, too. */
-static void service_apply(struct l4lb_service *svc,
-			  const struct l4lb_svc_config *cfg)
+void l4lb_service_apply(struct l4lb_service *svc,
+			const struct l4lb_svc_config *cfg)
 {
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
@@ -230,7 +213,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 		return ERR_PTR(-ENOMEM);
 	svc->key = *key;
 	svc->ln = ln;
-	INIT_LIST_HEAD(&svc->dests);
+	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	err = l4lb_stats_init(&svc->stats,
 			      !READ_ONCE(ln->sysctl.run_estimation));
@@ -257,255 +240,6 @@ void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG(extack, "no memory for the service or its scheduler");
 	else
 		NL_SET_ERR_MSG(extack, "the scheduler cannot work for this service");
-}
-
-static unsigned int *service_count(const struct l4lb_service *svc)
-{
-	return &svc->ln->n_services[svc->key.af == AF_INET6];
-}
-
-static bool service_any_port(const struct l4lb_service *svc)
-{
-	return !svc->key.fwmark && !svc->key.port;
-}
-
-/* Replies of its NATed servers have no connection. */
-static bool service_one_packet(const struct l4lb_service *svc)
-{
-	return svc->flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
-	       svc->key.protocol == IPPROTO_UDP;
-}
-
-static void service_count_one_packet(struct l4lb_service *svc, int n)
-{
-	struct l4lb_net *ln = svc->ln;
-
-	if (service_one_packet(svc))
-		WRITE_ONCE(ln->n_one_packet, ln->n_one_packet + n);
-}
-
-/**
- * l4lb_service_insert() - reserve a place for a new service
- * @svc: from l4lb_service_create()
- * @extack: gets a sentence on failure
- *
- * Hooks come first: until the service is enlisted they find nothing.
- *
- * Return: 0 or a negative errno.
- */
-int l4lb_service_insert(struct l4lb_service *svc,
-			struct netlink_ext_ack *extack)
-{
-	struct l4lb_net *ln = svc->ln;
-	int err;
-
-	lockdep_assert_held(&ln->lock);
-	err = l4lb_hook_register(ln, svc->key.af);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
-		return err;
-	}
-	err = rhashtable_insert_fast(&ln->svc_table, &svc->node, svc_params);
-	if (err) {
-		NL_SET_ERR_MSG(extack, "no memory for the table of services");
-		l4lb_hook_unregister(ln, svc->key.af);
-		return err;
-	}
-	svc->inserted = true;
-	return 0;
-}
-
-/**
- * l4lb_service_enlist() - a new service begins to work
- * @svc: inserted; its pool is published
- * @cfg: its settings
- *
- * Cannot fail.  The caller's reference on the scheduler passes to the service.
- */
-void l4lb_service_enlist(struct l4lb_service *svc,
-			 const struct l4lb_svc_config *cfg)
-{
-	struct l4lb_net *ln = svc->ln;
-
-	lockdep_assert_held(&ln->lock);
-	if (svc->key.fwmark)
-		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark + 1);
-	if (service_any_port(svc))
-		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
-	service_apply(svc, cfg);
-	list_add_tail_rcu(&svc->list, &ln->services);
-	if (!(*service_count(svc))++)
-		l4lb_fast_changed(ln);
-	service_count_one_packet(svc, 1);
-	l4lb_defence_kick(ln);
-	__module_get(THIS_MODULE);
-}
-
-/**
- * l4lb_service_discard() - take back what was not enlisted
- * @svc: from l4lb_service_create(), without real servers
- */
-void l4lb_service_discard(struct l4lb_service *svc)
-{
-	struct l4lb_pool *pool = l4lb_pool_current(svc);
-	struct l4lb_net *ln = svc->ln;
-
-	lockdep_assert_held(&ln->lock);
-	l4lb_guard_del(svc);
-	if (svc->inserted) {
-		rhashtable_remove_fast(&ln->svc_table, &svc->node, svc_params);
-		l4lb_hook_unregister(ln, svc->key.af);
-	}
-	if (pool)
-		l4lb_pool_free(pool);
-	l4lb_inst_put(svc->inst);
-	/* A lookup may just be reading its flags. */
-	queue_rcu_work(l4lb_wq, &svc->work);
-}
-
-int l4lb_service_net_prepare(struct l4lb_net *ln,
-			     struct netlink_ext_ack *extack)
-{
-	int err = l4lb_conn_table_create(ln) ?: l4lb_real_bypass_create(ln) ?:
-		  l4lb_fast_create(ln);
-
-	if (err)
-		NL_SET_ERR_MSG(extack, "no memory for the connection table");
-	return err;
-}
-
-/**
- * l4lb_service_add() - create a virtual service without real servers
- * @ln: namespace
- * @key: its identity, unused bytes zero
- * @cfg: its settings
- * @ops: its scheduler, NULL for "none"; on success the caller's reference on
- *	it passes to the service, on failure it stays with the caller
- * @extack: gets a sentence on failure
- *
- * Return: 0 or a negative errno; -EEXIST if there is such a service, -EINVAL
- * for a scheduler's flag that @ops does not have.
- */
-int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
-		     const struct l4lb_svc_config *cfg,
-		     const struct l4lb_sched_ops *ops,
-		     struct netlink_ext_ack *extack)
-{
-	struct l4lb_service *svc;
-	struct l4lb_pool *pool;
-	int err;
-
-	lockdep_assert_held(&ln->lock);
-	if (ln->exiting) {
-		NL_SET_ERR_MSG(extack, "the network namespace is going away");
-		return -ENODEV;
-	}
-	if (l4lb_service_find(ln, key)) {
-		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
-		return -EEXIST;
-	}
-	err = l4lb_service_check_flags(cfg->flags, ops, extack);
-	if (err)
-		return err;
-	err = l4lb_service_net_prepare(ln, extack);
-	if (err)
-		return err;
-	svc = l4lb_service_create(ln, key, ops);
-	if (IS_ERR(svc)) {
-		l4lb_service_say_failed(PTR_ERR(svc), extack);
-		return PTR_ERR(svc);
-	}
-	pool = l4lb_pool_create(svc, svc->inst,
-				cfg->flags | IP_VS_SVC_F_HASHED);
-	if (IS_ERR(pool)) {
-		err = PTR_ERR(pool);
-		l4lb_service_say_failed(err, extack);
-		goto err_discard;
-	}
-	l4lb_pool_publish(svc, pool);
-	err = l4lb_service_insert(svc, extack);
-	if (err)
-		goto err_discard;
-	l4lb_service_enlist(svc, cfg);
-	return 0;
-
-err_discard:
-	l4lb_service_discard(svc);
-	return err;
-}
-
-/**
- * l4lb_service_settle() - give a service what was made for it
- * @svc: the service
- * @cfg: all its settings, new and kept
- * @inst: a new scheduler instance, or the one it has
- * @pool: built under @inst
- *
- * Cannot fail.  The caller's reference on the scheduler is consumed.
- */
-void l4lb_service_settle(struct l4lb_service *svc,
-			 const struct l4lb_svc_config *cfg,
-			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool)
-{
-	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
-
-	lockdep_assert_held(&svc->ln->lock);
-	service_count_one_packet(svc, -1);
-	service_apply(svc, cfg);
-	service_count_one_packet(svc, 1);
-	l4lb_pool_publish(svc, pool);
-	if (inst != svc->inst) {
-		l4lb_inst_put(svc->inst);
-		svc->inst = inst;
-	}
-	/* Last: from here on its module may go, see l4lb_sched_unregister().
-	 * The same scheduler as before had two references: one is left.
-	 */
-	l4lb_sched_put(old_ops);
-}
-
-/**
- * l4lb_service_edit() - change settings or scheduler of a service
- * @svc: the service
- * @cfg: all its settings, new and kept
- * @ops: its scheduler, NULL for "none"; the one that is bound keeps its state.
- *	On success the caller's reference on it is consumed, on failure it
- *	stays with the caller
- * @extack: gets a sentence on failure
- *
- * Return: 0, or a negative errno with nothing changed; -EINVAL for a
- * scheduler's flag that @ops does not have.
- */
-int l4lb_service_edit(struct l4lb_service *svc,
-		      const struct l4lb_svc_config *cfg,
-		      const struct l4lb_sched_ops *ops,
-		      struct netlink_ext_ack *extack)
-{
-	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
-	struct l4lb_sched_inst *inst = svc->inst;
-	struct l4lb_pool *pool;
-	int err;
-
-	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_service_check_flags(cfg->flags, ops, extack);
-	if (err)
-		return err;
-	if (ops != old_ops)
-		inst = l4lb_inst_create(svc->ln, ops);
-	if (IS_ERR(inst)) {
-		l4lb_service_say_failed(PTR_ERR(inst), extack);
-		return PTR_ERR(inst);
-	}
-	pool = l4lb_pool_create(svc, inst, cfg->flags | IP_VS_SVC_F_HASHED);
-	if (IS_ERR(pool)) {
-		l4lb_service_say_failed(PTR_ERR(pool), extack);
-		if (inst != svc->inst)
-			l4lb_inst_put(inst);
-		return PTR_ERR(pool);
-	}
-
-	l4lb_service_settle(svc, cfg, inst, pool);
-	return 0;
 }
 
 /**
@@ -552,112 +286,32 @@ void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
 	l4lb_inst_set(svc->inst, value, svc->inst->set | set);
 }
 
-void l4lb_service_default_changed(struct l4lb_net *ln,
-				  const struct l4lb_sched_ops *ops)
-{
-	struct l4lb_sched_inst *inst;
-	struct l4lb_service *svc;
-	unsigned int i;
-
-	lockdep_assert_held(&ln->lock);
-	list_for_each_entry(svc, &ln->services, list) {
-		inst = svc->inst;
-		if (l4lb_inst_ops(inst) != ops)
-			continue;
-		for (i = 0; i < ops->n_options; i++)
-			if (!(inst->set & BIT(i)))
-				WRITE_ONCE(inst->option[i],
-					   l4lb_sysctl_sched_value(ln, ops, i));
-		if (ops->changed)
-			ops->changed(inst->state);
-	}
-}
-
-static void service_del(struct l4lb_service *svc)
-{
-	const struct l4lb_sched_ops *ops = l4lb_inst_ops(svc->inst);
-	unsigned int *count = service_count(svc);
-	struct l4lb_net *ln = svc->ln;
-
-	ln->generation++;
-	rhashtable_remove_fast(&ln->svc_table, &svc->node, svc_params);
-	list_del_rcu(&svc->list);
-	l4lb_guard_del(svc);
-	if (svc->key.fwmark)
-		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark - 1);
-	if (service_any_port(svc))
-		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
-	service_count_one_packet(svc, -1);
-	if (svc->policy.fast_path)
-		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
-	l4lb_real_del_all(svc);
-	if (!--(*count)) {
-		l4lb_hook_unregister(ln, svc->key.af);
-		l4lb_fast_changed(ln);
-	}
-	/* The pool pointer stays for readers that still have the service. */
-	queue_rcu_work(l4lb_wq, &l4lb_pool_current(svc)->work);
-	l4lb_inst_put(svc->inst);
-	queue_rcu_work(l4lb_wq, &svc->work);
-	l4lb_sched_put(ops);
-	module_put(THIS_MODULE);
-}
-
-static void services_gone(struct l4lb_net *ln)
-{
-	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
-		l4lb_conn_expire_nodest(ln);
-}
-
-/* Its connections stay; so do its real servers for a while, in the trash. */
-void l4lb_service_del(struct l4lb_service *svc)
-{
-	struct l4lb_net *ln = svc->ln;
-
-	lockdep_assert_held(&ln->lock);
-	service_del(svc);
-	services_gone(ln);
-}
-
-/* Newest first: that is where the tables by address look first, too. */
-static void services_del(struct l4lb_net *ln, bool named)
-{
-	struct l4lb_service *svc, *next;
-	bool any = false;
-
-	lockdep_assert_held(&ln->lock);
-	list_for_each_entry_safe_reverse(svc, next, &ln->services, list) {
-		if (svc->named && !named)
-			continue;
-		service_del(svc);
-		any = true;
-		cond_resched();
-	}
-	if (any)
-		services_gone(ln);
-}
-
-void l4lb_service_flush(struct l4lb_net *ln)
-{
-	services_del(ln, true);
-}
-
-/* All but those that a batch names. */
-void l4lb_service_del_others(struct l4lb_net *ln)
-{
-	services_del(ln, false);
-}
-
 /* The counters of a service and of its real servers start again from 0. */
 void l4lb_service_zero(struct l4lb_service *svc)
 {
-	struct l4lb_real *real;
+	struct l4lb_server *server;
 
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_stats_zero(&svc->stats);
 	l4lb_las_zero(svc);
-	list_for_each_entry(real, &svc->dests, node)
-		l4lb_stats_zero(&real->stats);
+	list_for_each_entry(server, &svc->servers, node)
+		l4lb_stats_zero(&server->stats);
+}
+
+/* Into the table by identity: 0 or -ENOMEM.  Packets find it once it has its
+ * flags, see l4lb_service_apply().
+ */
+int l4lb_service_table_add(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	return rhashtable_insert_fast(&svc->ln->svc_table, &svc->node,
+				      svc_params);
+}
+
+void l4lb_service_table_del(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	rhashtable_remove_fast(&svc->ln->svc_table, &svc->node, svc_params);
 }
 
 /* Services and real servers of a new namespace. */
@@ -675,19 +329,9 @@ int l4lb_service_net_init(struct l4lb_net *ln)
 	return err;
 }
 
-/* Takes the configuration mutex.  Connections may still hold real servers. */
+/* No reader is left, and no service. */
 void l4lb_service_net_exit(struct l4lb_net *ln)
 {
-	bool any;
-
-	mutex_lock(&ln->lock);
-	ln->exiting = true;
-	any = !list_empty(&ln->services);
-	l4lb_service_flush(ln);
-	mutex_unlock(&ln->lock);
-
-	if (any)
-		synchronize_rcu();	/* lookups in svc_table */
 	l4lb_guard_net_exit(ln);
 	rhashtable_destroy(&ln->svc_table);
 }

@@ -41,12 +41,12 @@ struct l4lb_svc_config {
  * @policy: what family L4LB sets
  * @band_ends: bytes of replies where each band but the last ends, see las.c
  * @bands: what has left in them, or NULL: never asked for
- * @here: is its address one of this host, see fast_new.c
+ * @vip_local: is its address one of this host, see fast_new.c
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @inst: scheduler instance (configuration mutex)
- * @dests: struct l4lb_real by .node, oldest first (configuration mutex)
- * @n_dests: their number
+ * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
+ * @n_servers: their number
  * @guard_node: in l4lb_net.guards
  * @guard_listed: it is there
  * @inserted: it is in l4lb_net.svc_table
@@ -64,13 +64,13 @@ struct l4lb_service {
 	struct l4lb_policy		policy;
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
-	u32				here;
+	u32				vip_local;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
 	struct l4lb_sched_inst		*inst;
-	struct list_head		dests;
-	unsigned int			n_dests;
+	struct list_head		servers;
+	unsigned int			n_servers;
 	struct rhlist_head		guard_node;
 	bool				guard_listed;
 	bool				inserted;
@@ -82,82 +82,36 @@ struct l4lb_service {
 /* Packet path: RCU. */
 struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 					 const struct l4lb_flow *flow);
-struct l4lb_real *l4lb_service_pick(struct l4lb_service *svc,
-				    const struct l4lb_flow *flow);
+struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow);
 bool l4lb_service_usable(const struct l4lb_service *svc);
 
 /* Control path: configuration mutex held, may sleep, errno + extack. */
 struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,
 				       const struct l4lb_svc_key *key);
-int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
-		     const struct l4lb_svc_config *cfg,
-		     const struct l4lb_sched_ops *ops,
-		     struct netlink_ext_ack *extack);
-int l4lb_service_edit(struct l4lb_service *svc,
-		      const struct l4lb_svc_config *cfg,
-		      const struct l4lb_sched_ops *ops,
-		      struct netlink_ext_ack *extack);
-void l4lb_service_del(struct l4lb_service *svc);
-void l4lb_service_flush(struct l4lb_net *ln);
-void l4lb_service_del_others(struct l4lb_net *ln);
 void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
 const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc);
 const u32 *l4lb_service_options(const struct l4lb_service *svc);
 void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
 			      unsigned long set);
-/* The namespace's default of options of @ops is another now. */
-void l4lb_service_default_changed(struct l4lb_net *ln,
-				  const struct l4lb_sched_ops *ops);
-int l4lb_service_set_policy(struct l4lb_service *svc,
-			    const struct l4lb_policy *policy,
-			    struct netlink_ext_ack *extack);
 
-/* One of that policy; also when the service goes. */
-void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
-void l4lb_service_apply_policy(struct l4lb_service *svc,
-			       const struct l4lb_policy *policy);
-
-/* The steps of adding and editing, for those who do many at once: create,
- * insert and a pool may fail, and then comes discard; enlist and settle may not.
+/* What editing takes: flags that a scheduler has, a service without a pool, its
+ * place in the table, its settings.
  */
 int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 			     struct netlink_ext_ack *extack);
 struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 					 const struct l4lb_svc_key *key,
 					 const struct l4lb_sched_ops *ops);
-int l4lb_service_insert(struct l4lb_service *svc,
-			struct netlink_ext_ack *extack);
-void l4lb_service_enlist(struct l4lb_service *svc,
-			 const struct l4lb_svc_config *cfg);
-void l4lb_service_discard(struct l4lb_service *svc);
-void l4lb_service_settle(struct l4lb_service *svc,
-			 const struct l4lb_svc_config *cfg,
-			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool);
+int l4lb_service_table_add(struct l4lb_service *svc);
+void l4lb_service_table_del(struct l4lb_service *svc);
+void l4lb_service_apply(struct l4lb_service *svc,
+			const struct l4lb_svc_config *cfg);
 void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack);
-
-/* Rebuild and publish the pool after any change to dests, weights, flags or
- * scheduler.  On failure the old pool stays.
- */
-int l4lb_service_rebuild(struct l4lb_service *svc);
-
-/* What connections need, with the first service. */
-int l4lb_service_net_prepare(struct l4lb_net *ln,
-			     struct netlink_ext_ack *extack);
 
 /* By namespace. */
 int l4lb_service_net_init(struct l4lb_net *ln);
 void l4lb_service_net_exit(struct l4lb_net *ln);
-
-/* Scheduler registry (sched.c).  get returns a module reference; may sleep
- * and load a module, so call it without the configuration mutex.
- */
-const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
-void l4lb_sched_put(const struct l4lb_sched_ops *ops);
-int l4lb_sched_net_init(struct l4lb_net *ln);
-void l4lb_sched_net_exit(struct l4lb_net *ln);
-int l4lb_sched_each(unsigned int first,
-		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
-		    void *arg);
 
 #endif /* _L4LB_SERVICE_H */

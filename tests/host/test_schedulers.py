@@ -23,8 +23,7 @@ README = ROOT / "schedulers/README.md"
 SCHEDULERS = tuple(dict.fromkeys(re.search(
     r"^schedulers := (.*)", (ROOT / "schedulers/Kbuild").read_text(), re.M)[1].split() + ["mine"]))
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "
-         "-fsanitize=address,undefined -fno-sanitize-recover=all "
-         "-D_L4LB_SERVICE_H -D_L4LB_CONTROL_H").split()
+         "-fsanitize=address,undefined -fno-sanitize-recover=all").split()
 
 
 @pytest.fixture(scope="session")

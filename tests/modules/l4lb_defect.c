@@ -9,8 +9,8 @@ static char *defect = "";
 module_param(defect, charp, 0444);
 MODULE_PARM_DESC(defect, "what is wrong, see defects[]");
 
-static struct l4lb_dest *defect_pick(const struct l4lb_pool *pool,
-				     const struct l4lb_flow *flow)
+static struct l4lb_sched_server *defect_pick(const struct l4lb_pool *pool,
+					     const struct l4lb_flow *flow)
 {
 	return l4lb_pool_least(pool);
 }

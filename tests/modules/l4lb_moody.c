@@ -39,8 +39,8 @@ static void count(int *what, int add)
 	mutex_unlock(&count_lock);
 }
 
-static struct l4lb_dest *moody_pick(const struct l4lb_pool *pool,
-				    const struct l4lb_flow *flow)
+static struct l4lb_sched_server *moody_pick(const struct l4lb_pool *pool,
+					    const struct l4lb_flow *flow)
 {
 	/* Both are there, and not freed, as long as there is a pool. */
 	if (*(int *)pool->state != 1 || *(int *)pool->table != 2)

@@ -255,15 +255,15 @@ static inline u32 jhash2(const u32 *key, u32 n, u32 seed)
 }
 
 /* Of kernel/service/server.h, which is left out. */
-#define _L4LB_DEST_H
+#define _L4LB_SERVER_H
 typedef struct { int counter; } refcount_t;
-struct l4lb_dest;
-struct l4lb_real { refcount_t refs; bool available; };
-struct l4lb_real *l4lb_real(const struct l4lb_dest *d);
-#define l4lb_real_available(r)	READ_ONCE((r)->available)
+struct l4lb_sched_server;
+struct l4lb_server { refcount_t refs; bool available; };
+struct l4lb_server *l4lb_server_of(const struct l4lb_sched_server *d);
+#define l4lb_server_available(r)	READ_ONCE((r)->available)
 #define refcount_inc_not_zero(r) \
 	(__atomic_fetch_add(&(r)->counter, 1, __ATOMIC_RELAXED), true)
-#define l4lb_real_put(r) \
+#define l4lb_server_put(r) \
 	((void)__atomic_fetch_sub(&(r)->refs.counter, 1, __ATOMIC_RELAXED))
 
 struct list_head { struct list_head *next, *prev; };
@@ -323,29 +323,10 @@ extern char shim_requested[64];
 #define request_module(...) \
 	snprintf(shim_requested, sizeof(shim_requested), __VA_ARGS__)
 
-/* Of kernel/control.h and net.h, which are left out: there is no namespace. */
+/* Of kernel/base/net.h, which is left out: there is no namespace. */
+#define _L4LB_NET_H
 struct l4lb_net {
 	struct list_head	sched_nets;
 };
-
-struct l4lb_sched_ops;
-
-int l4lb_sched_net_init(struct l4lb_net *ln);
-void l4lb_sched_net_exit(struct l4lb_net *ln);
-
-static inline int l4lb_sysctl_sched_add(struct l4lb_net *ln,
-					const struct l4lb_sched_ops *ops)
-{
-	return 0;
-}
-
-static inline void l4lb_sysctl_sched_del(struct l4lb_net *ln,
-					 const struct l4lb_sched_ops *ops)
-{
-}
-
-/* Of kernel/service/service.h, which is left out. */
-const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
-void l4lb_sched_put(const struct l4lb_sched_ops *ops);
 
 #endif /* _L4LB_UNIT_SHIM_H */

@@ -25,7 +25,7 @@
  * Like kernel/service/service.c it builds a new pool for every change, and a server
  * that is deleted and added again keeps its counters.
  */
-#include "sched.h"
+#include "service/registry.h"
 
 #include <pthread.h>
 
@@ -38,14 +38,14 @@ struct workqueue_struct *l4lb_wq;
 unsigned long jiffies = -300 * HZ;	/* wraps soon, as in the kernel */
 
 struct server {
-	struct l4lb_dest	dest;
-	struct l4lb_real	real;
+	struct l4lb_sched_server	sched;
+	struct l4lb_server	server;
 	u32			upper, lower;
 	u32			raced;
 };
 
 static struct server servers[MAX_DEST];
-static struct l4lb_dest *order[MAX_DEST];
+static struct l4lb_sched_server *order[MAX_DEST];
 static unsigned int n_order;
 static const struct l4lb_sched_ops *ops;
 static struct l4lb_pool *pool;
@@ -55,14 +55,22 @@ static u32 option[L4LB_SCHED_OPTIONS_MAX];
 static void *state;
 static unsigned long worst;
 
-static int id_of(const struct l4lb_dest *d)
+static int id_of(const struct l4lb_sched_server *d)
 {
-	return container_of(d, struct server, dest) - servers;
+	return container_of(d, struct server, sched) - servers;
 }
 
-struct l4lb_real *l4lb_real(const struct l4lb_dest *d)
+struct l4lb_server *l4lb_server_of(const struct l4lb_sched_server *d)
 {
-	return &container_of(d, struct server, dest)->real;
+	return &container_of(d, struct server, sched)->server;
+}
+
+/* There is no namespace for which it would be called. */
+static const struct l4lb_sched_listener listener;
+
+static __attribute__((constructor(101))) void listen_to_all(void)
+{
+	l4lb_sched_listen(&listener);
 }
 
 /* ---- time ---- */
@@ -135,14 +143,14 @@ static int rebuild(void)
 	struct l4lb_pool *next, *old = pool;
 	int err;
 
-	next = calloc(1, struct_size(next, dest, n_order));
+	next = calloc(1, struct_size(next, server, n_order));
 	next->ops = ops;
 	next->state = state;
 	next->option = option;
 	next->af = service_af;
 	next->flags = service_flags;
 	next->n = n_order;
-	memcpy(next->dest, order, n_order * sizeof(*order));
+	memcpy(next->server, order, n_order * sizeof(*order));
 	err = ops->build ? ops->build(next, old) : 0;
 	if (err) {
 		free(next);
@@ -165,25 +173,25 @@ static u32 lower_of(const struct server *s)
 static void connected(struct server *s, bool active)
 {
 	if (active)
-		s->dest.active.counter++;
-	s->dest.total.counter++;
-	if (s->upper && (u32)s->dest.total.counter == s->upper)
-		s->dest.overloaded = true;
+		s->sched.active.counter++;
+	s->sched.total.counter++;
+	if (s->upper && (u32)s->sched.total.counter == s->upper)
+		s->sched.overloaded = true;
 }
 
 static void configure(struct server *s, char **arg)
 {
-	u32 total = s->dest.total.counter;
+	u32 total = s->sched.total.counter;
 
-	s->dest.weight = atoi(arg[0]);
-	if (s->dest.weight)
-		s->dest.last_weight = s->dest.weight;
+	s->sched.weight = atoi(arg[0]);
+	if (s->sched.weight)
+		s->sched.last_weight = s->sched.weight;
 	s->upper = arg[1] ? atoi(arg[1]) : 0;
 	s->lower = arg[1] && arg[2] ? atoi(arg[2]) : 0;
 	if (s->upper && total >= s->upper)
-		s->dest.overloaded = true;
+		s->sched.overloaded = true;
 	else if (!s->upper || total < lower_of(s))
-		s->dest.overloaded = false;
+		s->sched.overloaded = false;
 }
 
 /* ---- commands ---- */
@@ -193,12 +201,12 @@ static int cmd_add(struct server *s, char **arg)
 	int err;
 
 	configure(s, arg);
-	order[n_order++] = &s->dest;
-	s->real.available = true;
+	order[n_order++] = &s->sched;
+	s->server.available = true;
 	err = rebuild();
 	if (err) {
 		n_order--;
-		s->real.available = false;
+		s->server.available = false;
 	}
 	return err;
 }
@@ -220,13 +228,13 @@ static int cmd_del(struct server *s)
 	unsigned int i, n = 0;
 
 	for (i = 0; i < n_order; i++)
-		if (order[i] != &s->dest)
+		if (order[i] != &s->sched)
 			order[n++] = order[i];
 	if (n == n_order)
 		return -ENOENT;
 	n_order = n;
-	s->real.available = false;
-	s->dest.weight = 0;
+	s->server.available = false;
+	s->sched.weight = 0;
 	return rebuild();
 }
 
@@ -242,13 +250,13 @@ static int parse_address(union nf_inet_addr *addr, const char *text)
 
 static void cmd_addr(struct server *s, char **arg)
 {
-	s->dest.af = parse_address(&s->dest.addr, arg[0]);
-	s->dest.port = htons(arg[1] ? atoi(arg[1]) : 0);
+	s->sched.af = parse_address(&s->sched.addr, arg[0]);
+	s->sched.port = htons(arg[1] ? atoi(arg[1]) : 0);
 }
 
 static void pick_one(const struct l4lb_flow *flow)
 {
-	struct l4lb_dest *d;
+	struct l4lb_sched_server *d;
 
 	shim_reads = 0;
 	d = ops->pick(pool, flow);
@@ -257,7 +265,7 @@ static void pick_one(const struct l4lb_flow *flow)
 		putchar('-');
 		return;
 	}
-	connected(container_of(d, struct server, dest), flow->proto == 6);
+	connected(container_of(d, struct server, sched), flow->proto == 6);
 	printf("%d", id_of(d));
 }
 
@@ -292,14 +300,15 @@ static void *racer(void *n)
 	unsigned long i;
 
 	for (i = 0; i < (unsigned long)n; i++) {
-		struct l4lb_dest *d;
+		struct l4lb_sched_server *d;
 
 		flow.daddr.ip = htonl(i);
 		d = ops->pick(pool, &flow);
 
 		if (!d)
 			return "a pick failed";
-		__atomic_fetch_add(&container_of(d, struct server, dest)->raced,
+		__atomic_fetch_add(&container_of(d, struct server,
+						 sched)->raced,
 				   1, __ATOMIC_RELAXED);
 	}
 	return NULL;
@@ -357,8 +366,8 @@ static void cmd_options(void)
 
 /* ---- the registry ---- */
 
-static struct l4lb_dest *null_pick(const struct l4lb_pool *p,
-				   const struct l4lb_flow *flow)
+static struct l4lb_sched_server *null_pick(const struct l4lb_pool *p,
+					   const struct l4lb_flow *flow)
 {
 	return NULL;
 }
@@ -516,7 +525,7 @@ static void run(char **word)
 	if (!strcmp(cmd, "options"))
 		return cmd_options();
 	if (!strcmp(cmd, "refs")) {
-		printf("refs %d\n", server_of(word[1])->real.refs.counter);
+		printf("refs %d\n", server_of(word[1])->server.refs.counter);
 		return;
 	}
 	if (!strcmp(cmd, "cost")) {
@@ -537,7 +546,7 @@ static void run(char **word)
 		service_flags = strtoul(word[2], NULL, 0);
 		err = rebuild();
 	} else if (!strcmp(cmd, "over"))
-		server_of(word[1])->dest.overloaded = atoi(word[2]);
+		server_of(word[1])->sched.overloaded = atoi(word[2]);
 	else if (!strcmp(cmd, "wait"))
 		cmd_wait(atof(word[1]));
 	else if (!strcmp(cmd, "option"))
@@ -547,8 +556,8 @@ static void run(char **word)
 	else if (!strcmp(cmd, "turns"))
 		*(u64 *)pool->table = strtoull(word[1], NULL, 0);
 	else if (!strcmp(cmd, "load"))
-		server_of(word[1])->dest.active.counter = atoi(word[2]),
-		server_of(word[1])->dest.total.counter = atoi(word[3]);
+		server_of(word[1])->sched.active.counter = atoi(word[2]),
+		server_of(word[1])->sched.total.counter = atoi(word[3]);
 	else
 		abort();
 	if (err)
@@ -586,7 +595,7 @@ int main(int argc, char **argv)
 		ops->exit(state);
 	end_grace_period();
 	for (unsigned int i = 0; i < MAX_DEST; i++)
-		if (servers[i].real.refs.counter)
+		if (servers[i].server.refs.counter)
 			return 3;
 	return 0;
 }

@@ -18,8 +18,11 @@
 #include <sched.h>
 #include <time.h>
 
-#include "conn/table.h"
+#include "conn/bucket.h"
 #include "conn/defence.h"
+#include "conn/resize.h"
+#include "conn/sweep.h"
+#include "conn/walk.h"
 
 #define STEADY	400
 #define MANY	12000
@@ -32,7 +35,7 @@ unsigned long jiffies = -100;
 
 static struct l4lb_net ln;
 static struct l4lb_conn_table table;
-static struct l4lb_real reals[8];
+static struct l4lb_server servers[8];
 static struct l4lb_conn *conns[MANY];
 static bool stop, queued;
 static bool no_interludes;
@@ -61,7 +64,7 @@ void l4lb_conn_kill(struct l4lb_conn *conn)
 	swept[conn->cport * 4 + conn->vport - 1]++;
 }
 
-void l4lb_reset_idle(struct l4lb_conn *conn)
+static void expired(struct l4lb_conn *conn)
 {
 	n_reset++;
 }
@@ -83,7 +86,7 @@ static u32 chance(u32 below)
 static struct l4lb_conn *conn_new(unsigned int i)
 {
 	struct l4lb_conn *conn = aligned_alloc(64, 128);
-	struct l4lb_real *real = &reals[i / 4 % 8];
+	struct l4lb_server *server = &servers[i / 4 % 8];
 
 	memset(conn, 0, 128);
 	conn->af = i / 4 % 2 ? AF_INET6 : AF_INET;
@@ -92,17 +95,17 @@ static struct l4lb_conn *conn_new(unsigned int i)
 	conn->cport = i / 4;
 	conn->vport = 1 + i % 4;
 	conn->dport = 80;
-	conn->real = real;
+	conn->server = server;
 	conn->last = jiffies;
 	conn->timeout = 1000;
 	if (conn->af == AF_INET) {
 		conn->v4.caddr = 7;
 		conn->v4.vaddr = 9;
-		conn->v4.daddr = real->dest.addr.ip;
+		conn->v4.daddr = server->sched.addr.ip;
 	} else {
 		memset(&conn->v6.caddr, 7, 16);
 		memset(&conn->v6.vaddr, 9, 16);
-		conn->v6.daddr = real->dest.addr.in6;
+		conn->v6.daddr = server->sched.addr.in6;
 	}
 	if (i % 101 == 100)
 		l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
@@ -128,7 +131,7 @@ static struct l4lb_conn *found_out(const struct l4lb_conn *conn)
 	struct l4lb_conn *out, *both;
 	bool reply;
 
-	flow.daddr = conn->real->dest.addr;
+	flow.daddr = conn->server->sched.addr;
 	flow.dport = conn->dport;
 	flow = l4lb_flow_inverse(&flow);
 	out = l4lb_conn_find_out(&ln, &flow);
@@ -218,10 +221,11 @@ static void setup(void)
 	pthread_rwlockattr_setkind_np(&attr,
 				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&shim_rcu, &attr);
-	for (i = 0; i < ARRAY_SIZE(reals); i++) {
-		memset(&reals[i].dest.addr, 0, sizeof(reals[i].dest.addr));
-		reals[i].dest.addr.all[0] = i + 1;
-		reals[i].ln = &ln;
+	for (i = 0; i < ARRAY_SIZE(servers); i++) {
+		memset(&servers[i].sched.addr, 0,
+		       sizeof(servers[i].sched.addr));
+		servers[i].sched.addr.all[0] = i + 1;
+		servers[i].ln = &ln;
 	}
 	table.key.key[0] = 1;
 	table.key.key[1] = 2;
@@ -231,6 +235,7 @@ static void setup(void)
 	assert(!l4lb_conn_bucket_init() && !l4lb_conn_resize_init(&table));
 	ln.conns = &table;
 	table.ln = &ln;
+	table.expired = expired;
 	l4lb_conn_sweep_init(&table);
 }
 

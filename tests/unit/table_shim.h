@@ -205,12 +205,11 @@ union nf_inet_addr {
 
 #define ipv6_addr_equal(a, b)	(!memcmp(a, b, sizeof(struct in6_addr)))
 
-/* ---- of dest.h, flow.h, net.h and reset.h, which define these in the kernel ---- */
+/* ---- of server.h, flow.h and net.h, which define these in the kernel ---- */
 
-#define _L4LB_DEST_H
+#define _L4LB_SERVER_H
 #define _L4LB_FLOW_H
 #define _L4LB_NET_H
-#define _L4LB_RESET_H
 
 enum { IP_VS_CONN_F_MASQ, IP_VS_CONN_F_DROUTE = 3 };
 enum l4lb_drop { L4LB_DROP_FULL, L4LB_DROP_ENTRY };
@@ -240,13 +239,10 @@ struct l4lb_net {
 
 #define l4lb_drop(ln, why)	((void)(why), (ln)->dropped++)
 
-struct l4lb_real {
-	struct { union nf_inet_addr addr; } dest;
+struct l4lb_server {
+	struct { union nf_inet_addr addr; } sched;
 	struct { struct { u32 fwmark; } svc; } name;
 	struct l4lb_net *ln;
 };
-
-struct l4lb_conn;
-void l4lb_reset_idle(struct l4lb_conn *conn);
 
 #endif /* _L4LB_UNIT_TABLE_SHIM_H */

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Options of schedulers in messages of family L4LB. */
+#include "api/netlink_option.h"
+
+const struct nla_policy l4lb_nl_option_policy[] = {
+	[L4LB_OPTION_ATTR_NAME]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_NAME_LEN - 1 },
+	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
+};
+
+/* Says which options @ops has, as far as there is room. */
+int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,
+			   const struct nlattr *name,
+			   struct netlink_ext_ack *extack)
+{
+	char list[40] = "";
+	unsigned int i;
+
+	if (!ops || !ops->n_options) {
+		l4lb_err_attr_fmt(extack, name,
+				  "scheduler %s has no options: leave them out",
+				  ops ? ops->name : "none");
+		return -EINVAL;
+	}
+	for (i = 0; i < ops->n_options; i++) {
+		const char *next = ops->options[i].name;
+
+		if (strlen(list) + strlen(next) + sizeof(" ...") >
+		    sizeof(list)) {
+			strlcat(list, " ...", sizeof(list));
+			break;
+		}
+		strlcat(list, " ", sizeof(list));
+		strlcat(list, next, sizeof(list));
+	}
+	l4lb_err_attr_fmt(extack, name, "unknown option; %s has:%s", ops->name,
+			  list);
+	return -EINVAL;
+}
+
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
+			 unsigned long *seen, const struct nlattr *nest,
+			 struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_option *o;
+	struct nlattr *tb[L4LB_OPTION_ATTR_VALUE + 1];
+	unsigned int i;
+	u32 wanted;
+	int err;
+
+	err = nla_parse_nested(tb, L4LB_OPTION_ATTR_VALUE, nest,
+			       l4lb_nl_option_policy, extack);
+	if (err)
+		return err;
+	if (!tb[L4LB_OPTION_ATTR_NAME] || !tb[L4LB_OPTION_ATTR_VALUE]) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "option: attribute NAME or VALUE is missing");
+		return -EINVAL;
+	}
+	for (i = 0; ops && i < ops->n_options; i++)
+		if (!nla_strcmp(tb[L4LB_OPTION_ATTR_NAME],
+				ops->options[i].name))
+			break;
+	if (!ops || i == ops->n_options)
+		return l4lb_nl_unknown_option(ops, tb[L4LB_OPTION_ATTR_NAME], extack);
+
+	o = &ops->options[i];
+	if (__test_and_set_bit(i, seen)) {
+		l4lb_err_attr_fmt(extack, nest,
+				  "option %s is named twice: name it once",
+				  o->name);
+		return -EINVAL;
+	}
+	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
+	if (wanted < o->min || wanted > o->max) {
+		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],
+				  "option %s must be %u to %u", o->name,
+				  o->min, o->max);
+		return -ERANGE;
+	}
+	value[i] = wanted;
+	return 0;
+}

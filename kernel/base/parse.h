@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * skb -> struct l4lb_pkt: the only parser of packet headers on the way in.
+ *
+ * skb->data is at the network header in every hook that calls it.  Nothing
+ * here trusts a length field, and nothing keeps a pointer into the packet.
+ */
+#ifndef _L4LB_PARSE_H
+#define _L4LB_PARSE_H
+
+#include "base/flow.h"
+
+static __always_inline enum l4lb_parse
+l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off, bool quoted,
+		struct l4lb_pkt *pkt)
+{
+	const struct iphdr *iph;
+	struct iphdr _iph;
+
+	iph = skb_header_pointer(skb, off, sizeof(_iph), &_iph);
+	if (!iph || iph->version != 4 || iph->ihl < 5)
+		return L4LB_PARSE_BAD;
+	pkt->l4 = off + iph->ihl * 4;
+	pkt->flow.proto = iph->protocol;
+	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
+	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
+	/* A first fragment has its ports: enough to tell what is quoted. */
+	if (iph->frag_off & htons(quoted ? IP_OFFSET : IP_MF | IP_OFFSET))
+		return L4LB_PARSE_FRAGMENT;
+	return L4LB_PARSE_OK;
+}
+
+static __always_inline enum l4lb_parse
+l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
+		struct l4lb_pkt *pkt)
+{
+	const struct ipv6hdr *iph;
+	struct ipv6hdr _iph;
+	__be16 frag = 0;
+	int l4;
+	u8 next;
+
+	iph = skb_header_pointer(skb, off, sizeof(_iph), &_iph);
+	if (!iph || iph->version != 6)
+		return L4LB_PARSE_BAD;
+	pkt->flow.saddr.in6 = iph->saddr;
+	pkt->flow.daddr.in6 = iph->daddr;
+	next = iph->nexthdr;
+	/* An extension header, as the stack has it.  But what it protects is
+	 * not ours to read, let alone to change.
+	 */
+	if (next == NEXTHDR_AUTH) {
+		pkt->l4 = off + sizeof(_iph);
+		pkt->flow.proto = next;
+		return L4LB_PARSE_OK;
+	}
+	l4 = ipv6_skip_exthdr(skb, off + sizeof(_iph), &next, &frag);
+	if (l4 < 0)
+		return L4LB_PARSE_BAD;
+	pkt->l4 = l4;
+	pkt->flow.proto = next;
+	/* A non-first fragment has no L4 header; a first one was left by
+	 * reassembly only inside an ICMP error, where its ports are usable.
+	 */
+	if (frag & htons(IP6_OFFSET))
+		return L4LB_PARSE_FRAGMENT;
+	return L4LB_PARSE_OK;
+}
+
+/* The packet's first chunk; but an ABORT behind a COOKIE ECHO or COOKIE ACK
+ * counts for more.
+ */
+static __always_inline enum l4lb_parse
+l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
+{
+	unsigned int off = pkt->l4 + sizeof(struct sctphdr);
+	const struct sctp_chunkhdr *chunk;
+	struct sctp_chunkhdr _chunk;
+
+	chunk = skb_header_pointer(skb, off, sizeof(_chunk), &_chunk);
+	if (!chunk)
+		return L4LB_PARSE_BAD;
+	pkt->chunk = chunk->type;
+	if (pkt->chunk != SCTP_CID_COOKIE_ECHO &&
+	    pkt->chunk != SCTP_CID_COOKIE_ACK)
+		return L4LB_PARSE_OK;
+	off += ALIGN(ntohs(chunk->length), 4);
+	chunk = skb_header_pointer(skb, off, sizeof(_chunk), &_chunk);
+	if (chunk && chunk->type == SCTP_CID_ABORT)
+		pkt->chunk = SCTP_CID_ABORT;
+	return L4LB_PARSE_OK;
+}
+
+/* Ports, TCP flags and SCTP chunk; @quoted: inside an ICMP error, where eight
+ * bytes of the L4 header are all there may be.
+ */
+static __always_inline enum l4lb_parse
+l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
+{
+	union {
+		struct tcphdr	tcp;
+		struct udphdr	udp;
+		struct sctphdr	sctp;
+		__be16		ports[2];
+	} _l4;
+	const __be16 *ports;
+	unsigned int len;
+
+	switch (pkt->flow.proto) {
+	case IPPROTO_TCP:
+		len = quoted ? sizeof(_l4.ports) : sizeof(_l4.tcp);
+		break;
+	case IPPROTO_UDP:
+		len = quoted ? sizeof(_l4.ports) : sizeof(_l4.udp);
+		break;
+	case IPPROTO_SCTP:
+		len = quoted ? sizeof(_l4.ports) : sizeof(_l4.sctp);
+		break;
+	default:
+		return L4LB_PARSE_OTHER;
+	}
+	ports = skb_header_pointer(skb, pkt->l4, len, &_l4);
+	if (!ports)
+		return L4LB_PARSE_BAD;
+	pkt->flow.sport = ports[0];
+	pkt->flow.dport = ports[1];
+	pkt->tcp = 0;
+	if (!quoted && pkt->flow.proto == IPPROTO_TCP) {
+		const struct tcphdr *tcp = (const struct tcphdr *)ports;
+
+		if (tcp->doff < 5)
+			return L4LB_PARSE_BAD;
+		pkt->tcp = tcp_flag_byte(tcp);
+	}
+	pkt->chunk = 0;
+	if (!quoted && pkt->flow.proto == IPPROTO_SCTP)
+		return l4lb_parse_chunk(skb, pkt);
+	return L4LB_PARSE_OK;
+}
+
+/* @af is a constant in every caller: one copy of the code per family. */
+static __always_inline enum l4lb_parse
+l4lb_parse_packet(const struct sk_buff *skb, u8 af, unsigned int off,
+		  bool quoted, struct l4lb_pkt *pkt)
+{
+	enum l4lb_parse res;
+
+	pkt->flow.af = af;
+	pkt->flow.sport = 0;
+	pkt->flow.dport = 0;
+	pkt->flow.hash = 0;
+	if (af == AF_INET)
+		res = l4lb_parse_ipv4(skb, off, quoted, pkt);
+	else
+		res = l4lb_parse_ipv6(skb, off, pkt);
+	if (res != L4LB_PARSE_OK)
+		return res;
+	return l4lb_parse_l4(skb, pkt, quoted);
+}
+
+#endif /* _L4LB_PARSE_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Changes of virtual services.  Configuration mutex held, may sleep, errno +
+ * extack.
+ */
+#ifndef _L4LB_EDIT_H
+#define _L4LB_EDIT_H
+
+#include "service/service.h"
+
+struct l4lb_pool;
+struct l4lb_sched_inst;
+
+int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
+		     const struct l4lb_svc_config *cfg,
+		     const struct l4lb_sched_ops *ops,
+		     struct netlink_ext_ack *extack);
+int l4lb_service_edit(struct l4lb_service *svc,
+		      const struct l4lb_svc_config *cfg,
+		      const struct l4lb_sched_ops *ops,
+		      struct netlink_ext_ack *extack);
+void l4lb_service_del(struct l4lb_service *svc);
+void l4lb_service_flush(struct l4lb_net *ln);
+void l4lb_service_del_others(struct l4lb_net *ln);
+
+/* The steps of adding and editing, for batches: create, insert and a pool may
+ * fail, and then comes discard; enlist and settle may not.
+ */
+int l4lb_service_insert(struct l4lb_service *svc,
+			struct netlink_ext_ack *extack);
+void l4lb_service_enlist(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg);
+void l4lb_service_discard(struct l4lb_service *svc);
+void l4lb_service_settle(struct l4lb_service *svc,
+			 const struct l4lb_svc_config *cfg,
+			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool);
+
+/* What connections need, with the first service. */
+int l4lb_service_net_prepare(struct l4lb_net *ln,
+			     struct netlink_ext_ack *extack);
+/* The namespace goes.  Takes the configuration mutex. */
+void l4lb_service_flush_last(struct l4lb_net *ln);
+
+#endif /* _L4LB_EDIT_H */

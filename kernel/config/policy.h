@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Changes of what family L4LB sets of a service.  Configuration mutex held. */
+#ifndef _L4LB_CONFIG_POLICY_H
+#define _L4LB_CONFIG_POLICY_H
+
+#include "service/service.h"
+
+int l4lb_service_set_policy(struct l4lb_service *svc,
+			    const struct l4lb_policy *policy,
+			    struct netlink_ext_ack *extack);
+
+/* One of that policy; also when the service goes. */
+void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
+void l4lb_service_apply_policy(struct l4lb_service *svc,
+			       const struct l4lb_policy *policy);
+
+#endif /* _L4LB_CONFIG_POLICY_H */

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Changes of the real servers of a service.  Each is a transaction: what can
+ * fail comes first, and a failure takes back what was made.
+ */
+#include "config/server_edit.h"
+
+#include <linux/inetdevice.h>
+#include <linux/netlink.h>
+#include <net/addrconf.h>
+#include <net/ipv6.h>
+#include <net/route.h>
+
+#include "conn/table.h"
+#include "entry/hook.h"
+#include "service/pool.h"
+#include "service/server_table.h"
+
+/* ---- checks, in the order user space relies on ---- */
+
+/* @cfg on its own. */
+static int server_check_config(const struct l4lb_service *svc,
+			       const struct l4lb_server_config *cfg,
+			       struct netlink_ext_ack *extack)
+{
+	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
+
+	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
+		NL_SET_ERR_MSG(extack, "a server of the other family needs method tunnel");
+		return -EINVAL;
+	}
+	if (cfg->weight < 0) {
+		NL_SET_ERR_MSG(extack, "the weight must be 0 to 2147483647");
+		return -ERANGE;
+	}
+	if (cfg->l_thresh > cfg->u_thresh) {
+		NL_SET_ERR_MSG(extack, "the lower threshold must not be above the upper one");
+		return -ERANGE;
+	}
+	if (cfg->u_thresh > INT_MAX) {
+		NL_SET_ERR_MSG(extack, "the upper threshold must be 0 to 2147483647");
+		return -EINVAL;
+	}
+	if (cfg->tun.type == IP_VS_CONN_F_TUNNEL_TYPE_GUE && !cfg->tun.port) {
+		NL_SET_ERR_MSG(extack, "tunnel type gue needs a tunnel port");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int server_check_ipv4(struct net *net, __be32 addr,
+			     struct netlink_ext_ack *extack)
+{
+	unsigned int type = inet_addr_type(net, addr);
+
+	if (type == RTN_LOCAL || type == RTN_UNICAST)
+		return 0;
+	/* Without a local table every address looks like a broadcast. */
+	if (type == RTN_BROADCAST && !(net->loopback_dev->flags & IFF_UP))
+		NL_SET_ERR_MSG(extack, "cannot check the address while lo is down: bring lo up");
+	else
+		NL_SET_ERR_MSG(extack, "the real server's address must be unicast");
+	return -EINVAL;
+}
+
+/* A kernel booted with ipv6.disable=1 has no table of addresses to look in. */
+static int server_check_ipv6(struct net *net, const struct in6_addr *addr,
+			     struct netlink_ext_ack *extack)
+{
+	int type = ipv6_addr_type(addr);
+
+	if ((type & IPV6_ADDR_UNICAST) && !(type & IPV6_ADDR_LINKLOCAL))
+		return 0;
+	if (ipv6_mod_enabled() && ipv6_chk_addr(net, addr, NULL, 0))
+		return 0;
+	NL_SET_ERR_MSG(extack, "the real server's address must be unicast and not link-local");
+	return -EINVAL;
+}
+
+/* @server: what l4lb_server_find() says about @cfg; @add: it is to be new. */
+static int server_check(const struct l4lb_service *svc,
+			const struct l4lb_server *server,
+			const struct l4lb_server_config *cfg, bool add,
+			struct netlink_ext_ack *extack)
+{
+	struct net *net = svc->ln->net;
+	int err;
+
+	err = server_check_config(svc, cfg, extack);
+	if (err)
+		return err;
+	if (add && server) {
+		NL_SET_ERR_MSG(extack, "the service has this real server already: edit it");
+		return -EEXIST;
+	}
+	if (!add && !server) {
+		NL_SET_ERR_MSG(extack, "the service has no such real server: add it");
+		return -ENOENT;
+	}
+	if (add) {
+		if (cfg->af == AF_INET)
+			err = server_check_ipv4(net, cfg->addr.ip, extack);
+		else
+			err = server_check_ipv6(net, &cfg->addr.in6, extack);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- into a service and out of it ---- */
+
+static bool server_is_mixed(const struct l4lb_server *server)
+{
+	return server->sched.af != server->name.svc.af;
+}
+
+/* Into @svc: its connections live, a pool may have it already. */
+void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	list_move_tail(&server->node, &svc->servers);
+	svc->n_servers++;
+	svc->ln->n_mixed += server_is_mixed(server);
+	rcu_assign_pointer(server->svc, svc);
+	WRITE_ONCE(server->available, true);
+}
+
+/* Out of @svc and into the trash.  Pools that still have it skip it. */
+void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+	WRITE_ONCE(server->available, false);
+	WRITE_ONCE(server->sched.weight, 0);
+	RCU_INIT_POINTER(server->svc, NULL);
+	l4lb_server_table_del(server);
+	svc->n_servers--;
+	ln->n_mixed -= server_is_mixed(server);
+	l4lb_hook_unregister(ln, server->sched.af);
+	l4lb_server_trash(server);
+}
+
+/* What is in the trash stays there. */
+static void server_forget_unused(struct l4lb_server *server)
+{
+	if (!list_empty(&server->node))
+		return;
+	l4lb_server_name_del(server);
+	l4lb_server_put(server);
+}
+
+/* Made, or found in the trash; packets see nothing of it. */
+static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
+					      const struct l4lb_server_config *cfg,
+					      struct netlink_ext_ack *extack)
+{
+	struct l4lb_server *server;
+	int err;
+
+	err = l4lb_hook_register(svc->ln, cfg->af);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
+		return ERR_PTR(err);
+	}
+	server = l4lb_server_find_any(svc, cfg) ?: l4lb_server_create(svc, cfg);
+	if (server && !l4lb_server_table_add(server))
+		return server;
+	NL_SET_ERR_MSG(extack, "no memory for the real server");
+	l4lb_hook_unregister(svc->ln, cfg->af);
+	if (server)
+		server_forget_unused(server);
+	return ERR_PTR(-ENOMEM);
+}
+
+/**
+ * l4lb_server_prepare() - the real server that a configuration means
+ * @svc: its service, which need not be at work yet
+ * @cfg: the real server
+ * @extack: gets a sentence on failure
+ *
+ * Return: one that @svc has, or one to enlist or release, or an ERR_PTR() with
+ * nothing changed.
+ */
+struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
+					const struct l4lb_server_config *cfg,
+					struct netlink_ext_ack *extack)
+{
+	struct l4lb_server *server = l4lb_server_find(svc, cfg);
+	int err;
+
+	err = server_check(svc, server, cfg, !server, extack);
+	if (err)
+		return ERR_PTR(err);
+	return server ?: server_prepare_new(svc, cfg, extack);
+}
+
+/* The opposite, unless it was enlisted. */
+void l4lb_server_release(struct l4lb_server *server)
+{
+	if (!l4lb_server_is_new(server))
+		return;
+	l4lb_server_table_del(server);
+	l4lb_hook_unregister(server->ln, server->sched.af);
+	server_forget_unused(server);
+}
+
+/**
+ * l4lb_server_add() - add a real server to a service, or revive a removed one
+ * @svc: the service
+ * @cfg: the real server
+ * @extack: gets a sentence on failure
+ *
+ * Return: 0 or a negative errno with nothing changed.
+ */
+int l4lb_server_add(struct l4lb_service *svc,
+		    const struct l4lb_server_config *cfg,
+		    struct netlink_ext_ack *extack)
+{
+	struct l4lb_server *server = l4lb_server_find(svc, cfg);
+	int err;
+
+	err = server_check(svc, server, cfg, true, extack);
+	if (err)
+		return err;
+	server = server_prepare_new(svc, cfg, extack);
+	if (IS_ERR(server))
+		return PTR_ERR(server);
+	l4lb_server_apply(server, cfg);
+	l4lb_server_enlist(server, svc);
+	err = l4lb_service_rebuild(svc);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
+		l4lb_server_retire(server, svc);
+		return err;
+	}
+	return 0;
+}
+
+/**
+ * l4lb_server_edit() - change a real server
+ * @svc: its service
+ * @server: what l4lb_server_find() found; NULL is refused in its turn, after the
+ *	checks of @cfg that come first
+ * @cfg: all its settings, new and kept; address, port and family are its own
+ * @extack: gets a sentence on failure
+ *
+ * Return: 0, -ENOENT without @server, or a negative errno with nothing changed.
+ */
+int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
+		     const struct l4lb_server_config *cfg,
+		     struct netlink_ext_ack *extack)
+{
+	struct l4lb_server_config old;
+	int last_weight, err;
+
+	lockdep_assert_held(&svc->ln->lock);
+	err = server_check(svc, server, cfg, false, extack);
+	if (err)
+		return err;
+	l4lb_server_save(server, &old);
+	last_weight = server->sched.last_weight;
+	l4lb_server_apply(server, cfg);
+	err = l4lb_service_rebuild(svc);
+	if (err) {
+		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
+		l4lb_server_apply(server, &old);
+		WRITE_ONCE(server->sched.last_weight, last_weight);
+		return err;
+	}
+	return 0;
+}
+
+/**
+ * l4lb_server_del() - remove a real server from its service
+ * @svc: the service
+ * @server: what l4lb_server_find() found, or NULL
+ * @extack: gets a warning when the scheduler could not follow
+ *
+ * Its connections stay; see the head of this file.
+ *
+ * An administrator must always get a server out, so a scheduler that fails (no
+ * memory) does not hinder.  The pool that stays has a server of weight 0 then,
+ * which is chosen by nobody, until the next change builds one without it.
+ *
+ * Return: 0, or -ENOENT without @server.
+ */
+int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
+		    struct netlink_ext_ack *extack)
+{
+	struct l4lb_net *ln = svc->ln;
+
+	lockdep_assert_held(&ln->lock);
+	if (!server)
+		return -ENOENT;
+	l4lb_server_retire(server, svc);
+	if (l4lb_service_rebuild(svc)) {
+		NL_SET_ERR_MSG(extack,
+			       "removed, but the scheduler missed it: weight 0 for now");
+		pr_warn("scheduler %s missed a server's removal: weight 0 until the next change\n",
+			l4lb_service_sched_name(svc));
+	}
+	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
+		l4lb_conn_expire_nodest(ln);
+	return 0;
+}
+
+void l4lb_server_del_all(struct l4lb_service *svc)
+{
+	struct l4lb_server *server, *next;
+
+	lockdep_assert_held(&svc->ln->lock);
+	list_for_each_entry_safe(server, next, &svc->servers, node)
+		l4lb_server_retire(server, svc);
+}
+
+/* ---- what becomes of the connections of removed servers ---- */
+
+void l4lb_server_set_loss(const struct l4lb_service *svc)
+{
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&svc->ln->lock);
+	list_for_each_entry(server, &svc->ln->trash, node)
+		if (!memcmp(&server->name.svc, &svc->key, sizeof(svc->key)))
+			WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+}
+
+void l4lb_server_set_loss_named(struct l4lb_net *ln)
+{
+	const struct l4lb_service *svc;
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&ln->lock);
+	list_for_each_entry(server, &ln->trash, node) {
+		svc = l4lb_service_find(ln, &server->name.svc);
+		if (svc && svc->named)
+			WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+	}
+}

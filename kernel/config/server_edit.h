@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Changes of the real servers of a service.  Configuration mutex held, may
+ * sleep, errno + extack.
+ */
+#ifndef _L4LB_SERVER_EDIT_H
+#define _L4LB_SERVER_EDIT_H
+
+#include "service/server.h"
+
+int l4lb_server_add(struct l4lb_service *svc,
+		    const struct l4lb_server_config *cfg,
+		    struct netlink_ext_ack *extack);
+int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
+		     const struct l4lb_server_config *cfg,
+		     struct netlink_ext_ack *extack);
+int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
+		    struct netlink_ext_ack *extack);
+
+/* The steps of adding, for batches.  prepare finds or makes the real server
+ * that @cfg means and may fail; then comes release.  What is new
+ * (l4lb_server_is_new()) becomes part of the service by enlist, which may not
+ * fail; what is not needed any more leaves it by retire.
+ */
+struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
+					const struct l4lb_server_config *cfg,
+					struct netlink_ext_ack *extack);
+void l4lb_server_release(struct l4lb_server *server);
+void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc);
+void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc);
+
+static inline bool l4lb_server_is_new(const struct l4lb_server *server)
+{
+	return !server->available;
+}
+
+/* Service is going: move all its real servers to the trash. */
+void l4lb_server_del_all(struct l4lb_service *svc);
+/* The policy of @svc has changed: tell those it had. */
+void l4lb_server_set_loss(const struct l4lb_service *svc);
+/* Those of all services that a batch names have. */
+void l4lb_server_set_loss_named(struct l4lb_net *ln);
+
+#endif /* _L4LB_SERVER_EDIT_H */

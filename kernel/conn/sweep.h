@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The end of connections that nobody uses any more. */
+#ifndef _L4LB_CONN_SWEEP_H
+#define _L4LB_CONN_SWEEP_H
+
+#include "conn/table.h"
+
+void l4lb_conn_sweep_init(struct l4lb_conn_table *table);
+/* Something is in the table. */
+void l4lb_conn_sweep_kick(struct l4lb_conn_table *table);
+
+#endif /* _L4LB_CONN_SWEEP_H */

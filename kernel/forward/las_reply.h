@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The bands of replies: see service/las.c. */
+#ifndef _L4LB_LAS_REPLY_H
+#define _L4LB_LAS_REPLY_H
+
+#include "conn/conn.h"
+
+void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
+		   unsigned int len);
+
+/* A reply of @len bytes is on its way.  RCU, BH off. */
+static inline void l4lb_las_reply(struct sk_buff *skb, struct l4lb_conn *conn,
+				  unsigned int len)
+{
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_SERVED)))
+		l4lb_las_band(skb, conn, len);
+}
+
+#endif /* _L4LB_LAS_REPLY_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Forwarding by NAT; verdicts as in forward.h. */
+#ifndef _L4LB_NAT_H
+#define _L4LB_NAT_H
+
+#include "conn/conn.h"
+
+unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_conn *conn, unsigned int quoted);
+
+/* For the fast path: only change the packet.  0 or -ENOMEM. */
+int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_conn *conn, bool reply);
+
+/* A real server's reply, or (@quoted) an ICMP error about a request: give it
+ * the VIP's address back.  NF_ACCEPT: it goes on where it was going.
+ */
+unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			    const struct l4lb_conn *conn, unsigned int quoted);
+
+#endif /* _L4LB_NAT_H */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Persistence: one client, one real server. */
+#ifndef _L4LB_PERSIST_H
+#define _L4LB_PERSIST_H
+
+#include "conn/conn.h"
+
+/* Persistence (persist.c): the connection of a new flow of @svc.  NULL: none;
+ * *reason says why.
+ */
+struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
+					const struct l4lb_flow *flow,
+					enum l4lb_drop *reason);
+
+#endif /* _L4LB_PERSIST_H */

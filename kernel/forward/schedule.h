@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A real server for a new flow. */
+#ifndef _L4LB_SCHEDULE_H
+#define _L4LB_SCHEDULE_H
+
+#include "conn/conn.h"
+
+bool l4lb_flow_may_start(const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
+				const struct l4lb_flow *flow,
+				struct l4lb_conn *once,
+				enum l4lb_drop *reason);
+
+#endif /* _L4LB_SCHEDULE_H */

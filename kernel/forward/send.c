@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the forwarding methods share, in the order a packet meets it:
+ *
+ *	route -> TTL -> MTU -> (method: rewrite) -> prepare -> send
+ *
+ * A packet that cannot go on is answered by ICMP while it still is what the
+ * client sent, except for its TTL.
+ */
+#include "forward/send.h"
+
+#include <linux/netfilter.h>
+#include <net/dsfield.h>
+#include <net/icmp.h>
+#include <net/ip.h>
+#include <net/route.h>
+
+#include "conn/conntrack.h"
+
+/*
+ * A packet that came in for this host only because routing says so is answered
+ * from its destination, which cannot be: that is no address of ours.  By the
+ * way back to its sender it is answered as by a router.
+ */
+static void answer_as_router(struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	struct net *net = dev_net(skb->dev);
+	struct flowi4 fl4 = { .daddr = pkt->flow.saddr.ip };
+	struct rtable *rt;
+
+	if (inet_addr_type(net, pkt->flow.daddr.ip) == RTN_LOCAL)
+		return;
+	rt = ip_route_output_key(net, &fl4);
+	if (IS_ERR(rt))
+		return;
+	skb_dst_drop(skb);
+	skb_dst_set(skb, &rt->dst);
+}
+
+/* An ICMP error to the sender. */
+static void reject(struct sk_buff *skb, const struct l4lb_pkt *pkt, u8 type,
+		   u8 code, u32 info)
+{
+	/* What this host sends has no device yet; ICMPv6 wants one. */
+	if (!skb->dev)
+		skb->dev = skb_dst(skb)->dev;
+	if (pkt->flow.af == AF_INET) {
+		if (skb_rtable(skb)->rt_flags & RTCF_LOCAL)
+			answer_as_router(skb, pkt);
+		icmp_send(skb, type, code, htonl(info));
+	} else {
+		icmpv6_send(skb, type, code, info);
+	}
+}
+
+void l4lb_icmp_no_port(struct sk_buff *skb, const struct l4lb_pkt *pkt)
+{
+	if (pkt->flow.af == AF_INET)
+		reject(skb, pkt, ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0);
+	else
+		reject(skb, pkt, ICMPV6_DEST_UNREACH, ICMPV6_PORT_UNREACH, 0);
+}
+
+static unsigned int no_route(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			     const struct l4lb_net *ln)
+{
+	l4lb_drop(ln, L4LB_DROP_NO_ROUTE);
+	if (pkt->flow.af == AF_INET)
+		reject(skb, pkt, ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0);
+	else
+		reject(skb, pkt, ICMPV6_DEST_UNREACH, ICMPV6_ADDR_UNREACH, 0);
+	return NF_DROP;
+}
+
+/* What this host forwards has been through that already. */
+static bool ttl_decrease(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			 const struct l4lb_net *ln)
+{
+	if (pkt->hook == NF_INET_FORWARD)
+		return true;
+	if (pkt->flow.af == AF_INET) {
+		if (ip_hdr(skb)->ttl <= 1) {
+			l4lb_drop(ln, L4LB_DROP_TTL);
+			reject(skb, pkt, ICMP_TIME_EXCEEDED, ICMP_EXC_TTL, 0);
+			return false;
+		}
+		if (skb_ensure_writable(skb, sizeof(struct iphdr)))
+			goto no_memory;
+		ip_decrease_ttl(ip_hdr(skb));
+		return true;
+	}
+	if (ipv6_hdr(skb)->hop_limit <= 1) {
+		l4lb_drop(ln, L4LB_DROP_TTL);
+		reject(skb, pkt, ICMPV6_TIME_EXCEED, ICMPV6_EXC_HOPLIMIT, 0);
+		return false;
+	}
+	if (skb_ensure_writable(skb, sizeof(struct ipv6hdr)))
+		goto no_memory;
+	ipv6_hdr(skb)->hop_limit--;
+	return true;
+
+no_memory:
+	l4lb_drop(ln, L4LB_DROP_MEMORY);
+	return false;
+}
+
+bool l4lb_forward_by(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_net *ln, const struct l4lb_route *rt,
+		     unsigned int *verdict)
+{
+	if (!rt) {
+		*verdict = no_route(skb, pkt, ln);
+		return false;
+	}
+	/* The sum over the whole packet does not survive what follows. */
+	skb_forward_csum(skb);
+	*verdict = NF_DROP;
+	return rt->local || ttl_decrease(skb, pkt, ln);
+}
+
+const struct l4lb_route *l4lb_forward_route(struct sk_buff *skb,
+					    const struct l4lb_pkt *pkt,
+					    const struct l4lb_conn *conn,
+					    unsigned int *verdict)
+{
+	const struct l4lb_route *rt = l4lb_route_get(conn->server,
+						     conn->method);
+
+	return l4lb_forward_by(skb, pkt, l4lb_conn_net(conn), rt, verdict) ?
+	       rt : NULL;
+}
+
+static bool fits_ipv4(const struct sk_buff *skb, unsigned int mtu)
+{
+	if (skb->len <= mtu || !(ip_hdr(skb)->frag_off & htons(IP_DF)))
+		return true;
+	return skb_is_gso(skb) && skb_gso_validate_network_len(skb, mtu);
+}
+
+static bool fits_ipv6(const struct sk_buff *skb, unsigned int mtu)
+{
+	/* Reassembled here: it leaves in fragments of the size it came in. */
+	if (IP6CB(skb)->frag_max_size)
+		return IP6CB(skb)->frag_max_size <= mtu;
+	if (skb->len <= mtu)
+		return true;
+	return skb_is_gso(skb) && skb_gso_validate_network_len(skb, mtu);
+}
+
+bool l4lb_forward_fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		       const struct l4lb_net *ln, unsigned int mtu)
+{
+	if (pkt->flow.af == AF_INET) {
+		if (fits_ipv4(skb, mtu))
+			return true;
+		reject(skb, pkt, ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED, mtu);
+	} else {
+		if (fits_ipv6(skb, mtu))
+			return true;
+		reject(skb, pkt, ICMPV6_PKT_TOOBIG, 0, mtu);
+	}
+	l4lb_drop(ln, L4LB_DROP_TOO_BIG);
+	return false;
+}
+
+void l4lb_forward_mark(struct sk_buff *skb, const struct l4lb_conn *conn,
+		       bool reply)
+{
+	skb->ipvs_property = 1;
+	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
+		l4lb_ct_alter(skb, conn, reply);
+	else
+		l4lb_skb_untrack(skb);
+}
+
+void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  const struct l4lb_conn *conn,
+			  const struct l4lb_route *rt)
+{
+	/* A socket of ours that early demultiplexing found is not its own. */
+	if (pkt->hook != NF_INET_LOCAL_OUT)
+		skb_orphan(skb);
+	skb_clear_tstamp(skb);
+	skb_dst_drop(skb);
+	skb_dst_set_noref(skb, rt->dst);
+	l4lb_forward_mark(skb, conn, false);
+}
+
+void l4lb_forward_send(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		       struct net *net)
+{
+	struct net_device *dev = skb_dst(skb)->dev;
+
+	if (pkt->flow.af == AF_INET)
+		NF_HOOK(NFPROTO_IPV4, NF_INET_LOCAL_OUT, net, NULL, skb, NULL,
+			dev, dst_output);
+	else
+		NF_HOOK(NFPROTO_IPV6, NF_INET_LOCAL_OUT, net, NULL, skb, NULL,
+			dev, dst_output);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Defaults of schedulers' options, by namespace.  In seconds, and taken as
+ * ip_vs takes them: what is out of the option's range counts as its nearest
+ * end.
+ */
+#include "service/sched_default.h"
+
+#include "service/pool.h"
+
+/**
+ * l4lb_sched_default() - what a service has that does not set an option
+ * @ln: its namespace
+ * @ops: its scheduler
+ * @i: index of the option
+ *
+ * Context: configuration mutex held.
+ */
+u32 l4lb_sched_default(const struct l4lb_net *ln,
+		       const struct l4lb_sched_ops *ops, unsigned int i)
+{
+	const struct l4lb_sched_option *o = &ops->options[i];
+	const struct l4lb_sched_default *d;
+
+	lockdep_assert_held(&ln->lock);
+	if (!o->sysctl)
+		return o->def;
+	list_for_each_entry(d, &ln->sched_defaults, node)
+		if (d->ops == ops)
+			return clamp_t(u32, max(READ_ONCE(d->value), 0) / HZ,
+				       o->min, o->max);
+	return o->def;
+}
+
+/* Services that do not set the options themselves get the new default. */
+
+void l4lb_sched_default_changed(struct l4lb_net *ln,
+				const struct l4lb_sched_ops *ops)
+{
+	struct l4lb_sched_inst *inst;
+	struct l4lb_service *svc;
+	unsigned int i;
+
+	lockdep_assert_held(&ln->lock);
+	list_for_each_entry(svc, &ln->services, list) {
+		inst = svc->inst;
+		if (l4lb_inst_ops(inst) != ops)
+			continue;
+		for (i = 0; i < ops->n_options; i++)
+			if (!(inst->set & BIT(i)))
+				WRITE_ONCE(inst->option[i],
+					   l4lb_sched_default(ln, ops, i));
+		if (ops->changed)
+			ops->changed(inst->state);
+	}
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Real servers by address, for packets, and by name, for configuration. */
+#ifndef _L4LB_SERVER_TABLE_H
+#define _L4LB_SERVER_TABLE_H
+
+#include "service/server.h"
+
+int l4lb_server_table_init(struct l4lb_net *ln);
+void l4lb_server_table_exit(struct l4lb_net *ln);
+int l4lb_server_table_add(struct l4lb_server *server);
+void l4lb_server_table_del(struct l4lb_server *server);
+int l4lb_server_name_add(struct l4lb_server *server);
+void l4lb_server_name_del(struct l4lb_server *server);
+struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
+					const struct l4lb_server_name *name);
+struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,
+					  const struct l4lb_flow *flow,
+					  bool one_packet);
+
+#endif /* _L4LB_SERVER_TABLE_H */
