@@ -3,7 +3,7 @@
  * L4LB_CMD_GET_CONNS: connections and templates, those that pass a filter.
  *
  * A dump is one walk of the connection table, which keeps its place from one
- * buffer to the next (conn_walk.c); so it takes no lock, is linear, and shows
+ * buffer to the next (conn/walk.c); so it takes no lock, is linear, and shows
  * what is there all the time once.  A filter is a connection that has only some
  * attributes.  What it does not let pass costs no more than looking at it.
  */

@@ -12,7 +12,7 @@
  *				eighth of the memory holds; a namespace of an
  *				unprivileged user cannot change it
  *	fast_path		may packets of established flows pass by the
- *				stack (fast.c)?  0: no; 1: yes; 2: first packets
+ *				stack (entry/)?  0: no; 1: yes; 2: first packets
  *				of a flow, too, which the firewall then does not
  *				see.  A service may have it otherwise
  *	nonlocal_vip		1: a service also gets what is forwarded by this

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Just enough of the kernel for the files of the connection table (kernel/
- * conn_bucket.c, conn_resize.c, conn_sweep.c, conn_walk.c) to be compiled, unchanged, as a
+ * bucket.c, resize.c, sweep.c, walk.c) to be compiled, unchanged, as a
  * user-space program with threads.  RCU is a lock that readers share.
  */
 #ifndef _L4LB_UNIT_TABLE_SHIM_H
