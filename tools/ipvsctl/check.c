@@ -7,6 +7,7 @@
 
 #include <linux/ip_vs.h>
 
+#include "check.h"
 #include "err.h"
 #include "model.h"
 #include "svcopt.h"

@@ -10,9 +10,10 @@
 #include <linux/ip_vs.h>
 
 #include "args.h"
+#include "check.h"
+#include "config.h"
 #include "err.h"
 #include "model.h"
-#include "rules.h"
 #include "svcopt.h"
 
 /* The keys of each kind of object; those after the gap are live figures,

@@ -17,7 +17,7 @@
 #include "ident.h"
 #include "kern_conn.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "proc.h"
 #include "refuse.h"

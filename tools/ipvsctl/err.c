@@ -12,7 +12,7 @@
 
 #include "args.h"
 #include "err.h"
-#include "options.h"
+#include "opt.h"
 
 enum { HINTS_MAX = 8 };
 

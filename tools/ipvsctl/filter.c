@@ -8,7 +8,7 @@
 #include "filter.h"
 #include "kern.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "refuse.h"
 #include "wire.h"
 

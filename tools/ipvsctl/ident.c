@@ -11,7 +11,7 @@
 #include "args.h"
 #include "err.h"
 #include "ident.h"
-#include "options.h"
+#include "opt.h"
 
 enum { TEXT_LEN = 96, TEXT_RING = 16 };
 

@@ -10,7 +10,7 @@
 #include "err.h"
 #include "kern.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "refuse.h"
 #include "version.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The IPVS netlink ABI of <linux/ip_vs.h>; for what it has no words for see
- * kern_own.c. Two habits of its older users are
+ * kern_l4lb.c. Two habits of its older users are
  * kept because kernels rely on them: addresses are always sent as 16 bytes,
  * and a real server always names its address family and tunnel type.
  */
@@ -15,13 +15,14 @@
 #include <netlink/msg.h>
 
 #include "describe.h"
-#include "drain.h"
+#include "drain_note.h"
 #include "kern.h"
 #include "kern_batch.h"
-#include "kern_own.h"
+#include "kern_l4lb.h"
+#include "kern_msg.h"
 #include "model.h"
 #include "wire.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 
 enum { DUMP_TRIES = 5 };
@@ -35,61 +36,6 @@ bool kern_announce(const char *verb, const char *what)
 	return opt.dry_run;
 }
 
-static uint64_t get_count(struct nlattr *attr)
-{
-	if (!attr)
-		return 0;
-	return nla_len(attr) >= 8 ? nla_get_u64(attr) : nla_get_u32(attr);
-}
-
-static void get_counters(struct nlattr *nest64, struct nlattr *nest32,
-			 struct counters *c)
-{
-	struct nlattr *tb[IPVS_STATS_ATTR_MAX + 1];
-	struct nlattr *nest = nest64 ? nest64 : nest32;
-
-	if (!nest || nla_parse_nested(tb, IPVS_STATS_ATTR_MAX, nest, NULL) < 0)
-		return;
-	c->conns = get_count(tb[IPVS_STATS_ATTR_CONNS]);
-	c->inpkts = get_count(tb[IPVS_STATS_ATTR_INPKTS]);
-	c->outpkts = get_count(tb[IPVS_STATS_ATTR_OUTPKTS]);
-	c->inbytes = get_count(tb[IPVS_STATS_ATTR_INBYTES]);
-	c->outbytes = get_count(tb[IPVS_STATS_ATTR_OUTBYTES]);
-	c->cps = get_count(tb[IPVS_STATS_ATTR_CPS]);
-	c->inpps = get_count(tb[IPVS_STATS_ATTR_INPPS]);
-	c->outpps = get_count(tb[IPVS_STATS_ATTR_OUTPPS]);
-	c->inbps = get_count(tb[IPVS_STATS_ATTR_INBPS]);
-	c->outbps = get_count(tb[IPVS_STATS_ATTR_OUTBPS]);
-}
-
-static void get_ip(struct nlattr *attr, uint16_t af, struct ip *ip)
-{
-	int want = af == AF_INET6 ? 16 : 4;
-
-	memset(ip, 0, sizeof(*ip));
-	if (attr)
-		memcpy(ip->b, nla_data(attr),
-		       nla_len(attr) < want ? nla_len(attr) : want);
-}
-
-static uint32_t get_u32(struct nlattr *attr)
-{
-	return attr && nla_len(attr) >= 4 ? nla_get_u32(attr) : 0;
-}
-
-static uint16_t get_u16(struct nlattr *attr)
-{
-	return attr && nla_len(attr) >= 2 ? nla_get_u16(attr) : 0;
-}
-
-static void get_string(struct nlattr *attr, char *out, size_t size)
-{
-	out[0] = '\0';
-	if (attr)
-		snprintf(out, size, "%.*s", nla_len(attr),
-			 (const char *)nla_data(attr));
-}
-
 /* The nested attribute @type of a reply, cut into @tb. */
 static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
 		       int max)
@@ -98,55 +44,6 @@ static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
 
 	return genlmsg_parse(nlh, 0, top, IPVS_CMD_ATTR_MAX, NULL) >= 0 &&
 	       top[type] && nla_parse_nested(tb, max, top[type], NULL) >= 0;
-}
-
-void kern_get_ident(struct nlattr **tb, struct svc_id *id)
-{
-	memset(id, 0, sizeof(*id));
-	id->af = get_u16(tb[IPVS_SVC_ATTR_AF]);
-	id->fwmark = get_u32(tb[IPVS_SVC_ATTR_FWMARK]);
-	if (id->fwmark)
-		return;
-	id->proto = get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
-	get_ip(tb[IPVS_SVC_ATTR_ADDR], id->af, &id->addr);
-	id->port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
-}
-
-void kern_get_service(struct nlattr **tb, struct service *svc)
-{
-	kern_get_ident(tb, &svc->id);
-	get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
-		   sizeof(svc->scheduler));
-	get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
-	if (tb[IPVS_SVC_ATTR_FLAGS] && nla_len(tb[IPVS_SVC_ATTR_FLAGS]) >= 8)
-		memcpy(&svc->flags, nla_data(tb[IPVS_SVC_ATTR_FLAGS]), 4);
-	svc->timeout = get_u32(tb[IPVS_SVC_ATTR_TIMEOUT]);
-	svc->netmask = get_u32(tb[IPVS_SVC_ATTR_NETMASK]);
-	get_counters(tb[IPVS_SVC_ATTR_STATS64], tb[IPVS_SVC_ATTR_STATS],
-		     &svc->stats);
-}
-
-void kern_get_server(struct nlattr **tb, const struct service *svc,
-		     struct server *srv)
-{
-	srv->af = get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
-	if (!srv->af)
-		srv->af = svc->id.af;
-	get_ip(tb[IPVS_DEST_ATTR_ADDR], srv->af, &srv->addr);
-	srv->port = ntohs(get_u16(tb[IPVS_DEST_ATTR_PORT]));
-	srv->forward = get_u32(tb[IPVS_DEST_ATTR_FWD_METHOD]);
-	srv->weight = get_u32(tb[IPVS_DEST_ATTR_WEIGHT]);
-	srv->max_conns = get_u32(tb[IPVS_DEST_ATTR_U_THRESH]);
-	srv->min_conns = get_u32(tb[IPVS_DEST_ATTR_L_THRESH]);
-	srv->active = get_u32(tb[IPVS_DEST_ATTR_ACTIVE_CONNS]);
-	srv->inactive = get_u32(tb[IPVS_DEST_ATTR_INACT_CONNS]);
-	srv->persistent = get_u32(tb[IPVS_DEST_ATTR_PERSIST_CONNS]);
-	if (tb[IPVS_DEST_ATTR_TUN_TYPE])
-		srv->tun_type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
-	srv->tun_port = ntohs(get_u16(tb[IPVS_DEST_ATTR_TUN_PORT]));
-	srv->tun_flags = get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
-	get_counters(tb[IPVS_DEST_ATTR_STATS64], tb[IPVS_DEST_ATTR_STATS],
-		     &srv->stats);
 }
 
 static void take_service(struct nlmsghdr *nlh, void *arg)
@@ -164,18 +61,6 @@ static void take_server(struct nlmsghdr *nlh, void *arg)
 
 	if (reply_nest(nlh, IPVS_CMD_ATTR_DEST, tb, IPVS_DEST_ATTR_MAX))
 		kern_get_server(tb, svc, server_append(svc));
-}
-
-void kern_put_ident(struct nl_msg *msg, const struct svc_id *id)
-{
-	nla_put_u16(msg, IPVS_SVC_ATTR_AF, id->af);
-	if (id->fwmark) {
-		nla_put_u32(msg, IPVS_SVC_ATTR_FWMARK, id->fwmark);
-		return;
-	}
-	nla_put_u16(msg, IPVS_SVC_ATTR_PROTOCOL, id->proto);
-	nla_put(msg, IPVS_SVC_ATTR_ADDR, sizeof(id->addr), &id->addr);
-	nla_put_u16(msg, IPVS_SVC_ATTR_PORT, htons(id->port));
 }
 
 static struct nl_msg *ident_request(int cmd, int flags, const struct svc_id *id)
@@ -259,7 +144,7 @@ int kern_service(const struct svc_id *id, struct service *svc, bool servers)
 	if (!err && servers)
 		err = kern_servers(&list.v[0]);
 	if (!err)
-		err = kern_own(&list.v[0]);
+		err = kern_l4lb(&list.v[0]);
 	if (!err) {
 		service_list_sort(&list);
 		*svc = list.v[0];
@@ -302,7 +187,7 @@ int kern_service_add(const struct service *svc)
 	err = service_write(IPVS_CMD_NEW_SERVICE, svc);
 	if (err || (!svc->noptions && policy_is_default(&svc->policy)))
 		return err;
-	err = kern_own_sync(svc);
+	err = kern_l4lb_sync(svc);
 	if (!err)
 		return 0;
 	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, &svc->id);
@@ -318,14 +203,14 @@ int kern_service_set(const struct service *svc)
 	if (kern_announce("set", describe_service(svc)))
 		return 0;
 	err = service_write(IPVS_CMD_SET_SERVICE, svc);
-	return err ? err : kern_own_sync(svc);
+	return err ? err : kern_l4lb_sync(svc);
 }
 
-int kern_own_set(const struct service *svc)
+int kern_l4lb_set(const struct service *svc)
 {
 	if (kern_announce("set", describe_service(svc)))
 		return 0;
-	return kern_own_sync(svc);
+	return kern_l4lb_sync(svc);
 }
 
 int kern_service_delete(const struct svc_id *id)
@@ -429,9 +314,9 @@ static void take_timeouts(struct nlmsghdr *nlh, void *arg)
 
 	if (genlmsg_parse(nlh, 0, tb, IPVS_CMD_ATTR_MAX, NULL) < 0)
 		return;
-	t->tcp = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP]);
-	t->tcp_fin = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN]);
-	t->udp = get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_UDP]);
+	t->tcp = kern_get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP]);
+	t->tcp_fin = kern_get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN]);
+	t->udp = kern_get_u32(tb[IPVS_CMD_ATTR_TIMEOUT_UDP]);
 }
 
 int kern_timeouts(struct kern_timeouts *t)
@@ -465,8 +350,8 @@ static void take_info(struct nlmsghdr *nlh, void *arg)
 	/* The two numbers are top-level attributes with their own numbers. */
 	if (genlmsg_parse(nlh, 0, tb, IPVS_INFO_ATTR_MAX, NULL) < 0)
 		return;
-	info->version = get_u32(tb[IPVS_INFO_ATTR_VERSION]);
-	info->table_size = get_u32(tb[IPVS_INFO_ATTR_CONN_TAB_SIZE]);
+	info->version = kern_get_u32(tb[IPVS_INFO_ATTR_VERSION]);
+	info->table_size = kern_get_u32(tb[IPVS_INFO_ATTR_CONN_TAB_SIZE]);
 }
 
 int kern_info(struct kern_info *info)

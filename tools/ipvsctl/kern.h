@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct nl_msg;
-struct nlattr;
 struct svc_id;
 struct service;
 struct server;
@@ -41,7 +39,7 @@ bool kern_announce(const char *verb, const char *what);
 /* The writing calls: with --dry-run they print the change and do nothing. */
 int kern_service_add(const struct service *svc);	/* with its options and policy */
 int kern_service_set(const struct service *svc);	/* likewise */
-int kern_own_set(const struct service *svc);	/* these only */
+int kern_l4lb_set(const struct service *svc);	/* these only */
 int kern_service_delete(const struct svc_id *id);
 int kern_server_add(const struct svc_id *id, const struct server *srv);
 int kern_server_set(const struct svc_id *id, const struct server *srv);
@@ -52,12 +50,5 @@ int kern_zero(const struct svc_id *id);		/* NULL: everything */
 int kern_timeouts(struct kern_timeouts *t);
 int kern_timeouts_set(const struct kern_timeouts *t);	/* 0 keeps */
 int kern_info(struct kern_info *info);
-
-/* The attributes that name a service, for the nest both families have. */
-void kern_put_ident(struct nl_msg *msg, const struct svc_id *id);
-void kern_get_ident(struct nlattr **tb, struct svc_id *id);
-void kern_get_service(struct nlattr **tb, struct service *svc);
-void kern_get_server(struct nlattr **tb, const struct service *svc,
-		     struct server *srv);
 
 #endif

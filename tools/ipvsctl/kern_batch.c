@@ -12,10 +12,10 @@
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
 
-#include "drain.h"
-#include "kern.h"
+#include "drain_note.h"
+#include "kern_msg.h"
 #include "kern_batch.h"
-#include "kern_own.h"
+#include "kern_l4lb.h"
 #include "model.h"
 #include "wire.h"
 
@@ -303,9 +303,9 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 		if (tb[L4LB_ATTR_OPTIONS])
 			take_options(tb[L4LB_ATTR_OPTIONS], svc);
 		if (tb[L4LB_ATTR_POLICY])
-			own_take_policy(tb[L4LB_ATTR_POLICY], svc);
+			l4lb_take_policy(tb[L4LB_ATTR_POLICY], svc);
 		if (tb[L4LB_ATTR_BANDS])
-			own_take_bands(tb[L4LB_ATTR_BANDS], svc);
+			l4lb_take_bands(tb[L4LB_ATTR_BANDS], svc);
 	} else if (list->n) {
 		svc = &list->v[list->n - 1];
 	} else {

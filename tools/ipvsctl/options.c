@@ -11,9 +11,7 @@
 #include "err.h"
 #include "options.h"
 
-enum { TIMEOUT_DEFAULT_MS = 5000, WAIT_DEFAULT = 60 };
-
-struct options opt = { .timeout_ms = TIMEOUT_DEFAULT_MS };
+enum { WAIT_DEFAULT = 60 };
 
 enum value_kind { NONE, VALUE, MAYBE_DURATION };
 

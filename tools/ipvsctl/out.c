@@ -11,7 +11,7 @@
 
 #include "args.h"
 #include "backend.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "version.h"
 

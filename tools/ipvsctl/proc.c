@@ -57,7 +57,7 @@ static void take_fwmark(struct conn *c)
 	c->proto = 0;
 }
 
-bool proc_conn_line(const char *line, struct conn *c)
+static bool conn_line(const char *line, struct conn *c)
 {
 	char pro[12], from[64], to[64], dest[64];
 	unsigned int fport, tport, dport, expires;
@@ -99,7 +99,7 @@ int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg)
 	if (rc)
 		return rc;
 	while (getline(&line, &size, f) > 0)
-		if (proc_conn_line(line, &c) && !fn(&c, arg))
+		if (conn_line(line, &c) && !fn(&c, arg))
 			break;
 	free(line);
 	fclose(f);

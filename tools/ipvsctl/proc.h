@@ -32,9 +32,6 @@ struct conn {
  */
 int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg);
 
-/* One line of the file; false if it is not a connection. */
-bool proc_conn_line(const char *line, struct conn *c);
-
 /* Totals and rates of the namespace. */
 int proc_totals(struct counters *total);
 

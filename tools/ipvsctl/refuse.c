@@ -20,9 +20,9 @@
 #include "err.h"
 #include "kern.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "refuse.h"
-#include "scheduler.h"
+#include "scheduler_list.h"
 #include "wire.h"
 
 /* Adds the kernel's own sentence, if it gave one, to the message. */
@@ -107,15 +107,6 @@ int missing_service(const struct svc_id *id)
 	free(names);
 	service_list_free(&list);
 	return rc;
-}
-
-int service_lookup(const struct svc_id *id, struct service *svc, bool servers)
-{
-	int err = kern_service(id, svc, servers);
-
-	if (err == -ESRCH)
-		return missing_service(id);
-	return err ? refuse(err, svc_text(id), "reading the service") : RC_OK;
 }
 
 int missing_server(const struct service *svc, const struct server *srv)

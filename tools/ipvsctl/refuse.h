@@ -20,8 +20,7 @@ int refuse_server(int err, const struct svc_id *id, const struct server *srv);
 
 /* No such service, naming the nearest one. */
 int missing_service(const struct svc_id *id);
-/* Reads a service, or says why not. */
-int service_lookup(const struct svc_id *id, struct service *svc, bool servers);
+
 /* No such server of a service that was read, naming those it has. */
 int missing_server(const struct service *svc, const struct server *srv);
 

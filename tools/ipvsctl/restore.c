@@ -18,17 +18,18 @@
 
 #include "args.h"
 #include "cmd.h"
+#include "config.h"
 #include "describe.h"
 #include "err.h"
 #include "kern.h"
 #include "kern_batch.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "refuse.h"
 #include "rules.h"
 #include "schedopt.h"
-#include "scheduler.h"
+#include "scheduler_list.h"
 #include "wire.h"
 
 enum { FILE_MAX = 64 << 20 };

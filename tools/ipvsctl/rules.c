@@ -9,6 +9,7 @@
 #include <linux/ip_vs.h>
 
 #include "args.h"
+#include "check.h"
 #include "err.h"
 #include "model.h"
 #include "rules.h"

@@ -18,7 +18,7 @@
 #include "err.h"
 #include "filter.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "view.h"
 

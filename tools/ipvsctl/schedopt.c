@@ -9,11 +9,11 @@
 #include "backend.h"
 #include "describe.h"
 #include "err.h"
-#include "kern_own.h"
+#include "kern_l4lb.h"
 #include "model.h"
 #include "refuse.h"
 #include "schedopt.h"
-#include "scheduler.h"
+#include "scheduler_list.h"
 
 static int wrong_flags(const struct service *svc, uint32_t wrong,
 		       uint32_t known)

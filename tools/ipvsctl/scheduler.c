@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl scheduler`: the algorithms, one kernel module each. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,22 +11,16 @@
 #include "err.h"
 #include "describe.h"
 #include "kern.h"
-#include "kern_own.h"
+#include "kern_l4lb.h"
+#include "lookup.h"
 #include "model.h"
 #include "options.h"
 #include "out.h"
 #include "refuse.h"
 #include "schedopt.h"
-#include "scheduler.h"
+#include "scheduler_list.h"
 #include "svcopt.h"
 #include "wire.h"
-
-enum { SCHED_MAX = 64, NAME_LEN = 56 };
-
-struct sched_list {
-	char name[SCHED_MAX][NAME_LEN];
-	int n;
-};
 
 static const struct { const char *name, *idea; } ideas[] = {
 	{ "rr", "round robin: each server in turn" },
@@ -45,90 +38,6 @@ static const struct { const char *name, *idea; } ideas[] = {
 	{ "ovf", "overflow: the heaviest server until it is full" },
 	{ "twos", "the better of two random choices" },
 };
-
-static const char *prefix(void)
-{
-	return backend_is_l4lb() ? "l4lb_" : "ip_vs_";
-}
-
-/* Modules of the same name prefix that are no schedulers. */
-static bool is_helper(const char *name)
-{
-	return !strcmp(name, "ftp") || !strncmp(name, "pe_", 3) ||
-	       !strcmp(name, "test");
-}
-
-static void add_module(const char *module, void *arg)
-{
-	struct sched_list *list = arg;
-	const char *name = module + strlen(prefix());
-	int i;
-
-	if (is_helper(name) || strlen(name) >= NAME_LEN)
-		return;
-	for (i = 0; i < list->n; i++)
-		if (!strcmp(list->name[i], name))
-			return;
-	if (list->n < SCHED_MAX)
-		strcpy(list->name[list->n++], name);
-}
-
-static int cmp_name(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-static void find_all(struct sched_list *list)
-{
-	DIR *dir = opendir("/sys/module");
-	struct dirent *d;
-
-	list->n = 0;
-	while (dir && (d = readdir(dir)))
-		if (!strncmp(d->d_name, prefix(), strlen(prefix())))
-			add_module(d->d_name, list);
-	if (dir)
-		closedir(dir);
-	module_each(prefix(), add_module, list);
-	qsort(list->name, (size_t)list->n, NAME_LEN, cmp_name);
-}
-
-bool scheduler_known(const char *name)
-{
-	struct sched_list list;
-	struct sched_info info;
-	int i;
-
-	find_all(&list);
-	for (i = 0; i < list.n; i++)
-		if (!strcmp(list.name[i], name))
-			return true;
-	/* The kernel may know where a module is that depmod does not. */
-	return !kern_scheduler(name, &info);
-}
-
-int scheduler_missing(const char *object, const char *name)
-{
-	const char *known[SCHED_MAX + 1] = { NULL }, *close;
-	struct sched_list list;
-	char text[512] = "";
-	int i, rc;
-
-	find_all(&list);
-	for (i = 0; i < list.n; i++) {
-		size_t used = strlen(text);
-
-		snprintf(text + used, sizeof(text) - used, " %s",
-			 list.name[i]);
-		known[i] = list.name[i];
-	}
-	rc = fail(RC_MISSING, object, "scheduler \"%s\" not found; available:%s",
-		  name, list.n ? text : " none");
-	close = suggest(name, known);
-	if (close && strcmp(close, name))
-		hint("did you mean: %s", close);
-	return rc;
-}
 
 /* What a module says about itself, for those not in the table above. The
  * name is one that the kernel or depmod gave; a shell must not see more than
@@ -164,7 +73,7 @@ static const char *idea_of(const char *name)
 	for (i = 0; i < ARRAY_SIZE(ideas); i++)
 		if (!strcmp(ideas[i].name, name))
 			return ideas[i].idea;
-	snprintf(module, sizeof(module), "%s%s", prefix(), name);
+	snprintf(module, sizeof(module), "%s%s", scheduler_prefix(), name);
 	return ask_modinfo(module, text, sizeof(text)) ? text : "";
 }
 
@@ -182,7 +91,7 @@ static bool is_loaded(const char *name)
 {
 	char module[NAME_LEN + 8];
 
-	snprintf(module, sizeof(module), "%s%s", prefix(), name);
+	snprintf(module, sizeof(module), "%s%s", scheduler_prefix(), name);
 	return module_loaded(module);
 }
 
@@ -348,7 +257,7 @@ static int scheduler_list(struct args *a)
 	err = kern_services(&services, false);
 	if (!err)
 		err = kern_schedulers(&infos);
-	find_all(&list);
+	scheduler_list_read(&list);
 	if (err)
 		rc = refuse(err, NULL, "reading the services");
 	else

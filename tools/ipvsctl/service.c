@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "args.h"
+#include "check.h"
 #include "cmd.h"
 #include "err.h"
 #include "kern.h"
+#include "lookup.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "refuse.h"
 #include "schedopt.h"
 #include "svcopt.h"
@@ -148,7 +150,7 @@ static int change(struct service *svc, const struct svc_opts *o)
 		rc = policy_settle(svc);
 	if (rc)
 		return rc;
-	err = o->named & ~own ? kern_service_set(svc) : kern_own_set(svc);
+	err = o->named & ~own ? kern_service_set(svc) : kern_l4lb_set(svc);
 	return err ? refuse_service(err, svc) : RC_OK;
 }
 

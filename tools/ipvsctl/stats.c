@@ -10,7 +10,7 @@
 #include "filter.h"
 #include "kern.h"
 #include "model.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "proc.h"
 #include "refuse.h"

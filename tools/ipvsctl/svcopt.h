@@ -74,10 +74,6 @@ void server_defaults(struct server *srv, const struct svc_id *id,
 void svc_opts_apply(struct service *svc, const struct svc_opts *o);
 void srv_opts_apply(struct server *srv, const struct srv_opts *o);
 
-/* What the kernel would take but no one can have meant. */
-int service_check(const struct service *svc);
-int server_check(const struct service *svc, const struct server *srv);
-
 /* "24", "/24" or "255.255.255.0" */
 int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask);
 int check_scheduler_name(const char *word, const char *object);

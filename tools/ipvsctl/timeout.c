@@ -8,7 +8,7 @@
 #include "cmd.h"
 #include "err.h"
 #include "kern.h"
-#include "options.h"
+#include "opt.h"
 #include "out.h"
 #include "refuse.h"
 #include "wire.h"

@@ -56,7 +56,7 @@ static json_t *tunnel_json(const struct server *srv)
 	return tun;
 }
 
-json_t *server_json(const struct server *srv, enum json_detail detail)
+static json_t *server_json(const struct server *srv, enum json_detail detail)
 {
 	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
 	const char *forward = forward_name(method);

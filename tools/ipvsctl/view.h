@@ -16,7 +16,6 @@ enum json_detail { JSON_CONFIG, JSON_LIVE };
 
 /* The JSON of one service. With JSON_CONFIG only what can be configured. */
 json_t *service_json(const struct service *svc, enum json_detail detail);
-json_t *server_json(const struct server *srv, enum json_detail detail);
 
 /* Reads everything the words in @a ask for and prints it. */
 int view_services(struct args *a);

@@ -24,7 +24,7 @@
 #include "backend.h"
 #include "err.h"
 #include "wire.h"
-#include "options.h"
+#include "opt.h"
 #include "../../kernel/l4lb.h"
 
 static struct nl_sock *sock;

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Which scheduling algorithms there are. */
-#ifndef IPVSCTL_SCHEDULER_H
-#define IPVSCTL_SCHEDULER_H
+#ifndef IPVSCTL_SCHEDULER_LIST_H
+#define IPVSCTL_SCHEDULER_LIST_H
 
 #include <stdbool.h>
+
+enum { SCHED_MAX = 64, NAME_LEN = 56 };
+
+struct sched_list {
+	char name[SCHED_MAX][NAME_LEN];
+	int n;
+};
+
+/* All of the backend, loaded or on disk, by name. */
+void scheduler_list_read(struct sched_list *list);
+/* Of their modules' names. */
+const char *scheduler_prefix(void);
 
 /* True if the backend has it, loaded or on disk. */
 bool scheduler_known(const char *name);

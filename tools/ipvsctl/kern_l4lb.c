@@ -10,8 +10,8 @@
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
 
-#include "kern.h"
-#include "kern_own.h"
+#include "kern_msg.h"
+#include "kern_l4lb.h"
 #include "model.h"
 #include "wire.h"
 
@@ -205,7 +205,7 @@ static int sync_options(const struct service *svc)
 	return 0;
 }
 
-void own_take_policy(struct nlattr *nest, struct service *svc)
+void l4lb_take_policy(struct nlattr *nest, struct service *svc)
 {
 	struct nlattr *value[L4LB_POLICY_ATTR_MAX + 1];
 	int i;
@@ -217,7 +217,7 @@ void own_take_policy(struct nlattr *nest, struct service *svc)
 			svc->policy.value[i] = nla_get_u32(value[i]);
 }
 
-void own_take_bands(struct nlattr *list, struct service *svc)
+void l4lb_take_bands(struct nlattr *list, struct service *svc)
 {
 	struct nlattr *value[L4LB_BAND_ATTR_MAX + 1], *nest;
 	size_t n = 0;
@@ -242,9 +242,9 @@ static void take_policy(struct nlmsghdr *nlh, void *arg)
 	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0)
 		return;
 	if (top[L4LB_ATTR_POLICY])
-		own_take_policy(top[L4LB_ATTR_POLICY], arg);
+		l4lb_take_policy(top[L4LB_ATTR_POLICY], arg);
 	if (top[L4LB_ATTR_BANDS])
-		own_take_bands(top[L4LB_ATTR_BANDS], arg);
+		l4lb_take_bands(top[L4LB_ATTR_BANDS], arg);
 }
 
 static int get_policy(struct service *svc)
@@ -276,7 +276,7 @@ static int sync_policy(const struct service *svc)
 	return wire_call(msg, NULL, NULL);
 }
 
-int kern_own(struct service *svc)
+int kern_l4lb(struct service *svc)
 {
 	int err;
 
@@ -286,7 +286,7 @@ int kern_own(struct service *svc)
 	return err ? err : get_policy(svc);
 }
 
-int kern_own_sync(const struct service *svc)
+int kern_l4lb_sync(const struct service *svc)
 {
 	int err;
 

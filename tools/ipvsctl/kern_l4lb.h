@@ -5,8 +5,8 @@
  * Like kern.h: 0 or -errno, and no message. Without the family the answer is
  * -EOPNOTSUPP.
  */
-#ifndef IPVSCTL_KERN_OWN_H
-#define IPVSCTL_KERN_OWN_H
+#ifndef IPVSCTL_KERN_L4LB_H
+#define IPVSCTL_KERN_L4LB_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,8 +17,8 @@ struct nlattr;
 struct service;
 
 /* What messages of the family have of a service. */
-void own_take_policy(struct nlattr *nest, struct service *svc);
-void own_take_bands(struct nlattr *list, struct service *svc);
+void l4lb_take_policy(struct nlattr *nest, struct service *svc);
+void l4lb_take_bands(struct nlattr *list, struct service *svc);
 
 struct sched_option {
 	char name[L4LB_NAME_LEN];
@@ -48,11 +48,11 @@ int kern_schedulers(struct sched_infos *infos);
 /* Reads options and policy of a service that was read: what is not at its
  * default. Without the family everything is.
  */
-int kern_own(struct service *svc);
+int kern_l4lb(struct service *svc);
 
 /* Makes the kernel's options and policy those of @svc; others get their
  * default. Writes nothing if they are so already.
  */
-int kern_own_sync(const struct service *svc);
+int kern_l4lb_sync(const struct service *svc);
 
 #endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A drained server has weight 0, and the kernel's interface has no place for
+ * the weight it had. A file in /run/ipvsctl remembers it: one file a server,
+ * so that two runs cannot tear each other's notes, and gone after a reboot
+ * like the configuration itself.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "args.h"
+#include "drain_note.h"
+#include "err.h"
+#include "model.h"
+
+#define NOTES "/run/ipvsctl"
+
+/* Namespaces have the same addresses in them, so their number is in the name. */
+static void note_path(char *path, size_t size, const struct svc_id *id,
+		      const struct server *srv)
+{
+	struct stat st = { 0 };
+
+	stat("/proc/self/ns/net", &st);
+	snprintf(path, size, NOTES "/%llu,%s,%s",
+		 (unsigned long long)st.st_ino, svc_word(id),
+		 ip_port_text(srv->af, &srv->addr, srv->port));
+}
+
+void drain_remember(const struct svc_id *id, const struct server *srv,
+		    uint32_t weight)
+{
+	char path[256];
+	FILE *f;
+
+	mkdir(NOTES, 0700);
+	note_path(path, sizeof(path), id, srv);
+	f = fopen(path, "we");
+	if (!f || fprintf(f, "%u\n", weight) < 0)
+		note("ipvsctl: cannot note the weight in " NOTES ": %s; undrain with: weight %u",
+		     strerror(errno), weight);
+	if (f)
+		fclose(f);
+}
+
+bool drain_recall(const struct svc_id *id, const struct server *srv,
+		  uint32_t *weight)
+{
+	char path[256], word[16] = "";
+	FILE *f;
+
+	note_path(path, sizeof(path), id, srv);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(word, sizeof(word), f))
+		word[0] = '\0';
+	fclose(f);
+	word[strcspn(word, "\n")] = '\0';
+	return parse_u32(word, 1, INT32_MAX, weight);
+}
+
+bool drain_any(void)
+{
+	DIR *dir = opendir(NOTES);
+	bool any = false;
+	struct dirent *e;
+
+	while (dir && !any && (e = readdir(dir)))
+		any = e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+void drain_forget(const struct svc_id *id, const struct server *srv)
+{
+	char path[256];
+
+	note_path(path, sizeof(path), id, srv);
+	unlink(path);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the options of this run are. */
+#ifndef IPVSCTL_OPT_H
+#define IPVSCTL_OPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Options that only some verbs take. */
+enum {
+	OPT_IF_EXISTS	= 1 << 0,
+	OPT_YES		= 1 << 1,
+	OPT_WAIT	= 1 << 2,
+	OPT_KILL	= 1 << 3,
+	OPT_FORMAT	= 1 << 4,
+};
+
+enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+struct options {
+	bool json, pretty, no_header, quiet, dry_run, help, version;
+	int verbose;
+	int family;		/* AF_INET, AF_INET6, or 0 for both */
+	enum color_mode color;
+	const char *netns;
+	const char *columns;	/* -o: column list, or a file with save */
+	const char *format;	/* -F */
+	uint32_t timeout_ms;	/* for one answer of the kernel */
+	uint32_t wait_secs;
+	unsigned int given;	/* OPT_* that were on the command line */
+};
+
+extern struct options opt;
+
+#endif
