@@ -227,7 +227,6 @@ static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->packets, packets + 1);
 }
 
-
 /* Of a reply that needs no translation.  RCU, BH off. */
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
@@ -249,7 +248,6 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
-
 
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);

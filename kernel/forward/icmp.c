@@ -56,7 +56,7 @@ static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (!pskb_may_pull(skb, min(skb->len, quote->off + QUOTE_HEADERS)))
 		return false;
 	quote->parse = l4lb_parse_packet(skb, pkt->flow.af, quote->off, true,
-				  &quote->pkt);
+					 &quote->pkt);
 	return true;
 }
 

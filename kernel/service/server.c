@@ -59,7 +59,7 @@ static void server_name(struct l4lb_server_name *name,
 
 /* A real server without a service; the caller owns the reference. */
 struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
-				     const struct l4lb_server_config *cfg)
+				       const struct l4lb_server_config *cfg)
 {
 	struct l4lb_server *server;
 
@@ -89,7 +89,7 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 
 /* In the service or in the trash. */
 struct l4lb_server *l4lb_server_find_any(struct l4lb_service *svc,
-				   const struct l4lb_server_config *cfg)
+					 const struct l4lb_server_config *cfg)
 {
 	struct l4lb_server_name name;
 
