@@ -7,11 +7,9 @@ fails there is a mistake in the test, or a documented difference that the test
 names (`backend.is_l4lb`).
 """
 
-import contextlib
+
 import os
-import re
 import secrets
-import subprocess
 import sys
 import time
 import zlib
@@ -23,19 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 pytest_plugins = ["lab.events", "lab.rows", "lab.share"]
 
-from lab import genl, packet  # noqa: E402
-from lab.netns import SLOW, Namespace, run, wait_until  # noqa: E402
-from lab.topology import SHAPES, Topology  # noqa: E402
-
-SPLAT = re.compile(
-    r"BUG:|WARNING:|KASAN|KFENCE|UBSAN|possible recursive|circular locking"
-    r"|suspicious RCU|inconsistent lock|unreferenced object|ref_tracker"
-    r"|unregister_netdevice: waiting|hung task|blocked for more than|rcu.*stall"
-    r"|Oops|general protection|Call Trace")
-KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
-# A cache's directory in sysfs that finds no memory leaves its name behind; so
-# says lab/guest-init, too.
-KERNELS_OWN = "sysfs_slab_add"
+from lab import genl, kernel_log, packet  # noqa: E402
+from lab.backend import Backend  # noqa: E402
+from lab.lab import Topologies, emptied  # noqa: E402
+from lab.netns import SLOW, run  # noqa: E402
+from lab.oracle import Oracle  # noqa: E402
+from lab.topology import SHAPES  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -79,182 +70,20 @@ def seed(request):
     return zlib.crc32(request.node.nodeid.encode(), request.config.option.seed)
 
 
-class KernelLog:
-    """What the kernel printed since the last look."""
-
-    def __init__(self):
-        self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-        os.lseek(self.fd, 0, os.SEEK_END)
-
-    def records(self):
-        """[(level, text)], each at most once."""
-        out = []
-        while True:
-            try:
-                record = os.read(self.fd, 16384).decode(errors="replace")
-            except BlockingIOError:
-                return out
-            except BrokenPipeError:
-                continue  # the ring overtook us; go on with what is left
-            prefix, _, rest = record.partition(";")
-            out.append((int(prefix.split(",")[0]) & 7, rest.split("\n")[0]))
-
-
 @pytest.fixture(scope="session")
-def kernel_log():
-    return KernelLog()
-
-
-class Log:
-    """A test's view of the kernel log; splats fail the test that caused them."""
-
-    def __init__(self, source):
-        self.source, self.seen = source, []
-        self.refresh()
-        self.seen.clear()
-
-    def refresh(self):
-        self.seen += self.source.records()
-        return self.seen
-
-    def lines(self, pattern=""):
-        return [text for _, text in self.refresh() if re.search(pattern, text)]
-
-    @contextlib.contextmanager
-    def provoked(self, pattern):
-        """Inside, another module's warning that matches PATTERN is no failure,
-        neither here nor to tests/lab/run, which reads the same marks."""
-        self.refresh()
-        before = list(self.seen)
-        mark_log("l4lb lab: provoked warning begins")
-        try:
-            yield
-        finally:
-            mark_log("l4lb lab: provoked warning ends")
-            fresh = [text for _, text in self.refresh()[len(before):]]
-        wrong = [t for t in fresh if SPLAT.search(t) and not re.search(pattern, t)
-                 and "Call Trace" not in t]
-        assert not wrong, wrong
-        self.seen[:] = before
-
-
-def mark_log(line):
-    """Without the line feed the kernel waits for the rest of the line: nobody reads it
-    before somebody else has printed, which may be many tests later."""
-    Path("/dev/kmsg").write_text(line + "\n", encoding="ascii")
+def kernel_messages():
+    return kernel_log.KernelLog()
 
 
 @pytest.fixture(autouse=True)
-def log(kernel_log):
-    view = Log(kernel_log)
+def log(kernel_messages):
+    view = kernel_log.Log(kernel_messages)
     yield view
-    splats = [i for i, (_, text) in enumerate(view.refresh()) if SPLAT.search(text)]
+    splats = [i for i, (_, text) in enumerate(view.refresh()) if kernel_log.SPLAT.search(text)]
     if splats:
         around = view.seen[max(0, splats[0] - 3):splats[0] + 40]
         pytest.fail("kernel log:\n" + "\n".join(text for _, text in around),
                     pytrace=False)
-
-
-class Backend:
-    """The module under test."""
-
-    fast_path = None    # what --fast-path says
-
-    def __init__(self, name):
-        self.name = name
-        self.is_l4lb = name == "l4lb"
-        self.prefix = "l4lb_" if self.is_l4lb else "ip_vs_"
-        self.modules = Path(os.environ.get("L4LB_MODULES", ""))
-
-    def loaded(self, name=None):
-        return Path("/sys/module", name or self.name).exists()
-
-    def refcount(self):
-        return int(Path("/sys/module", self.name, "refcnt").read_text(encoding="ascii"))
-
-    def family(self):
-        """Every module of this backend that is loaded, the core last."""
-        names = [p.name for p in Path("/sys/module").iterdir()
-                 if p.name.startswith(self.prefix) and (p / "refcnt").exists()]
-        return sorted(names) + ([self.name] if self.loaded() else [])
-
-    def load(self, check=True):
-        if not self.is_l4lb:
-            return run(["modprobe", "ip_vs"], check=check)
-        ko = self.modules / "l4lb.ko"
-        if not ko.exists():
-            pytest.exit(f"{ko}: not there, build it with 'make modules'", 4)
-        self.load_dependencies(ko)
-        done = run(["insmod", str(ko)], check=check)
-        for path in Path("/run/netns").glob("*"):
-            with contextlib.closing(Namespace(path.name, create=False)) as ns:
-                self.set_fast_path(ns)
-        return done
-
-    @classmethod
-    def set_fast_path(cls, ns):
-        """In NS, if the module is there."""
-        if cls.fast_path:
-            with contextlib.suppress(FileNotFoundError):
-                ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
-
-    @staticmethod
-    def load_dependencies(ko):
-        for need in run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(","):
-            if need:
-                run(["modprobe", need])
-
-    def unload(self):
-        """Remove schedulers and core; a reference that stays is a failure."""
-        for name in self.family():
-            def removed(name=name):
-                done = subprocess.run(["rmmod", name], capture_output=True, text=True,
-                                      check=False)
-                return done.returncode == 0 or not self.loaded(name) or \
-                    self._remember(done.stderr)
-            wait_until(removed, 10, what=f"rmmod {name}", step=0.2)
-
-    def _remember(self, message):
-        self.last_error = message
-        return False
-
-    @contextlib.contextmanager
-    def preloaded(self, schedulers):
-        """Within the block these are loaded and no other module will be, so
-        that a wrong name costs no process."""
-        for name in schedulers:
-            run(["modprobe", self.prefix + name])
-        modprobe = Path("/proc/sys/kernel/modprobe")
-        before = modprobe.read_text(encoding="ascii")
-        modprobe.write_text("\n", encoding="ascii")
-        try:
-            yield
-        finally:
-            modprobe.write_text(before, encoding="ascii")
-
-    @contextlib.contextmanager
-    def alone(self, schedulers):
-        """Within the block it is loaded, with these, and the other module is
-        not: for tests that name the module themselves (NO_MODULE)."""
-        for each in (Backend("ip_vs" if self.is_l4lb else "l4lb"), self):
-            if each.loaded():
-                each.unload()
-        if self.load(check=self.is_l4lb).returncode:
-            pytest.skip("this kernel has no ip_vs to compare with: Debian's have it "
-                        "(suite stages 6.12 and 6.1)")
-        for name in schedulers:
-            run(["modprobe", self.prefix + name])
-        try:
-            yield self
-        finally:
-            self.unload()
-
-    def need_scheduler(self, name):
-        """Load a scheduler; skip when this backend has none of that name."""
-        done = run(["modprobe", self.prefix + name], check=False)
-        if done.returncode:
-            pytest.skip(f"{self.prefix}{name} is not built for this kernel: "
-                        "ip_vs has it from Debian's 6.12 on")
 
 
 @pytest.fixture(scope="session")
@@ -268,71 +97,20 @@ def backend(request):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def module_life(request, backend, topologies, kernel_log):
+def module_life(request, backend, topologies, kernel_messages):
     """Load before a test file, and after it prove that nothing holds or leaks."""
     if getattr(request.module, "NO_MODULE", False):
         yield
         return
-    _suspects.append((request.module.__name__, time.monotonic()))
+    kernel_log.begins(request.module.__name__)
     backend.load()
     yield
     topologies.flush()
     backend.unload()
-    leaks = scan_for_leaks()
+    leaks = kernel_log.scan_for_leaks()
     assert not leaks, leaks
-    bad = [text for _, text in kernel_log.records() if SPLAT.search(text)]
+    bad = [text for _, text in kernel_messages.records() if kernel_log.SPLAT.search(text)]
     assert not bad, bad
-
-
-# (file, when it began) of those whose leaks may still be found.
-_suspects = []
-
-
-def scan_for_leaks(wait=0):
-    """What is leaked, with the file that leaked it. Nothing younger than five seconds
-    counts as leaked: unless that is waited for, a file's last objects are found after the
-    next file, which is not blamed for them, and those of the last file by lab/guest-init.
-    Two scans: a pointer may be in a register during one of them."""
-    if not KMEMLEAK.exists():
-        return ""
-    time.sleep(wait)
-    for _ in range(2):
-        KMEMLEAK.write_text("scan", encoding="ascii")
-    found = KMEMLEAK.read_text(encoding="ascii", errors="replace")
-    if found:
-        KMEMLEAK.write_text("clear", encoding="ascii")
-    return "".join(f"leaked by {leaker(leak)}: {leak}"
-                   for leak in re.split("(?=unreferenced object)", found)
-                   if leak.startswith("unreferenced") and KERNELS_OWN not in leak)
-
-
-def leaker(leak):
-    """The file during which an object was allocated. Jiffies begin five minutes before
-    they wrap around at 32 bits, UML has 100 in a second."""
-    jiffies = int(re.search(r"jiffies (\d+)", leak)[1])
-    born = (jiffies - (1 << 32)) / 100 + 300
-    return next((name for name, began in reversed(_suspects) if began <= born), _suspects[0][0])
-
-
-class Topologies:
-    """Each shape is built when a test first asks for it, and kept."""
-
-    def __init__(self):
-        self.built = {}
-
-    def __getitem__(self, shape):
-        if shape not in self.built:
-            self.built[shape] = Lab(shape)
-        return self.built[shape]
-
-    def flush(self):
-        for lab in self.built.values():
-            lab.flush()
-
-    def destroy(self):
-        for lab in self.built.values():
-            lab.topo.destroy()
-        self.built = {}
 
 
 @pytest.fixture(scope="session")
@@ -344,92 +122,25 @@ def topologies():
     shapes.destroy()
 
 
-class Lab:
-    """A topology with its director's control plane, as tests use it."""
-
-    _port = [1000]
-
-    def __init__(self, shape):
-        self.topo = Topology(shape).create()
-        Backend.set_fast_path(self.topo.director.ns)
-        self.shape = shape
-        self.method = genl.METHOD[shape]
-        self._ipvs = None
-        self._http = []
-
-    def __getattr__(self, name):
-        return getattr(self.topo, name)
-
-    @property
-    def ipvs(self):
-        """A control socket; opened anew when the module was reloaded."""
-        if self._ipvs is None:
-            self._ipvs = genl.Ipvs(self.topo.director.ns)
-        return self._ipvs
-
-    def flush(self):
-        if self._ipvs is not None:
-            self._ipvs.close()
-            self._ipvs = None
-        # Not loaded: nothing to flush.
-        with contextlib.suppress(genl.NetlinkError), \
-                genl.Ipvs(self.topo.director.ns) as ipvs:
-            ipvs.flush()
-            ipvs.timeouts(900, 120, 300)
-
-    def fresh_port(self):
-        """A service port that no other test uses: old connections of the same
-        address and port would count for a server that is added again."""
-        self._port[0] += 1
-        if self._port[0] == packet.GUE_PORT:    # tests would take its packets for a tunnel's
-            self._port[0] += 1
-        return self._port[0]
-
-    def http_port(self):
-        """The same among the ports the real servers listen on."""
-        self.topo.start_http()
-        if not self._http:
-            from lab.topology import HTTP_PORTS
-            self._http = list(HTTP_PORTS[2:])
-        return self._http.pop()
-
-    def conns(self, **want):
-        return [c for c in genl.conns(self.topo.director.ns)
-                if all(c[k] == v for k, v in want.items())]
-
-    def client_address(self, family=4):
-        """A phantom client address that no test has used."""
-        Lab._client = getattr(Lab, "_client", 0) + 1
-        n = Lab._client
-        return f"10.{n >> 8 & 255}.{n & 255}.7" if family == 4 else \
-            f"2001:db8:c:{n:x}::7"
-
-
-def _lab(topologies, shape):
-    lab = topologies[shape]
-    lab.flush()
-    return lab
-
-
 @pytest.fixture
 def nat(topologies, module_life):
-    return _lab(topologies, "nat")
+    return emptied(topologies, "nat")
 
 
 @pytest.fixture
 def dr(topologies, module_life):
-    return _lab(topologies, "dr")
+    return emptied(topologies, "dr")
 
 
 @pytest.fixture
 def tun(topologies, module_life):
-    return _lab(topologies, "tun")
+    return emptied(topologies, "tun")
 
 
 @pytest.fixture(params=SHAPES)
 def lab(request, topologies, module_life):
     """One test for each forwarding method."""
-    return _lab(topologies, request.param)
+    return emptied(topologies, request.param)
 
 
 @pytest.fixture(scope="module")
@@ -446,20 +157,10 @@ def ipvs(nat):
 
 
 @pytest.fixture
-def own(nat):
+def l4lb(nat):
     """Netlink family L4LB in the director."""
-    with genl.L4lb(nat.director.ns) as own:
-        yield own
-
-
-def selected(request, name):
-    """The values of parameter NAME in those tests of this file that will run:
-    what a fixture of the module has to prepare for."""
-    return {item.callspec.params[name] for item in request.session.items
-            if item.module is request.module and hasattr(item, "callspec")}
-
-
-both_modules = pytest.mark.parametrize("module", ["l4lb", "ip_vs"], indirect=True)
+    with genl.L4lb(nat.director.ns) as l4lb:
+        yield l4lb
 
 
 @pytest.fixture(params=(4, 6), ids=("v4", "v6"))
@@ -477,10 +178,10 @@ def pytest_collection_modifyitems(config, items):
     """Leaves `slow` out unless -m names it or a test is named, and with --fast-path what
     sets that itself."""
     if config.getoption("--fast-path"):
-        own = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
+        l4lb = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
         for item in items:
             if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
-                item.add_marker(own)
+                item.add_marker(l4lb)
     if config.getoption("--backend") == "ip_vs":
         for item in items:
             for mark in item.iter_markers("ip_vs_differs"):
@@ -499,3 +200,20 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(
         f"{os.environ.get('L4LB_VEHICLE', 'native')} {os.uname().release}, "
         f"deadlines x{SLOW}, {time.monotonic() - _started:.0f} s")
+
+
+@pytest.fixture
+def oracle(dr):
+    with Oracle(dr) as oracle:
+        yield oracle
+        oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
+        dr.ipvs.flush()
+        oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)
+        oracle.forget()
+
+
+@pytest.fixture(scope="module")
+def small_table(only_l4lb, module_life, backend):
+    """Loaded with the smallest table to begin with."""
+    backend.unload()
+    run(["insmod", str(backend.modules / "l4lb.ko"), "conn_tab_bits=8"])

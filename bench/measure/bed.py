@@ -24,9 +24,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lab.netns import Namespace  # noqa: E402
-
 import frames  # noqa: E402
+from lab.netns import Namespace  # noqa: E402
 
 GATEWAY_MAC = "02:00:00:00:01:00"
 PORT, SERVER_PORT = 80, 8080

@@ -11,10 +11,9 @@ import os
 import re
 
 from bed import MeasureError
-from systems import FLAG
-
 from lab.nginx import Nginx
 from lab.topology import FRONT, Topology
+from systems import FLAG
 
 PAGE = 512          # bytes
 TOGETHER = 8        # connections that are open at a time

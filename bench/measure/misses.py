@@ -15,9 +15,9 @@ import sys
 import threading
 import time
 from pathlib import Path
+from profile import marker
 
 from bed import Bed, Generator, MeasureError, Traffic, least
-from profile import marker
 from systems import IP_VS, L4LB, REDIRECT, ruleset
 
 SIZE = least(4, "udp", 64)
@@ -104,17 +104,17 @@ def rows(windows, bed, director, flows):
     """The fast path that makes connections soonest comes first: the others use them, too.
     Nothing is counted before all of them are there."""
     director.set_fast_path(bed, director.fast_paths[-1][1])
-    one, own, other = (Traffic(bed, method="nat", flows=n) for n in (1, SOME, SOME))
+    one, mine, other = (Traffic(bed, method="nat", flows=n) for n in (1, SOME, SOME))
     many = Traffic(bed, method="nat", flows=flows)
-    for traffic in (one, own, other):
+    for traffic in (one, mine, other):
         traffic.preload(SIZE)
     many.each(SIZE)
     print(f"{director.name}: {flows:,} connections", flush=True)
     for name, value in reversed(director.fast_paths):
         director.set_fast_path(bed, value)
         for what, traffics in (("one flow", (one,)), (f"{flows:,} flows", (many,)),
-                               ("two processors, own flows", (own, other)),
-                               ("two processors, same flows", (own, own))):
+                               ("two processors, own flows", (mine, other)),
+                               ("two processors, same flows", (mine, mine))):
             windows.count(bed, f"{name}: {what}", [t.words(SIZE) for t in traffics])
 
 

@@ -5,7 +5,6 @@ import contextlib
 import subprocess
 
 import bed  # noqa: F401 (finds lab)
-
 from lab.netns import Namespace
 
 

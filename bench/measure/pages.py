@@ -10,7 +10,7 @@ from pathlib import Path
 @contextlib.contextmanager
 def figure(path, rows, columns, width, height, **options):
     """A figure, and a list of lists of its axes; saved as PATH."""
-    import matplotlib                               # slow to load
+    import matplotlib  # slow to load
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     drawn, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained",

@@ -17,11 +17,10 @@ import tempfile
 from pathlib import Path
 
 from bed import TOP, MeasureError
+from lab.netns import run, wait_until
 from network import Network
 from still import Awake
 from systems import IP_VS, L4LB
-
-from lab.netns import run, wait_until
 
 REST = 0.01            # seconds, see still.py
 PORT = 5002            # NetPIPE's

@@ -303,7 +303,7 @@ def save(plt, figure, results, title, path):
 
 def draw(results, directory):
     """The plots' names."""
-    import matplotlib                               # slow to load
+    import matplotlib  # slow to load
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     names = []

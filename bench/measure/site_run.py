@@ -24,11 +24,10 @@ import time
 from pathlib import Path
 
 from bed import TOP, MeasureError
+from lab.netns import run, wait_until
 from network import Network
 from still import Awake
 from systems import IP_VS, L4LB
-
-from lab.netns import run, wait_until
 
 SERVERS = 4
 PATIENCE = 600          # seconds for a tool beside its own

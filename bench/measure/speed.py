@@ -19,11 +19,9 @@ from pathlib import Path
 import http_rate
 import scale
 import slices
-from bed import (ACK, ALL, FINACK, PORT, SYN, Bed, FAMILIES, MeasureError, Traffic,
-                 least, together)
-from systems import (DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle)
-
+from bed import ACK, ALL, FAMILIES, FINACK, PORT, SYN, Bed, MeasureError, Traffic, least, together
 from lab.netns import DeadlineError, run
+from systems import DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle
 
 REFERENCE = slices.REFERENCE
 # A slice is that long, its reference half as long: less than another process gets.

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from bed import ALL, FAMILIES, PORT, SERVER_PORT
-
 from lab.netns import run, wait_until
 
 FLAG = {"nat": "-m", "dr": "-g", "tun": "-i"}

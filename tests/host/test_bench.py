@@ -307,11 +307,11 @@ def test_surge_waits_for_its_documents(programs, tmp_path):
     assert said.splitlines()[0].startswith("1 ")
     assert {v[4] for v in visits} == set(range(4))
     for user in range(4):
-        own = sorted(v for v in visits if v[4] == user)
-        for before, after in zip(own, own[1:]):
+        visited = sorted(v for v in visits if v[4] == user)
+        for before, after in zip(visited, visited[1:]):
             pause = after[0] - before[0] - before[1]
             assert pause >= 19 * MS
-        assert all(size == sizes[document] for _, _, size, document, _, _ in own)
+        assert all(size == sizes[document] for _, _, size, document, _, _ in visited)
     assert max(v[0] for v in visits) < 2.1e9
 
 

@@ -51,11 +51,11 @@ def test_uninstall_leaves_nothing(make, prefix):
 
 def test_uninstall_leaves_what_others_put_there(make):
     make("install")
-    own = {f"lib/modules/{RELEASE}/updates/other.ko", "usr/lib/modprobe.d/other.conf",
+    others = {f"lib/modules/{RELEASE}/updates/other.ko", "usr/lib/modprobe.d/other.conf",
            "usr/sbin/other", "usr/share/man/man8/other.8"}
-    for name in own:
+    for name in others:
         (make.root / name).write_text("other", encoding="ascii")
-    assert make("uninstall") == own
+    assert make("uninstall") == others
 
 
 def test_uninstall_needs_to_know_the_kernel(make, tmp_path):

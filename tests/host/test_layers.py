@@ -73,6 +73,7 @@ def test_a_header_for_each(name):
 
 
 def test_headers_stay_short():
-    long = {name: lines for name, text in SOURCES.items() if name.endswith(".h") and name not in PUBLIC
-            if (lines := (KERNEL / name).read_text(encoding="utf-8").count("\n")) > 180 and name != "conn/conn.h" and name != "service/server.h"}
-    assert not long
+    lines = {name: (KERNEL / name).read_text(encoding="utf-8").count("\n")
+             for name in SOURCES if name.endswith(".h") and name not in PUBLIC}
+    objects = {"conn/conn.h", "service/server.h"}    # what everybody asks about
+    assert not {name: n for name, n in lines.items() if n > (270 if name in objects else 180)}

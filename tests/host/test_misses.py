@@ -207,7 +207,7 @@ def test_a_write_takes_the_line_from_the_other(model):
 
 
 def test_a_line_of_ones_own_is_never_transferred(model):
-    for n in range(100):
+    for _ in range(100):
         for cpu in (0, 1):
             model.write(cpu * LINE, cpu)
             model.read(cpu * LINE, cpu)

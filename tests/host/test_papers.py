@@ -340,8 +340,8 @@ def test_ab_does_not_end_early():
 def test_vmstat():
     """Means, without the line of what has been since boot."""
     head = " r b swpd free buff cache si so bi bo in cs us sy id wa st"
-    lines = [" 1 0 0 1 0 1 0 0 0 0 %d %d 1 2 %d 0 0" % n
-             for n in ((9000, 9000, 1), (500, 600, 50), (600, 400, 60))]
+    lines = [f" 1 0 0 1 0 1 0 0 0 0 {interrupts} {switches} 1 2 {idle} 0 0"
+             for interrupts, switches, idle in ((9000, 9000, 1), (500, 600, 50), (600, 400, 60))]
     assert SITE_RUN.vmstat("\n".join(["procs ---memory---", head, *lines])) == {
         "in": 550, "cs": 500, "id": 55}
 

@@ -365,7 +365,7 @@ def test_rows(tmp_path, how, most):
 
 @pytest.mark.parametrize("name, files", [
     ("host", ["tests/host/test_specs.py", "tests/host/test_duel.py"]),
-    ("uml", ["tests/test_proc.py", "tests/test_icmp.py"])], ids=("host", "uml"))
+    ("uml", ["tests/clients/test_proc.py", "tests/icmp/test_icmp.py"])], ids=("host", "uml"))
 def test_pytest_runs_a_company_in_its_order(name, files):
     stage = stages.Stage(name, stages.Selection("everyday", 1))
     done = subprocess.run([*stage.pytest(files), "--collect-only"], cwd=TOP, text=True,

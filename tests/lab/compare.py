@@ -7,8 +7,7 @@ import struct
 
 from . import packet
 from .genl import ONEPACKET
-from .packet import (GRE, GUE_PORT, ICMP, ICMP6, IPIP, IPV6, RST, SCTP, SYN, TCP,
-                     UDP)
+from .packet import GRE, GUE_PORT, ICMP, ICMP6, IPIP, IPV6, RST, SCTP, SYN, TCP, UDP
 from .raw import is_error
 from .topology import FRONT
 from .traffic import ONCE, l4_part, sound, too_short
@@ -58,12 +57,12 @@ def canonical(frame, ends):
     identification and its header's sum, an IPv6 fragment's identification, GUE's
     source port and sum."""
     data = bytearray(frame + bytes(60))
-    own = [packet.packed(a) for a in (ends.vip, ends.other_vip, ends.dip, DIRECTOR, *ROUTERS)
+    addresses = [packet.packed(a) for a in (ends.vip, ends.other_vip, ends.dip, DIRECTOR, *ROUTERS)
            if not packet.is6(a)]
     at, proto = 54, data[20]
     if data[14] >> 4 == 4 and len(data) >= 34:
         at, proto = 14 + (data[14] & 15) * 4, data[23]
-        made_up(data, 14, own)
+        made_up(data, 14, addresses)
     elif data[14] >> 4 == 6 and proto == packet.FRAGMENT:
         data[58:62] = bytes(4)
         at, proto = 62, data[54]
@@ -75,13 +74,13 @@ def canonical(frame, ends):
     with contextlib.suppress(IndexError):
         p = whole(frame)
         if p and p.is_tunnel:
-            made_up(data, 14 + p.hlen + len(p.between), own)
+            made_up(data, 14 + p.hlen + len(p.between), addresses)
     return bytes(data[:len(frame)])
 
 
-def made_up(data, off, own):
+def made_up(data, off, addresses):
     """Mask what an IPv4 sender in OWN chooses, in the header at OFF."""
-    if len(data) < off + 20 or data[off] >> 4 != 4 or bytes(data[off + 12:off + 16]) not in own:
+    if len(data) < off + 20 or data[off] >> 4 != 4 or bytes(data[off + 12:off + 16]) not in addresses:
         return
     at, proto = off + (data[off] & 15) * 4, data[off + 9]
     resets = proto == TCP and len(data) > at + 13 and data[at + 13] & 4
@@ -315,7 +314,8 @@ EXPLAINED = {"wrong-sum": wrong_sum, "one-packet": one_packet,
              "authentication": authentication, "short-fragment": short_fragment,
              "short-header": short_header, "short-chunk": short_chunk, "options-sum": options_sum,
              "short-icmp": short_icmp, "tunnel-error": tunnel_error,
-             "record-route": record_route, "two-fragment-headers": two_fragment_headers, "tunnelled-fragments": tunnelled_fragments}
+             "record-route": record_route, "two-fragment-headers": two_fragment_headers,
+             "tunnelled-fragments": tunnelled_fragments}
 
 
 class Difference(Exception):

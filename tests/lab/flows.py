@@ -6,16 +6,21 @@ import itertools
 import re
 import time
 
+import pytest
+
 from . import fast, genl
 from .netns import wait_until
-from .packet import ACK, GUE_PORT, TCP, UDP
-from .raw import Raw
-from .topology import Tap
+from .packet import ACK, GUE_PORT, SYN, TCP, UDP
+from .raw import Raw, is_error
+from .tap import Tap
 
 TERM = 8        # seconds: L4LB_FAST_TERM
 OFF, ON, NEW = 1, 2, 3      # policy fast_path
+FORGET, RESET = 0, 1        # policy on_idle
 TUNNEL = {"gue": (1, GUE_PORT, 0), "gue-csum": (1, GUE_PORT, 1), "gre": (2, 0, 0),
           "gre-csum": (2, 0, 1)}
+# For tests of what the fast path takes.
+BOTH = pytest.mark.parametrize("proto", (TCP, UDP), ids=("tcp", "udp"))
 GATEWAY = {4: "198.18.0.2", 6: "2001:db8:18::2"}
 
 
@@ -67,8 +72,8 @@ def for_a_term(more=0.5):
 
 
 def set_policy(raw, **values):
-    with genl.L4lb(raw.lab.director.ns) as own:
-        own.set_policy(raw.service, **values)
+    with genl.L4lb(raw.lab.director.ns) as l4lb:
+        l4lb.set_policy(raw.service, **values)
     fast.settle()
 
 
@@ -166,3 +171,21 @@ def side(lab):
     finally:
         tap.close()
         lab.client.ns.ip("link del side0")
+
+
+def ask(client):
+    """The server that a new connection reaches, None if it is refused."""
+    raw, got = client.raw, []
+    client.send(SYN)
+
+    def outcome():
+        got.extend(n for n, _ in client.arrivals())
+        return got or raw.client_tap.take(lambda p: p.dst == client.address and is_error(p))
+
+    wait_until(outcome, 5, what="a server's packet or a refusal")
+    assert len(got) < 2, got
+    return got[0] if got else None
+
+
+def asked(raw, count, source=None):
+    return [ask(raw.client(source)) for _ in range(count)]

@@ -114,3 +114,27 @@ table inet l4lb_oracle {{
         """Return when the last case's connections are gone: the next one may
         use the same flows."""
         wait_until(lambda: not genl.conns(self.ns), 70, what="connections gone")
+
+
+class Addresses:
+    """Which server a service by mark chooses for an address."""
+
+    def __init__(self, oracle, sched, weight=9, **options):
+        self.oracle, self.port = oracle, 2000
+        self.service = oracle.service(sched)
+        with genl.L4lb(oracle.ns) as l4lb:
+            if options:
+                l4lb.set(self.service, **options)
+        for server in ("10.8.7.1", "10.8.7.2"):
+            oracle.server(self.service, "add", server, weight)
+
+    def ask(self, *hosts):
+        """One UDP flow to each; the last numbers of the servers chosen."""
+        asked = []
+        for host in hosts:
+            self.port += 1
+            flow = ("10.9.7.7", self.port, f"10.50.7.{host}", 80)
+            self.oracle.send("udp", *flow)
+            asked.append(("udp", *flow))
+        got = self.oracle.chosen()
+        return [int(got[flow].split(".")[3]) for flow in asked]

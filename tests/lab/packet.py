@@ -352,3 +352,10 @@ class Packet:
         if self.mf or self.offset:
             text += f" frag {self.offset}{'+' if self.mf else ''}"
         return text + f" len {len(self.raw)}>"
+
+
+def icmp_error(source, about, kind, rest=0, quote=None, **kwargs):
+    """An ICMP error from SOURCE about the packet ABOUT, to its sender."""
+    p = Packet(about)
+    return icmp_packet(source, p.src, kind[0], kind[1], rest,
+                              about[:quote or (548 if p.family == 4 else 1200)], **kwargs)

@@ -8,10 +8,25 @@ clients phantom addresses: no stack but the director's ever answers.
 import struct
 
 from . import packet
+from .farm import fresh_port
 from .netns import wait_until
-from .packet import (ABORT, ACK, COOKIE_ACK, COOKIE_ECHO, DATA, FIN, INIT, INIT_ACK, PSH, RST,
-                     SCTP, SYN, TCP, UDP)
-from .topology import SERVERS, fresh_port
+from .packet import (
+    ABORT,
+    ACK,
+    COOKIE_ACK,
+    COOKIE_ECHO,
+    DATA,
+    FIN,
+    INIT,
+    INIT_ACK,
+    PSH,
+    RST,
+    SCTP,
+    SYN,
+    TCP,
+    UDP,
+)
+from .topology import SERVERS
 
 
 def chunks(flags):

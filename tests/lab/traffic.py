@@ -12,11 +12,34 @@ import random
 import struct
 
 from . import packet
+from .farm import pattern
 from .genl import ONEPACKET, PERSISTENT
-from .packet import (ABORT, ACK, COOKIE_ACK, COOKIE_ECHO, DATA, DSTOPTS, FIN, FRAGMENT, GUE_PORT,
-                     HOPOPTS, ICMP, ICMP6, INIT, INIT_ACK, PSH, ROUTING, RST, SCTP, SHUTDOWN,
-                     SHUTDOWN_ACK, SYN, TCP, UDP, URG)
-from .topology import pattern
+from .packet import (
+    ABORT,
+    ACK,
+    COOKIE_ACK,
+    COOKIE_ECHO,
+    DATA,
+    DSTOPTS,
+    FIN,
+    FRAGMENT,
+    GUE_PORT,
+    HOPOPTS,
+    ICMP,
+    ICMP6,
+    INIT,
+    INIT_ACK,
+    PSH,
+    ROUTING,
+    RST,
+    SCTP,
+    SHUTDOWN,
+    SHUTDOWN_ACK,
+    SYN,
+    TCP,
+    UDP,
+    URG,
+)
 
 # (shape, tunnel, is the server of the other family)
 METHODS = {"nat": ("nat", None, False), "dr": ("dr", None, False),

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Random sequences of configuration commands, put to in-tree ip_vs and to l4lb:
+the same return codes and the same dumps, but for lab.answers.INTENDED.
+
+`make fuzz-config SEED=7 COUNT=100000` tries more. A difference is shrunk to
+the commands that show it; `make fuzz-config REPLAY=FILE` runs them again.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import answers, fuzz
+from lab.answers import Player
+from lab.backend import Backend
+from lab.netns import Namespace, run
+from lab.rows import amount
+
+NO_MODULE = True        # one module after the other
+SEEDS = (1, 2, 3, 4, 5)
+COUNT = 2000
+FOUND = Path("build/fuzz-config.json")
+
+
+@pytest.fixture(scope="module")
+def ns():
+    space = Namespace("fuzz")
+    space.ip(*fuzz.SETUP)
+    yield space
+    space.destroy()
+
+
+class Duel:
+    """Both modules, one after the other, in namespace NS."""
+
+    def __init__(self, ns):
+        self.ns = ns
+        self.schedulers = [s for s in fuzz.SCHEDULERS     # that both have
+                           if not run(["modinfo", f"ip_vs_{s}"], check=False).returncode]
+
+    def ask(self, name, sequences, question):
+        """What QUESTION(player) answers on module NAME."""
+        named = json.dumps(sequences)
+        backend = Backend(name)
+        backend.load()
+        try:
+            with backend.preloaded([s for s in self.schedulers if f'"{s}' in named]), \
+                    Player(self.ns) as player:
+                return question(player)
+        finally:
+            backend.unload()
+
+    def play(self, sequences, every):
+        """[(commands, recording of ip_vs, of l4lb, of l4lb without the commands
+        that it refused)]"""
+        packed = [[fuzz.pack(c) for c in commands] for commands in sequences]
+
+        def twice(player):
+            for requests in packed:
+                all_ = player.play(requests, every)
+                yield all_, player.play(answers.without_refused(requests, all_), every)
+        ours = self.ask("l4lb", sequences, lambda player: list(twice(player)))
+        theirs = self.ask("ip_vs", sequences, lambda player: [
+            player.play(requests, every, forget=all_)
+            for requests, (all_, _) in zip(packed, ours)])
+        return [(c, t, *o) for c, t, o in zip(sequences, theirs, ours)]
+
+
+def fault(commands, theirs, ours, bare):
+    """(index, what is wrong there) or None."""
+    found = answers.first_difference(commands, theirs, ours) or \
+        answers.first_silence(commands, ours)
+    if found:
+        return found
+    for i, state in ours.states.items():
+        if state != bare.states[i]:
+            return i, "a command that was refused has changed something"
+    return None
+
+
+def write(commands):
+    FOUND.parent.mkdir(exist_ok=True)
+    FOUND.write_text("[\n" + ",\n".join(map(json.dumps, commands)) + "\n]\n", encoding="ascii")
+
+
+def report(duel, commands, found, origin):
+    """Shrink, keep for a replay, and say what it is."""
+    at, what = found
+    write(commands[:at + 1])
+
+    def fails(sequences):
+        return [bool(fault(*played)) for played in duel.play(sequences, len(commands))]
+    write(answers.shrink(commands[:at + 1], fails))
+    pytest.fail(f"{origin}, command {at}: {json.dumps(commands[at])}\n{what}\n"
+                f"least sequence, in {FOUND}:\n{FOUND.read_text(encoding='ascii')}",
+                pytrace=False)
+
+
+def check(duel, sequences, origins, every=40):
+    played = duel.play(sequences, every)
+    for (commands, *recordings), origin in zip(played, origins):
+        found = fault(commands, *recordings)
+        if found:
+            report(duel, commands, found, origin)
+    return played
+
+
+@pytest.mark.smoke
+def test_same_answers(ns, request):
+    """So many SEEDS times COUNT commands, or what the options say."""
+    option = request.config.getoption
+    replay, first = option("--config-replay"), option("--config-seed")
+    duel = Duel(ns)
+    if replay:
+        commands = json.loads(Path(replay).read_text(encoding="ascii"))
+        check(duel, [commands], [replay], every=1)
+        return
+    seeds = SEEDS[:amount(request.config, few=1, all=5)] if first is None else \
+        range(first, first + option("--config-seeds"))
+    count = option("--config-count") or amount(request.config, few=COUNT // 2, pairs=COUNT)
+    sequences = [fuzz.Generator(seed).commands(count) for seed in seeds]
+    played = check(duel, sequences, [f"seed {seed}" for seed in seeds])
+    # The sequences are worth something: many commands find what they are about.
+    ours = [a for _, _, ours, _ in played for a in ours.answers.values()]
+    assert 0.3 < sum(not a.errno for a in ours) / len(ours) < 0.8

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl restore and save at scale, compared with ipvsadm on in-tree ip_vs."""
+
+import time
+
+import pytest
+from lab.backend import both_modules
+from lab.ctl import Director
+from lab.rows import amount
+
+NO_MODULE = True
+
+
+def rules(services, servers, scheduler="wrr"):
+    out = []
+    for n in range(services):
+        vip = f"198.18.{n >> 8}.{n & 255}:80"
+        out.append(f"-A -t {vip} -s {scheduler}")
+        out += [f"-a -t {vip} -r 10.0.0.{m + 2}:80 -m -w {m + 1}" for m in range(servers)]
+    return "\n".join(out) + "\n"
+
+
+@pytest.fixture
+def director(module):  # noqa: F811
+    one = Director()
+    yield one
+    one.ns.run(["ipvsadm", "-C"])
+    one.ns.destroy()
+
+
+def timed(call):
+    began = time.monotonic()
+    out = call()
+    return out, time.monotonic() - began
+
+
+@both_modules
+def test_many_services(director, module, request):  # noqa: F811
+    """Saved as it was restored; with ip_vs the old way. The times are printed:
+    ipvsadm -R of the same is what they compare with."""
+    services = amount(request.config, few=500, all=2000)
+    text = rules(services, 4)
+    _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=300))
+    saved, save = timed(lambda: director.ctl("save"))
+    assert sorted(saved.splitlines()) == sorted(text.splitlines())
+    director.ns.run(["ipvsadm", "-C"])
+    said, restore = timed(lambda: director.ctl("restore", stdin=text))
+    assert f"services: {services} added" in said and f"servers:  {4 * services} added" in said
+    assert director.ctl("save") == saved
+    said, again = timed(lambda: director.ctl("restore", stdin=saved))
+    assert f"{4 * services} already so" in said
+    print(f"{module.name}: {services} x 4: ipvsadm -R {adm:.2f} s, restore {restore:.2f} s, "
+          f"again {again:.2f} s, save {save:.2f} s")
+
+
+@pytest.mark.slow
+@both_modules
+def test_ten_thousand_by_ten(director, module):  # noqa: F811
+    text = rules(10000, 10)
+    if module.is_l4lb:
+        said, restore = timed(lambda: director.ctl("restore", stdin=text))
+        assert "servers:  100000 added" in said
+        saved, save = timed(lambda: director.ctl("save"))
+        assert sorted(saved.splitlines()) == sorted(text.splitlines())
+        print(f"l4lb: 10,000 x 10: restore {restore:.2f} s, save {save:.2f} s")
+    else:
+        _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=1200))
+        print(f"ip_vs: 10,000 x 10: ipvsadm -R {adm:.2f} s")

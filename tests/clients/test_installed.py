@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""After `make install`: whoever asks for ip_vs gets l4lb, by whatever name and
+way; and the two never run together."""
+
+import os
+
+import pytest
+from lab.backend import Backend
+from lab.installed import in_tree, installed
+from lab.netns import run
+
+NO_MODULE = True        # these tests load modules the way programs do
+IP_VS, L4LB = Backend("ip_vs"), Backend("l4lb")
+REFUSED = {"ip_vs_ftp", "ip_vs_pe_sip"}
+
+pytestmark = [pytest.mark.smoke, pytest.mark.skipif(
+    os.environ.get("L4LB_VEHICLE") != "qemu",
+    reason="mounts over /lib/modules; runs in QEMU (suite stages 6.12 and 6.1)")]
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+    names = in_tree()
+    with installed(tmp_path_factory.mktemp("root")):
+        yield names
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded():
+    def unload():
+        for module in (L4LB, IP_VS):
+            if module.loaded():
+                module.unload()
+    unload()
+    yield
+    unload()
+
+
+@pytest.mark.stock
+def test_modprobe_of_every_name(system):
+    """kube-proxy, kubeadm and /etc/modules-load.d name them one by one."""
+    assert {"ip_vs", "ip_vs_wlc"} | REFUSED <= set(system)
+    wanted = sorted(set(system) - REFUSED)
+    run(["modprobe", "-va", *wanted])
+    assert {name.replace("ip_vs", "l4lb") for name in wanted} <= set(L4LB.family())
+    for name in REFUSED:
+        assert run(["modprobe", name], check=False).returncode
+    assert not IP_VS.family()
+
+
+def test_the_netlink_family_loads_it(system):
+    """Nothing is loaded and nobody runs modprobe: asking for the family does."""
+    run(["ipvsadm", "-A", "-t", "192.0.2.10:80", "-s", "lc"])
+    assert L4LB.loaded() and L4LB.loaded("l4lb_lc")
+    assert not IP_VS.family()
+    run(["ipvsadm", "-C"])
+
+
+def test_not_beside_ip_vs(system, log):
+    """`modprobe l4lb` while ip_vs is there fails, says why, and changes nothing
+    (the other order is in test_teardown.py)."""
+    run(["modprobe", "-i", "ip_vs"])
+    log.refresh()
+    log.seen.clear()
+    done = run(["modprobe", "l4lb"], check=False)
+    assert done.returncode and "Device or resource busy" in done.stderr, done
+    assert [line for line in log.lines("l4lb") if "taint" not in line] == [
+        "l4lb: the netlink family IPVS is taken: unload ip_vs and its schedulers first "
+        "(modprobe -r ip_vs)"]
+    assert IP_VS.loaded() and not L4LB.family()
+    run(["ipvsadm", "-Ln"])

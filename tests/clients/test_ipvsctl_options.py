@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl against a kernel: l4lb in all tests, in-tree ip_vs in some.
+
+What the kernel holds afterwards is read back with our own netlink client
+(lab.genl), not with ipvsctl. Starting a program is slow on an emulated
+machine, so a test starts few of them and the tests without packets share one
+namespace.
+"""
+
+import socket
+import subprocess
+
+import pytest
+from lab import genl
+from lab.backend import both_modules
+from lab.ctl import IPVSCTL, VIP, WEB
+
+TAKES = 250
+NO_MODULE = True        # `module` below loads both, one after the other
+
+
+def values(director, service=None):
+    """The options of a service as the kernel has them; of WEB if none is given."""
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        return l4lb.values(service or ipvs.service(VIP, 80, add=False))
+
+
+DAY = 86400
+DEFAULTS = {"expire": DAY, "entries": 16384, "shrink": DAY}
+
+
+@pytest.mark.smoke
+def test_options_are_set_shown_and_kept(director):
+    director.ctl("svc add", *WEB, "scheduler lblcr option expire 300 option shrink 60 "
+                 "server 10.0.0.11")
+    assert values(director) == DEFAULTS | {"expire": 300, "shrink": 60}
+    assert "option expire 300 option shrink 60" in director.ctl("show")
+    assert "option expire 300 option shrink 60" in director.ctl("service show", *WEB)
+    for words in ("show", "show tcp:192.0.2.10:80", "save -F json"):
+        assert director.json(words)["services"][0]["options"] == {"expire": 300, "shrink": 60}
+    director.ctl("svc change", *WEB, "option expire 400")
+    assert values(director) == DEFAULTS | {"expire": 400, "shrink": 60}
+    director.ctl("svc change", *WEB, "persistent 60")
+    director.ctl("svc change", *WEB, "scheduler lblcr")
+    director.ctl("rs change", *WEB, "10.0.0.11 weight 4")
+    assert values(director) == DEFAULTS | {"expire": 400, "shrink": 60}
+    # The default is not shown, and named again it is a value like another.
+    director.ctl("svc change", *WEB, "option shrink", str(DAY), "option entries 7")
+    assert director.json("show")["services"][0]["options"] == {"expire": 400, "entries": 7}
+    # Another scheduler's own; what is named is the new one's.
+    director.ctl("svc change", *WEB, "scheduler lblc option entries 8")
+    assert values(director) == {"expire": DAY, "entries": 8}
+    director.ctl("sched set", *WEB, "lblcr")
+    assert values(director) == DEFAULTS
+    director.ctl("svc change", *WEB, "option entries 9")
+    director.ctl("svc replace", *WEB, "scheduler lblcr option expire 5")
+    assert values(director) == DEFAULTS | {"expire": 5}
+    director.ctl("svc replace", *WEB, "scheduler lblcr")
+    assert values(director) == DEFAULTS
+    assert "options" not in director.json("show")["services"][0]
+
+
+def test_only_the_option_is_sent(director):
+    """The settings of the service are not written again, by which a change that
+    another program makes at the same time would be lost."""
+    director.ctl("svc add", *WEB, "scheduler lblc")
+    with director.ns.enter():
+        done = subprocess.run([IPVSCTL, "-vv", "svc", "change", *WEB, "option", "expire", "5"],
+                              capture_output=True, text=True, check=True)
+    _, sent = done.stderr.split("set service tcp 192.0.2.10:80 scheduler lblc option expire 5\n")
+    assert sent.count("BEGIN NETLINK MESSAGE") == 3     # get options, set them, get policy
+    assert values(director)["expire"] == 5
+
+
+def test_bad_options_change_nothing(director):
+    director.ctl("svc add", *WEB, "scheduler lblcr option expire 300")
+    director.ctl("svc add udp 192.0.2.20:53 scheduler rr")
+    before, had = director.state(), values(director)
+    new = "svc add tcp 192.0.2.30:80 server 10.0.0.11 "
+    for words, code, why in (
+            ("scheduler lblc option expyre 5", 2,
+             'unknown option of scheduler lblc "expyre"; known: expire entries'),
+            ("scheduler lblc option shrink 5", 2, "known: expire entries"),
+            ("scheduler lblc option expire 0", 2,
+             'bad expire "0": write a whole number from 1 to 1209600 (seconds idle'),
+            ("scheduler lblc option expire 1209601", 2, 'bad expire "1209601"'),
+            ("scheduler lblc option expire 5 option entries 65537", 2, 'bad entries "65537"'),
+            ("scheduler rr option expire 5", 2, "scheduler rr has no options"),
+            ("option expire 5", 2, "scheduler wlc has no options"),
+            ("scheduler nosuch option expire 5", 4, 'scheduler "nosuch" not found')):
+        add = new.replace(" server", f" {words} server")
+        change = f"svc change tcp 192.0.2.10:80 {words}"
+        lines = [add, "-n " + add, change] if "scheduler" in words else [add]
+        for line in lines:
+            assert why in director.ctl(line, code=code), line
+            assert (director.state(), values(director)) == (before, had), line
+    assert "did you mean: expire" in director.ctl(
+        "svc change tcp 192.0.2.10:80 option expyre 5", code=2)
+    director.ctl("svc change udp 192.0.2.20:53 option expire 5", code=2)
+    director.ctl("svc change tcp 192.0.2.10:81 option expire 5", code=4)
+    assert director.ctl("-n svc change tcp 192.0.2.10:80 option entries 5") == \
+        "would set service tcp 192.0.2.10:80 scheduler lblcr option expire 300 option entries 5\n"
+    assert (director.state(), values(director)) == (before, had)
+
+
+@pytest.mark.parametrize("form", ["json", "ipvsadm", "show"])
+def test_options_are_saved_and_restored(director, form, tmp_path):
+    director.build("svc add tcp 192.0.2.10:80 scheduler lblcr option expire 5 option entries 6\n"
+                   "svc add fwmark 7 inet6 scheduler lblc option entries 8\n"
+                   "svc add tcp 192.0.2.30:80 scheduler lblc\n")
+
+    def saved():
+        return director.ctl("-j show" if form == "show" else f"save -F {form}")
+
+    def options():
+        return {s["id"]: s.get("options") for s in director.json("show")["services"]}
+    before, text = options(), saved()
+    assert before == {"tcp:192.0.2.10:80": {"expire": 5, "entries": 6},
+                      "fwm6:7": {"entries": 8}, "tcp:192.0.2.30:80": None}
+    director.ctl("svc flush --yes")
+    assert "services: 3 added" in director.ctl("restore", stdin=text)
+    assert options() == before and saved() == text
+    assert "0 added, 0 changed, 3 already so" in director.ctl("restore", stdin=text)
+    # What the file does not name is at its default, what it names is set again.
+    director.ctl("svc change tcp 192.0.2.30:80 option expire 9")
+    director.ctl("svc change fwm6:7 option entries 9")
+    assert "0 added, 2 changed, 1 already so" in director.ctl("restore", stdin=text)
+    assert options() == before
+    # A file with a mistake is read to its end first.
+    bad = text.replace("192.0.2.10", "192.0.2.44").replace("entries", "enties")
+    director.ctl("svc change tcp 192.0.2.30:80 option expire 9")
+    assert 'unknown option of scheduler lblcr "enties"' in director.ctl(
+        "restore", stdin=bad, code=2)
+    assert options() == before | {"tcp:192.0.2.30:80": {"expire": 9}}
+
+
+def test_ipvsadm_stops_at_saved_options(director):
+    """It knows neither options nor comments; by then it has everything else."""
+    director.build("svc add tcp 192.0.2.10:80 scheduler lblc option expire 5\n"
+                   "svc add tcp 192.0.2.11:80 scheduler rr server 10.0.0.11\n")
+    rules = director.ctl("save")
+    known, l4lb = rules.splitlines(True)[:-1], rules.splitlines(True)[-1]
+    assert l4lb == "#ipvsctl option tcp 192.0.2.10:80 expire 5\n"
+    director.ctl("svc flush --yes")
+    assert director.ns.run(["ipvsadm", "-R"], text_input=rules, check=False).returncode
+    assert director.ctl("save") == "".join(known)
+
+
+@both_modules
+def test_ip_vs_has_no_options(director, module):
+    """It says so in one line, and knows its schedulers all the same."""
+    rules = "-A -t 192.0.2.10:80 -s lblc\n#ipvsctl option tcp:192.0.2.10:80 expire 5\n"
+    if module.is_l4lb:
+        director.ctl("restore", stdin=rules)
+        assert values(director)["expire"] == 5
+        return
+    for words in ("svc add tcp 192.0.2.10:80 scheduler lblc option expire 5", "restore"):
+        said = director.ctl(words, code=7, stdin=rules if words == "restore" else None)
+        assert "option expire: the schedulers of ip_vs have no options" in said
+    assert not director.json("show")["services"]
+    director.ctl("svc add", *WEB, "scheduler rr")
+    director.ctl("svc change", *WEB, "option expire 5", code=7)
+    assert director.ctl("sched show rr") == "rr: round robin: each server in turn\n"
+    assert "not found" in director.ctl("sched show nosuch", code=4)
+    # Flags are its own affair.
+    director.ctl("svc change", *WEB, "flags port")
+    director.ctl("svc change", *WEB, "scheduler lc")
+    assert director.json("show")["services"][0]["flags"] == ["flag-2"]
+
+
+# -- what a service does otherwise than its namespace
+
+def policy(director):
+    """Of WEB, as the kernel has it; what is not the default."""
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        found = l4lb.policy(ipvs.service(VIP, 80, add=False))
+    return {name: value for name, value in found.items() if value}
+
+
+POLICY = "timeout tcp 7200 udp 30 on-idle reset on-loss move on-drain keep guard drop"
+
+
+def test_bands_are_set_shown_and_kept(director):
+    director.ctl("svc add", *WEB, "priority las 16K,1M server 10.0.0.11")
+    assert policy(director) == {"priority": 1, "las_bytes_0": 16384, "las_bytes_1": 1 << 20}
+    assert "priority las 16K,1M" in director.ctl("show")
+    service = director.json("save -F json")["services"][0]
+    assert (service["priority"], service["las_bytes"]) == ("las", [16384, 1 << 20])
+    assert director.json("stats")["services"][0]["bands"] == [
+        {"below": end, "out_packets": 0, "out_bytes": 0} for end in (16384, 1 << 20, None)]
+    rows = [line.split("  ")[0].strip(" ├└─│") for line in director.ctl("stats").splitlines()]
+    assert rows[-3:] == ["band 0, below 16K", "band 1, below 1M", "band 2, the rest"]
+    for form in ("", "-F json"):
+        saved = director.ctl("save", form)
+        before = policy(director)
+        director.ctl("svc flush --yes")
+        director.ctl("restore", stdin=saved)
+        assert policy(director) == before
+    director.ctl("svc change", *WEB, "priority las")
+    assert policy(director) == {"priority": 1}
+    ends = [b["below"] for b in director.json("stats")["services"][0]["bands"]]
+    assert ends == [16 << 10, 128 << 10, 1 << 20, None]
+    director.ctl("svc change", *WEB, "priority off")
+    assert policy(director) == {}
+
+
+@pytest.mark.smoke
+def test_policy_is_set_shown_and_kept(director):
+    director.ctl("svc add", *WEB, "scheduler rr timeout tcp 2h udp 30s on-idle reset on-loss move "
+                 "on-drain keep guard drop server 10.0.0.11")
+    everything = {"tcp": 7200, "udp": 30, "on_idle": 1, "on_loss": 2, "on_drain": 1, "guard": 2}
+    assert policy(director) == everything
+    assert POLICY in director.ctl("show")
+    for words in ("show tcp:192.0.2.10:80", "save -F json"):
+        assert {k: v for k, v in director.json(words)["services"][0].items()
+                if k in ("timeout", "on_idle", "on_loss", "on_drain", "guard")} == {
+            "timeout": {"tcp": 7200, "udp": 30}, "on_idle": "reset", "on_loss": "move",
+            "on_drain": "keep", "guard": "drop"}
+    director.ctl("svc change", *WEB, "persistent 60")
+    director.ns.run("ipvsadm -E -t 192.0.2.10:80 -s wlc")
+    assert policy(director) == everything
+    director.ctl("svc change", *WEB, "timeout udp default tcp-fin 9 guard off scheduler rr")
+    assert policy(director) == {"tcp": 7200, "tcp_fin": 9, "on_idle": 1, "on_loss": 2,
+                                "on_drain": 1}
+    director.ctl("svc replace", *WEB, "on-loss reset")
+    assert policy(director) == {"on_loss": 3}
+    director.ctl("svc replace", *WEB)
+    assert policy(director) == {} and "on_loss" not in director.json("show")["services"][0]
+
+
+def test_only_the_policy_is_sent(director):
+    director.ctl("svc add", *WEB, "scheduler rr")
+    with director.ns.enter():
+        done = subprocess.run([IPVSCTL, "-vv", "svc", "change", *WEB, "guard", "drop"],
+                              capture_output=True, text=True, check=True)
+    _, sent = done.stderr.split("set service tcp 192.0.2.10:80 scheduler rr guard drop\n")
+    # get options, get policy, set policy
+    assert sent.count("BEGIN NETLINK MESSAGE") == 3
+    assert policy(director) == {"guard": 2}
+
+
+@pytest.mark.parametrize("form", ["save -F json", "save", "-j show"])
+def test_policy_is_saved_and_restored(director, form):
+    rules = ("-A -t 192.0.2.10:80 -s rr\n-A -f 7 -6 -s rr\n-A -t 192.0.2.30:80 -s rr\n"
+             f"#ipvsctl service tcp 192.0.2.10:80 {POLICY}\n"
+             "#ipvsctl service fwm6:7 timeout sctp 5\n")
+    director.ctl("restore", stdin=rules)
+    before, text = policy(director), director.ctl(form)
+    assert len(before) == 6
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        ipvs.flush()
+        assert "services: 3 added" in director.ctl("restore", stdin=text)
+        assert policy(director) == before and director.ctl(form) == text
+        mark = ipvs.service(fwmark=7, af=socket.AF_INET6, add=False)
+        l4lb.set_policy(mark, sctp=6)
+        l4lb.set_policy(ipvs.service("192.0.2.30", 80, add=False), guard=2)
+        assert "0 added, 2 changed, 1 already so" in director.ctl("restore", stdin=text)
+        assert l4lb.policy(mark)["sctp"] == 5 and len(l4lb.policies()) == 2
+
+
+@both_modules
+def test_ip_vs_has_no_policy(director, module):
+    """It says so in one line."""
+    rules = "-A -t 192.0.2.10:80 -s rr\n#ipvsctl service tcp:192.0.2.10:80 on-loss move\n"
+    if module.is_l4lb:
+        director.ctl("restore", stdin=rules)
+        assert policy(director) == {"on_loss": 2}
+        return
+    for words in ("svc add tcp 192.0.2.10:80 scheduler rr on-loss move", "restore"):
+        said = director.ctl(words, code=7, stdin=rules if words == "restore" else None)
+        assert '"on-loss move": the services of ip_vs have no such setting' in said
+    assert not director.json("show")["services"]
+    director.ctl("svc add", *WEB, "scheduler rr on-loss default")
+    director.ctl("svc change", *WEB, "guard drop", code=7)
+    director.ctl("svc change", *WEB, "guard off")
+
+
+def test_schedulers_are_described(director):
+    known = {s["name"]: s for s in director.json("sched list")["schedulers"]}
+    assert known["rr"]["options"] == known["rr"]["flags"] == []
+    for name in ("lblcr", "mh"):
+        one = director.json("scheduler show", name)["scheduler"]
+        assert one["loaded"] and one["name"] == name
+    assert one["flags"] == ["fallback", "port"] and one["options"] == []
+    lblcr = director.json("scheduler show lblcr")["scheduler"]
+    assert lblcr["options"][2] == {
+        "name": "shrink", "default": DAY, "min": 1, "max": 14 * DAY,
+        "what": "seconds without a change until a set loses a server"}
+    listed = director.ctl("scheduler list").splitlines()
+    (row,) = [line for line in listed if line.startswith("lblcr ")]
+    assert "expire entries shrink" in row
+    text = director.ctl("scheduler show lblcr").splitlines()
+    assert text[0].startswith("lblcr: locality")
+    assert text[1].split() == ["OPTION", "DEFAULT", "MIN", "MAX", "WHAT"]
+    assert text[2].split()[:4] == ["expire", "86400", "1", "1209600"]
+    assert director.ctl("scheduler show sh").splitlines()[1] == "flags: fallback,port"
+    assert "not found" in director.ctl("scheduler show nosuch", code=4)
+    assert director.ctl("scheduler show") == director.ctl("scheduler list")
+
+
+def test_flags_go_with_their_scheduler(director):
+    director.ctl("svc add", *WEB, "scheduler sh flags fallback,port persistent 60 "
+                 "server 10.0.0.11")
+    before = director.state()
+    for words, why in (("flags flag-3", "scheduler sh does not have flags flag-3; it has: "
+                        "fallback,port"),
+                       ("scheduler rr flags port", "scheduler rr does not have flags flag-2; "
+                        "it has: none")):
+        assert why in director.ctl("svc change", *WEB, words, code=2)
+        assert director.state() == before
+    director.ctl("svc change", *WEB, "scheduler mh")
+    assert director.json("show")["services"][0]["flags"] == ["fallback", "port"]
+    director.ctl("svc change", *WEB, "scheduler rr")
+    got = director.json("show")["services"][0]
+    assert (got["scheduler"], got["flags"], got["persistent"]) == ("rr", [], 60)
+    director.ctl("svc change", *WEB, "scheduler sh flags port")
+    director.ctl("sched set", *WEB, "wlc")
+    assert director.json("show")["services"][0]["flags"] == []
+    for words in ("svc change tcp 192.0.2.10:80 flags fallback",
+                  "svc add tcp 192.0.2.11:80 scheduler rr flags flag-1",
+                  "svc replace tcp 192.0.2.11:80 flags flag-1"):
+        assert "does not have flags flag-1" in director.ctl(words, code=2)
+    # A file is checked as a whole.
+    rules = "-A -t 192.0.2.30:80 -s rr\n-A -t 192.0.2.31:80 -s rr -b flag-2\n"
+    assert "scheduler rr does not have flags flag-2" in director.ctl(
+        "restore", stdin=rules, code=2)
+    assert len(director.json("show")["services"]) == 1

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl -j: keys stay within a schema, numbers are whole however large."""
+
+import json
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+from lab.ctl import VIP
+
+TAKES = 20
+NO_MODULE = True        # `module` loads it
+RECORD = Path(__file__).with_name("json_keys.json")
+
+# Something of everything that has a key.
+CONFIG = f"""\
+svc add udp {VIP}:5353 scheduler rr persistent 50 mask 24 on-loss move on-drain keep \
+guard drop fast-path off timeout tcp 2h tcp-fin 9 udp 30 sctp 9 server 10.0.0.11 dr \
+max-conns 70000 min-conns 50
+svc add tcp {VIP}:80 scheduler lblc option expire 300 on-idle reset priority las 16K,1M \
+server 10.0.0.12 tun type gue port 6080 csum server 10.0.0.13 tun type gue port 6081 remcsum
+svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
+svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11"""
+
+SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "timeout show",
+         "scheduler list", "scheduler show lblc", "info", "save",
+         f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
+REFUSED = ((f"service add udp:{VIP}:54", 5), (f"service delete tcp:{VIP}:81", 4),
+           ("service add tcp 192.0.2.256:80", 2))
+# Objects whose keys are names of things.
+NAMES = ("by", "services[].options")
+
+
+def keys(value, path="", found=None):
+    """{key with the keys above it: the JSON types of its values}"""
+    found = {} if found is None else found
+    kind = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean",
+            type(None): "null"}[type(value)]
+    if path:
+        found.setdefault(path, set()).add(kind)
+    if kind == "object":
+        for name, one in value.items():
+            name = "*" if path in NAMES else name
+            keys(one, f"{path}.{name}" if path else name, found)
+    elif kind == "array":
+        for one in value:
+            keys(one, f"{path}[]", found)
+    return found
+
+
+def send(one, port, mark=0):
+    with one.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.setsockopt(socket.SOL_SOCKET, 36, mark)       # SO_MARK
+        s.sendto(b"x", (VIP, port))
+
+
+def every_key(one):
+    """{command: {key: types, with blanks between}}, of this ipvsctl's schema"""
+    one.build(CONFIG)
+    send(one, 5353)
+    send(one, 5555, mark=7)
+    documents = {words: one.json(words) for words in SHOWN}
+    saved = json.dumps(documents["save"])
+    documents["-n restore"] = one.json("-n restore", stdin=saved)
+    documents["restore"] = one.json("restore", stdin=saved)
+    assert {d["ipvsctl"]["schema"] for d in documents.values()} == \
+        {documents["show"]["ipvsctl"]["schema"]}
+    documents["errors"] = [json.loads(one.ctl("-j", words, code=code))
+                           for words, code in REFUSED]
+    return str(documents["show"]["ipvsctl"]["schema"]), \
+        {words: {key: " ".join(sorted(kinds)) for key, kinds in keys(document).items()}
+         for words, document in documents.items()}
+
+
+def test_keys_stay(fresh):  # noqa: F811
+    """What a schema has once had, it has for good, and of the same types: another is
+    another schema. What it has gained must be recorded, too, or nothing keeps it."""
+    schema, have = every_key(fresh)
+    record = json.loads(RECORD.read_text(encoding="ascii"))
+    assert schema in record, f"record the keys of schema {schema} in {RECORD.name}: " + \
+        json.dumps(have)
+    had = record[schema]
+    lost = {(words, key): (kinds, have.get(words, {}).get(key)) for words in had
+            for key, kinds in had[words].items()
+            if kinds != have.get(words, {}).get(key)}
+    assert lost == {}, "not within a schema"
+    new = {(words, key): kinds for words in have for key, kinds in have[words].items()
+           if key not in had.get(words, {})}
+    assert new == {}, f"record these in {RECORD.name}"
+
+
+# What libnl reads in the kernel's answers, and the sum of all in /proc.
+PRELOAD = """\
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct nlattr;
+
+uint64_t nla_get_u64(const struct nlattr *attr)
+{
+	return strtoull(getenv("COUNT"), NULL, 0);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+
+	return real(strcmp(path, "/proc/net/ip_vs_stats") ? path : getenv("STATS"), mode);
+}
+"""
+STATS = """\
+   Total Incoming Outgoing         Incoming         Outgoing
+   Conns  Packets  Packets            Bytes            Bytes
+{0:8X} {0:8X} {0:8X} {0:16X} {0:16X}
+
+ Conns/s   Pkts/s   Pkts/s          Bytes/s          Bytes/s
+       0        0        0                0                0
+"""
+COUNTERS = ("conns", "in_packets", "out_packets", "in_bytes", "out_bytes")
+
+
+def test_large_counters(fresh, tmp_path):  # noqa: F811
+    """To the last digit, where a floating point number would have lost it. The kernel's
+    counters are replaced by some that it would take years to reach."""
+    source, library, stats = (tmp_path / name for name in ("count.c", "count.so", "stats"))
+    source.write_text(PRELOAD, encoding="ascii")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=300)
+    fresh.ctl(f"svc add udp {VIP}:5353 scheduler rr priority las 16K server 10.0.0.11")
+    for count in (2**53 - 1, 2**53 + 1, 2**62 + 1, 2**63 - 1):
+        stats.write_text(STATS.format(count), encoding="ascii")
+        env = {"LD_PRELOAD": str(library), "COUNT": str(count), "STATS": str(stats)}
+        text = fresh.ctl("-j stats", env=env)
+        document = json.loads(text)
+        (service,) = document["services"]
+        for found in (document["total"], service["stats"], service["servers"][0]["stats"]):
+            assert [found[name] for name in COUNTERS] == [count] * len(COUNTERS)
+        for band in service["bands"]:
+            assert band["out_packets"] == band["out_bytes"] == count
+        # No 9007199254740993.0, which json.loads() takes for a number, too.
+        assert "." not in re.sub(r'"[^"]*"', "", text)
+        rows = [line.split() for line in fresh.ctl("stats -H", env=env).splitlines()]
+        assert [row[-5:] for row in rows[:3]] == [[str(count)] * 5] * 3

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Scheduler options: what family L4LB says about them, how they are set, and
+that packets see it."""
+
+import errno
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from lab import genl
+from lab.backend import Backend
+from lab.genl import attr, be16, text, u16, u32
+from lab.netns import SLOW, join_all, wait_until
+from lab.nobody import as_nobody
+from lab.oracle import MARK, Addresses
+from lab.packet import TCP, UDP
+from lab.raw import Raw
+
+V4, V6 = "198.51.100.170", "2001:db8:1::170"
+DAY, FORTNIGHT = 86400, 14 * 86400
+CPUS = 2
+DEFAULTS = {"expire": DAY, "entries": 16384, "shrink": DAY}
+pytestmark = pytest.mark.usefixtures("only_l4lb")
+
+
+@pytest.fixture(autouse=True)
+def quiet(log):
+    """Nothing a client sends may print more than debug messages."""
+    log.seen.clear()
+    yield
+    loud = [t for level, t in log.refresh() if level < 7 and "l4lb" in t]
+    assert not loud, loud
+
+
+def refused(code, call):
+    sentence = genl.is_refused(call, getattr(errno, code))
+    assert len(sentence) > 8 and "\n" not in sentence, sentence
+    return sentence
+
+
+# -- the family
+
+@pytest.mark.smoke
+def test_family(l4lb):
+    a = l4lb.description
+    assert a[2] == b"L4LB\0" and a[3] == u32(1)
+    ops = {}
+    for _, op in genl.attributes(a[6]):
+        o = dict(genl.attributes(op))
+        ops[int.from_bytes(o[1], "little")] = int.from_bytes(o[2], "little") & 7
+    # 1: needs CAP_NET_ADMIN, 2: do, 4: dump
+    assert ops == {genl.GET_SCHEDULER: 7, genl.GET_OPTIONS: 3, genl.SET_OPTIONS: 3,
+                   genl.GET_POLICY: 7, genl.SET_POLICY: 3, genl.SET_SERVICES: 3,
+                   genl.GET_SERVICES: 5, genl.GET_CONNS: 5}
+
+
+def test_unprivileged(nat, ipvs):
+    ipvs.service(V4, 80, sched="lblc")
+    requests = [(c, genl.F_ACK) for c in range(1, 6)] + [
+        (c, genl.F_DUMP) for c in (genl.GET_SCHEDULER, genl.GET_POLICY)]
+    for user_namespace in (False, True):
+        assert as_nobody(nat, requests, user_namespace, "L4LB") == [errno.EPERM] * 7
+
+
+@pytest.mark.parametrize("command, flags", [
+    (0, genl.F_ACK), (9, genl.F_ACK), (255, genl.F_ACK),
+    (genl.GET_SERVICES, genl.F_ACK), (genl.GET_CONNS, genl.F_ACK),
+    (genl.SET_SERVICES, genl.F_DUMP),
+    (genl.GET_OPTIONS, genl.F_DUMP), (genl.SET_OPTIONS, genl.F_DUMP),
+    (genl.SET_POLICY, genl.F_DUMP)])
+def test_commands_that_do_not_exist(l4lb, command, flags):
+    genl.is_refused(lambda: l4lb.request(command, flags=flags), errno.EOPNOTSUPP)
+
+
+# -- schedulers
+
+@pytest.mark.smoke
+def test_schedulers_describe_themselves(l4lb, backend):
+    names = ("rr", "sh", "mh", "lblc", "lblcr")
+    for name in names:
+        backend.need_scheduler(name)
+    found = l4lb.schedulers()
+    assert set(names) <= set(found)
+    for name in names:
+        assert l4lb.scheduler(name) == found[name]
+        assert found[name]["flags"] == (0x18 if name in ("sh", "mh") else 0)
+    assert found["rr"]["options"] == {}
+    for name, options in (("lblc", ("expire", "entries")),
+                          ("lblcr", ("expire", "entries", "shrink"))):
+        got = found[name]["options"]
+        assert tuple(got) == options
+        for o, one in got.items():
+            assert "value" not in one and one["default"] == DEFAULTS[o]
+            assert (one["min"], one["max"]) == (1, 65536 if o == "entries" else FORTNIGHT)
+            assert one["what"].startswith("addresses" if o == "entries" else "seconds")
+
+
+@pytest.mark.smoke
+def test_a_scheduler_is_loaded_when_asked_for(l4lb, backend):
+    if backend.loaded("l4lb_dh"):
+        import subprocess
+        subprocess.run(["rmmod", "l4lb_dh"], check=True)
+    assert "dh" not in l4lb.schedulers()
+    assert l4lb.scheduler("dh") == {"name": "dh", "flags": 0, "options": {}}
+    assert "dh" in l4lb.schedulers()
+    # And is not held: it can be removed.
+    assert Backend("l4lb_dh").refcount() == 0
+
+
+def test_schedulers_that_do_not_exist(l4lb):
+    for name in ("nosuch", "none", "", "../rr", "%s%n", "a" * 15):
+        assert "no such scheduler" in refused("ENOENT", lambda n=name: l4lb.scheduler(n))
+    refused("EINVAL", lambda: l4lb.scheduler("a" * 16))
+
+
+# -- options of a service
+
+@pytest.mark.parametrize("vip", (V4, V6, 77))
+def test_set_and_get(ipvs, l4lb, vip):
+    s = ipvs.service(fwmark=vip, sched="lblcr") if vip == 77 else \
+        ipvs.service(vip, 80, proto=UDP, sched="lblcr")
+    assert l4lb.values(s) == DEFAULTS
+    l4lb.set(s, expire=300)
+    assert l4lb.values(s) == DEFAULTS | {"expire": 300}
+    l4lb.set(s, shrink=1, entries=65536)
+    assert l4lb.values(s) == {"expire": 300, "entries": 65536, "shrink": 1}
+    l4lb.set(s, shrink=FORTNIGHT, entries=1, expire=1)
+    assert l4lb.values(s) == {"expire": 1, "entries": 1, "shrink": FORTNIGHT}
+    # Not another's: neither of the same scheduler nor of another namespace.
+    other = ipvs.service(V4, 81, sched="lblcr")
+    assert l4lb.values(other) == DEFAULTS
+
+
+def test_reply(ipvs, l4lb):
+    """Names the service; values next to what describes them."""
+    s = ipvs.service(V4, 80, sched="lblc")
+    (command, payload), = l4lb.request(genl.GET_OPTIONS, attr(genl.L_SERVICE, s.ident))
+    assert command == genl.GET_OPTIONS
+    top = genl.attributes(payload)
+    assert [k for k, _ in top] == [genl.L_SERVICE, genl.L_SCHEDULER]
+    assert dict(genl.attributes(top[0][1])) == {
+        1: u16(socket.AF_INET), 2: u16(TCP), 3: genl.address(V4), 4: be16(80)}
+    l4lb.set(s, entries=5)
+    got = l4lb.options(s)
+    assert (got["name"], got["flags"]) == ("lblc", 0)
+    assert got["options"]["entries"] == l4lb.scheduler("lblc")["options"]["entries"] | {
+        "value": 5}
+    mark = ipvs.service(fwmark=7, af=socket.AF_INET6, sched="none")
+    (_, payload), = l4lb.request(genl.GET_OPTIONS, attr(genl.L_SERVICE, mark.ident))
+    assert dict(genl.attributes(genl.attributes(payload)[0][1])) == {
+        1: u16(socket.AF_INET6), 5: u32(7)}
+    assert l4lb.options(mark) == {"name": "none", "flags": 0, "options": {}}
+
+
+@pytest.mark.smoke
+def test_life_of_a_value(ipvs, l4lb):
+    s = ipvs.service(V4, 80, sched="lblcr")
+    l4lb.set(s, expire=77)
+    s.server("192.0.2.20", 80)
+    s.server("192.0.2.21", 80)
+    s.edit_server("192.0.2.20", 80, weight=7)
+    s.delete_server("192.0.2.21", 80)
+    s.edit(sched="lblcr", flags=genl.PERSISTENT, timeout=60)
+    assert l4lb.values(s) == DEFAULTS | {"expire": 77}
+    s.edit(sched="lblc", flags=0)
+    assert l4lb.values(s) == {"expire": DAY, "entries": 16384}
+    l4lb.set(s, expire=78)
+    s.edit(sched="lblcr")
+    assert l4lb.values(s) == DEFAULTS
+    l4lb.set(s, expire=79)
+    s.edit(sched="none")
+    s.edit(sched="lblcr")
+    assert l4lb.values(s) == DEFAULTS
+    l4lb.set(s, expire=80)
+    s.delete()
+    assert l4lb.values(s.add()) == DEFAULTS
+
+
+def test_two_namespaces(topologies, ipvs, l4lb):
+    other = topologies["dr"]
+    other.flush()
+    s = ipvs.service(V4, 80, sched="lblc")
+    other.ipvs.service(V4, 80, sched="lblc")
+    with genl.L4lb(other.director.ns) as theirs:
+        l4lb.set(s, expire=5)
+        assert theirs.values(s)["expire"] == DAY
+        theirs.set(s, expire=6)
+        assert l4lb.values(s)["expire"] == 5
+
+
+UNKNOWN = "unknown option; lblcr has: expire entries shrink"
+REFUSALS = [
+    ([("expyre", 5)], "EINVAL", UNKNOWN),
+    ([("", 5)], "EINVAL", UNKNOWN),
+    ([("expire", 0)], "ERANGE", "option expire must be 1 to 1209600"),
+    ([("expire", FORTNIGHT + 1)], "ERANGE", "option expire must be 1 to 1209600"),
+    ([("shrink", 0xffffffff)], "ERANGE", "option shrink must be 1 to 1209600"),
+    ([("entries", 0)], "ERANGE", "option entries must be 1 to 65536"),
+    ([("entries", 65537)], "ERANGE", "option entries must be 1 to 65536"),
+    ([("expire", 7), ("entries", 7), ("shrink", 0)], "ERANGE",
+     "option shrink must be 1 to 1209600"),
+    ([("expire", 7), ("nosuch", 7), ("shrink", 7)], "EINVAL", UNKNOWN),
+    ([("expire", 7), ("entries", 7), ("expire", 8)], "EINVAL",
+     "option expire is named twice: name it once"),
+    ([], "EINVAL", "attribute OPTIONS is missing or empty"),
+]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("pairs, code, why", REFUSALS)
+def test_whole_or_not_at_all(ipvs, l4lb, pairs, code, why):
+    s = ipvs.service(V4, 80, sched="lblcr")
+    l4lb.set(s, expire=55)
+    assert refused(code, lambda: l4lb.set(s, *pairs)) == why
+    assert l4lb.values(s) == DEFAULTS | {"expire": 55}
+
+
+def test_schedulers_without_options(ipvs, l4lb):
+    for sched in ("rr", "sh", "none"):
+        s = ipvs.service(V4, 80, sched=sched)
+        assert refused("EINVAL", lambda s=s: l4lb.set(s, expire=5)) == \
+            f"scheduler {sched} has no options: leave them out"
+        assert l4lb.options(s)["options"] == {}
+        s.delete()
+
+
+def test_no_such_service(ipvs, l4lb):
+    s = ipvs.service(V4, 80, sched="lblc")
+    absent = [ipvs.service(V4, 81, add=False), ipvs.service(V4, 80, proto=UDP, add=False),
+              ipvs.service(V6, 80, add=False), ipvs.service(fwmark=80, add=False)]
+    for a in absent:
+        assert "no such service" in refused("ESRCH", lambda a=a: l4lb.values(a))
+        refused("ESRCH", lambda a=a: l4lb.set(a, expire=5))
+    s.delete()
+    refused("ESRCH", lambda: l4lb.set(s, expire=5))
+
+
+# -- strict parsing
+
+KEY = {1: u16(socket.AF_INET), 2: u16(TCP), 3: genl.address(V4), 4: be16(80)}
+
+
+def key(change=None, nested=genl.NESTED):
+    attrs = {**KEY, **(change or {})}
+    return attr(genl.L_SERVICE | nested, b"".join(
+        attr(k, v) for k, v in attrs.items() if v is not None))
+
+
+PAIR = attr(genl.O_NAME, text("expire")) + attr(genl.O_VALUE, u32(9))
+
+
+def pairs(entry=PAIR, nested=genl.NESTED, outer=genl.NESTED):
+    return attr(genl.L_OPTIONS | outer, attr(1 | nested, entry))
+
+
+STRICT = [
+    ("no service", pairs(), "EINVAL"),
+    ("no options", key(), "EINVAL"),
+    ("options empty", key() + attr(genl.L_OPTIONS | genl.NESTED, b""), "EINVAL"),
+    ("service not nested", key(nested=0) + pairs(), "EINVAL"),
+    ("options not nested", key() + pairs(outer=0), "EINVAL"),
+    ("option not nested", key() + pairs(nested=0), "EINVAL"),
+    ("option empty", key() + pairs(b""), "EINVAL"),
+    ("no name", key() + pairs(attr(genl.O_VALUE, u32(9))), "EINVAL"),
+    ("no value", key() + pairs(attr(genl.O_NAME, text("expire"))), "EINVAL"),
+    ("value of 64 bits", key() + pairs(attr(genl.O_NAME, text("expire"))
+                                       + attr(genl.O_VALUE, u32(9) * 2)), "EINVAL"),
+    ("value cut", key() + pairs(attr(genl.O_NAME, text("expire"))
+                                + attr(genl.O_VALUE, u16(9))), "EINVAL"),
+    ("name without NUL", key() + pairs(attr(genl.O_NAME, b"expire")
+                                       + attr(genl.O_VALUE, u32(9))), "EINVAL"),
+    ("name of 16", key() + pairs(attr(genl.O_NAME, text("e" * 16))
+                                 + attr(genl.O_VALUE, u32(9))), "EINVAL"),
+    ("a minimum", key() + pairs(PAIR + attr(genl.O_MIN, u32(0))), "EINVAL"),
+    ("unknown in an option", key() + pairs(PAIR + attr(9, b"")), "EINVAL"),
+    ("unknown on top", key() + pairs() + attr(9, b""), "EINVAL"),
+    ("scheduler", key() + pairs() + attr(genl.L_SCHEDULER, [attr(1, text("rr"))]), "EINVAL"),
+    ("trailing bytes", key() + pairs() + b"\1\2\3", "EINVAL"),
+    ("no family", key({1: None}) + pairs(), "EINVAL"),
+    ("family 1", key({1: u16(1)}) + pairs(), "EAFNOSUPPORT"),
+    ("family of 32 bits", key({1: u32(2)}) + pairs(), "EINVAL"),
+    ("no protocol", key({2: None}) + pairs(), "EINVAL"),
+    ("no address", key({3: None}) + pairs(), "EINVAL"),
+    ("no port", key({4: None}) + pairs(), "EINVAL"),
+    ("address of 3", key({3: bytes(3)}) + pairs(), "ERANGE"),
+    ("address of 5", key({3: bytes(5)}) + pairs(), "EINVAL"),
+    ("address of 17", key({3: bytes(17)}) + pairs(), "ERANGE"),
+    ("IPv6 address of 4", key({1: u16(socket.AF_INET6), 3: bytes(4)}) + pairs(), "EINVAL"),
+    ("mark 0", key({5: u32(0)}) + pairs(), "ERANGE"),
+    ("mark and address", key({5: u32(4)}) + pairs(), "EINVAL"),
+    ("scheduler's name", key({6: text("lblc")}) + pairs(), "EINVAL"),
+]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("body, code", [r[1:] for r in STRICT],
+                         ids=[r[0].replace(" ", "-") for r in STRICT])
+def test_strict(ipvs, l4lb, body, code):
+    s = ipvs.service(V4, 80, sched="lblc")
+    refused(code, lambda: l4lb.request(genl.SET_OPTIONS, body))
+    assert l4lb.values(s)["expire"] == DAY
+    # What the rows damage is good.
+    l4lb.request(genl.SET_OPTIONS, key() + pairs())
+    l4lb.request(genl.SET_OPTIONS, key({3: genl.packet.packed(V4)}) + pairs())
+    assert l4lb.values(s)["expire"] == 9
+
+
+def test_strict_reading(ipvs, l4lb):
+    ipvs.service(V4, 80, sched="lblc")
+    l4lb.request(genl.GET_OPTIONS, key())
+    refused("EINVAL", lambda: l4lb.request(genl.GET_OPTIONS, key() + pairs()))
+    refused("EINVAL", lambda: l4lb.request(genl.GET_OPTIONS))
+    refused("EINVAL", lambda: l4lb.request(genl.GET_SCHEDULER))
+    refused("EINVAL", lambda: l4lb.request(genl.GET_SCHEDULER, key()))
+    refused("EINVAL", lambda: l4lb.request(genl.GET_SCHEDULER, attr(
+        genl.L_SCHEDULER, [attr(genl.SC_NAME, text("rr")), attr(genl.SC_FLAGS, u32(0))])))
+    # 6.1 has nowhere to say why a dump does not begin.
+    genl.is_refused(lambda: l4lb.dump(genl.GET_SCHEDULER, attr(
+        genl.L_SCHEDULER, [attr(genl.SC_NAME, text("rr"))])), errno.EINVAL)
+    # Reserved header bytes, of which new families ask that they be 0.
+    message = bytearray(l4lb.message(genl.GET_OPTIONS, key()))
+    struct.pack_into("=H", message, 18, 1)
+    l4lb.sock.send(message)
+    genl.is_refused(l4lb.answers, errno.EINVAL)
+
+
+# -- packets
+
+
+@pytest.mark.stock
+@pytest.mark.smoke
+@pytest.mark.parametrize("sched", ("lblc", "lblcr"))
+def test_entries_lowered_under_traffic(oracle, sched):
+    """The address goes on being served by 2, which has more to do, until room
+    for one other address makes it forgotten."""
+    a = Addresses(oracle, sched)
+    assert a.ask(1, 1, 1) == [2, 2, 2]
+    with genl.L4lb(oracle.ns) as l4lb:
+        l4lb.set(a.service, entries=1)
+    assert a.ask(1) == [2]
+    assert a.ask(9, 1, 1) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("sched", ("lblc", "lblcr"))
+def test_entries_lowered_are_given_up_at_once(oracle, sched):
+    """Not only as others need their room: of three addresses of the busier
+    server, two go to the other one as soon as there is room for one in all."""
+    a = Addresses(oracle, sched, weight=1000)
+    assert a.ask(1, 2, 3, 4, 5, 6) == [2, 1] * 3
+    assert set(a.ask(*[1] * 10)) == {2}
+    assert a.ask(1, 3, 5) == [2, 2, 2]
+    with genl.L4lb(oracle.ns) as l4lb:
+        l4lb.set(a.service, entries=1)
+    wait_until(lambda: a.ask(1, 3, 5).count(1) >= 2, 5, what="addresses forgotten")
+
+
+@pytest.mark.timer
+@pytest.mark.parametrize("sched", ("lblc", "lblcr"))
+def test_expire_lowered_under_traffic(oracle, sched):
+    a = Addresses(oracle, sched)
+    assert a.ask(1, 1) == [2, 2]
+    time.sleep(2.5)
+    assert a.ask(1) == [2]
+    with genl.L4lb(oracle.ns) as l4lb:
+        l4lb.set(a.service, expire=1)
+    time.sleep(2.5)
+    assert a.ask(1) == [1]
+
+
+def test_a_new_scheduler_begins_with_its_defaults(oracle):
+    """Also on the packet path: of an lblc with room for one, nothing is left."""
+    a = Addresses(oracle, "lblc", entries=1)
+    assert a.ask(1, 2, 1) == [2, 1, 2]
+    a.service.edit(sched="lblcr")
+    assert a.ask(3, 4, 3, 4) == [1, 2, 1, 2]
+
+
+@pytest.mark.smoke
+def test_refused_flags_leave_the_traffic_alone(nat):
+    """A client keeps its server, whatever its port: it is still sh that picks."""
+    raw = Raw(nat, TCP, numbers=(1, 2, 3), sched="sh")
+    clients = [nat.client_address() for _ in range(8)]
+
+    def servers():
+        return [raw.client(c).open() for c in clients]
+    before = servers()
+    for change in ({"sched": "rr", "flags": 0x10}, {"flags": 0x20}, {"sched": "none", "flags": 8}):
+        refused("EINVAL", lambda c=change: raw.service.edit(**c))
+        raw.service.options = {"sched": "sh"}
+        assert (raw.service.get()["sched"], raw.service.get()["flags"]) == ("sh", 2)
+    assert servers() == before and len(set(before)) > 1
+
+
+@pytest.mark.emulated
+def test_options_change_while_packets_flow(oracle):
+    """Writers of options, edits of scheduler and pool, and 3,000 addresses: what
+    KASAN, lockdep and the leak check of this kernel see is the finding."""
+    a = Addresses(oracle, "lblcr")
+    stop, wrong = threading.Event(), []
+
+    def change(number):
+        try:
+            with genl.Ipvs(oracle.ns) as ipvs, genl.L4lb(oracle.ns) as l4lb:
+                s = ipvs.service(fwmark=MARK, sched="lblcr", add=False)
+                turn = 0
+                while not stop.is_set():
+                    turn += 1
+                    if number == 0:
+                        s.edit(sched=("lblcr", "lblc", "lblcr", "rr")[turn % 4])
+                        continue
+                    try:
+                        l4lb.set(s, entries=1 + turn * 37 % 500, expire=1 + turn % 3)
+                    except genl.NetlinkError as e:
+                        assert e.errno == errno.EINVAL and "rr has no options" in e.extack
+        except Exception as e:  # noqa: BLE001 - any failure is the finding
+            wrong.append(e)
+    threads = [threading.Thread(target=change, args=(n,)) for n in range(3)]
+    for t in threads:
+        t.start()
+    try:
+        for i in range(3000 if SLOW == 1 else 1000):
+            oracle.send("udp", "10.9.7.8", 3000 + i, f"10.51.{i >> 8}.{i & 255}", 80)
+    finally:
+        stop.set()
+        join_all(*threads, seconds=60)
+    assert not wrong, wrong
+    got = oracle.chosen()
+    assert set(got.values()) == {"10.8.7.1", "10.8.7.2"}
+    assert a.service.get()["sched"] in ("lblcr", "lblc", "rr")

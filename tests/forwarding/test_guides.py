@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guides of doc/, run as they are printed: each line on the machine that its prompt
+names, in fresh network namespaces; what is printed there is what has to come."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from lab.netns import Namespace, run
+
+TOP = Path(__file__).resolve().parents[2]
+# Ports by link; each link is a bridge in a namespace of its own.
+LINKS = {
+    "nat": (("client eth0", "director eth0"), ("director eth1", "rs1 eth0", "rs2 eth0")),
+    "direct-routing": (("client eth0", "director eth0", "rs1 eth0", "rs2 eth0"),),
+    "tunnel": (("client eth0", "director eth0", "router eth0"),
+               ("router eth1", "rs1 eth0", "rs2 eth0")),
+}
+PREFIX = "guide-"
+
+
+def steps(guide):
+    """(machine, command, what it prints) of the document's console blocks."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```$",
+                            (TOP / f"doc/{guide}.md").read_text(encoding="utf-8"), re.M | re.S):
+        for line in block.splitlines():
+            prompt = re.match(r"(\w+)# (.*)", line)
+            if prompt:
+                found.append([*prompt.groups(), ""])
+            else:
+                found[-1][2] += line + "\n"
+    return found
+
+
+class Network:
+    def __init__(self, links):
+        names = sorted({port.split()[0] for link in links for port in link})
+        self.machines = {name: Namespace(PREFIX + name) for name in names}
+        self.switch = Namespace(PREFIX + "switch")
+        for number, link in enumerate(links):
+            lines = [f"link add br{number} type bridge", f"link set br{number} up"]
+            for port in link:
+                machine, device = port.split()
+                lines += [f"link add {machine}{number} type veth peer name {device} "
+                          f"netns {PREFIX}{machine}",
+                          f"link set {machine}{number} master br{number} up"]
+            self.switch.ip(*lines)
+        for machine in self.machines.values():
+            machine.ip("link set lo up")
+
+    def close(self):
+        for machine in (*self.machines.values(), self.switch):
+            for pid in run(["ip", "netns", "pids", machine.name]).stdout.split():
+                subprocess.run(["kill", "-9", pid], check=False)
+            machine.destroy()
+
+    def do(self, machine, command):
+        done = self.machines[machine].run(
+            ["bash", "-c", command], check=False, timeout=60)
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("guide", LINKS)
+def test_guide(guide, only_l4lb, monkeypatch):
+    monkeypatch.setenv("PATH", f"{TOP / 'build'}:{os.environ['PATH']}")
+    network = Network(LINKS[guide])
+    try:
+        for machine, command, wanted in steps(guide):
+            code, said = network.do(machine, command)
+            assert said == wanted, f"{machine}# {command}"
+            assert code == 0, f"{machine}# {command}"
+    finally:
+        network.close()

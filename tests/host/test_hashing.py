@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The schedulers, compiled unchanged as a user-space program (tests/unit).
+
+No kernel and no network: what is tested is which server each new connection
+goes to.  Servers are named by number; the program's commands are described at
+the head of unit/sim.c.
+"""
+
+import ipaddress
+import random
+from collections import Counter
+
+import pytest
+from simulator import add, picks
+
+# ---- dh, sh, mh ----
+
+
+def hash_32(value, bits):
+    return (value * 0x61c88647 & 0xffffffff) >> 32 - bits
+
+
+def fold(address):
+    address = ipaddress.ip_address(address)
+    value, out = int(address), 0
+    for _ in range(address.max_prefixlen // 32):
+        out ^= value & 0xffffffff
+        value >>= 32
+    return out
+
+
+def addresses(family, n=64):
+    chance = random.Random(family)
+    return [str(ipaddress.IPv4Address(chance.getrandbits(32)) if family == 4
+                else ipaddress.IPv6Address(chance.getrandbits(128))) for _ in range(n)]
+
+
+@pytest.mark.parametrize("family", (4, 6))
+class TestHashing:
+    """Against the definition, written down a second time."""
+
+    def test_dh(self, sim, family):
+        vips = addresses(family)
+        script = f"service {family} 0;" + add(1, 9, 0, 1, 4) + "".join(
+            f"flow tcp {vips[0]} 1 {vip} 80;" for vip in vips)
+        order = [5, 4, 3, 2, 1]
+        want = [order[hash_32(fold(v), 8) % 5] for v in vips]
+        assert picks(sim("dh", script)) == [None if d == 3 else d for d in want]
+
+    @pytest.mark.parametrize("flags", (0, 8, 16, 24))
+    def test_sh(self, sim, family, flags):
+        clients_, weights = addresses(family), (1, 9, 0, 200, 4)
+        order = [d for d in (5, 4, 3, 2, 1) for _ in range(max(1, weights[d - 1]))]
+        table = (order * 256)[:256]
+        want = []
+        for i, client in enumerate(clients_):
+            h = hash_32(fold(client) + (1000 + i if flags & 16 else 0), 8)
+            tries = [h] + [(2 * h + o) % 256 for o in range(256)]
+            up = [table[t] for t in tries[:None if flags & 8 else 1] if table[t] != 3]
+            want.append(up[0] if up else None)
+        script = f"service {family} {flags};" + add(*weights) + "".join(
+            f"flow udp {c} {1000 + i} {c} 80;" for i, c in enumerate(clients_))
+        assert picks(sim("sh", script)) == want
+
+    def test_address_alone_decides(self, sim, family):
+        a, b = addresses(family, 2)
+        for name, flow in (("sh", f"flow tcp {a} {{}} {b} {{}};"),
+                           ("mh", f"flow tcp {a} {{}} {b} {{}};"),
+                           ("dh", f"flow tcp {b} {{}} {a} {{}};")):
+            flows = "".join(flow.format(1000 + i, 80 + i) for i in range(50))
+            got = picks(sim(name, f"service {family} 0;" + add(1, 1, 1, 1) + flows))
+            assert len(set(got)) == 1 and got[0]
+
+    def test_port_decides_too(self, sim, family):
+        a = addresses(family, 1)[0]
+        flows = "".join(f"flow tcp {a} {1000 + i} {a} 80;" for i in range(200))
+        for name in ("sh", "mh"):
+            got = picks(sim(name, f"service {family} 16;" + named(4) + flows))
+            assert set(got) == {1, 2, 3, 4}
+
+
+def named(n, weight=1):
+    """Servers with addresses of their own, which mh hashes."""
+    return "".join(f"addr {i} 192.0.2.{i} 80; add {i} {weight};" for i in range(1, n + 1))
+
+
+def siphash13(value, key):
+    """SipHash-1-3 of four bytes under KEY twice; the lower 32 bits."""
+    mask = 2**64 - 1
+
+    def rotate(x, n):
+        return (x << n | x >> 64 - n) & mask
+
+    v = [key ^ c for c in (0x736f6d6570736575, 0x646f72616e646f6d,
+                           0x6c7967656e657261, 0x7465646279746573)]
+
+    def round_():
+        v[0] = v[0] + v[1] & mask
+        v[1] = rotate(v[1], 13) ^ v[0]
+        v[0] = rotate(v[0], 32)
+        v[2] = v[2] + v[3] & mask
+        v[3] = rotate(v[3], 16) ^ v[2]
+        v[0] = v[0] + v[3] & mask
+        v[3] = rotate(v[3], 21) ^ v[0]
+        v[2] = v[2] + v[1] & mask
+        v[1] = rotate(v[1], 17) ^ v[2]
+        v[2] = rotate(v[2], 32)
+
+    block = 4 << 56 | value
+    v[3] ^= block
+    round_()
+    v[0] ^= block
+    v[2] ^= 0xff
+    for _ in range(3):
+        round_()
+    return (v[0] ^ v[1] ^ v[2] ^ v[3]) & 0xffffffff
+
+
+MANY = "".join(f"flow tcp {a} 1 192.0.2.1 80;" for a in addresses(4, 4000))
+
+
+class TestMh:
+    def test_shares(self, sim):
+        got = Counter(picks(sim("mh", named(4) + MANY)))
+        assert all(abs(got[i] - 1000) < 120 for i in (1, 2, 3, 4)), got
+
+    def test_weights(self, sim):
+        got = Counter(picks(sim("mh", named(4) + "edit 1 5;" + MANY)))
+        assert abs(got[1] - 2500) < 200, got
+
+    def test_removal_moves_few_others(self, sim):
+        whole = picks(sim("mh", named(5) + MANY))
+        less = picks(sim("mh", named(5) + "del 2;" + MANY))
+        kept = [(a, b) for a, b in zip(whole, less) if a != 2]
+        assert sum(a != b for a, b in kept) < len(kept) * 0.2
+
+    def test_weight_zero_moves_nobody(self, sim):
+        whole = picks(sim("mh", named(5) + MANY))
+        quiet = picks(sim("mh", named(5) + "edit 2 0;" + MANY))
+        assert quiet == [None if a == 2 else a for a in whole]
+
+    def test_fallback_moves_only_its_own(self, sim):
+        whole = picks(sim("mh", "service 4 8;" + named(5) + MANY))
+        quiet = picks(sim("mh", "service 4 8;" + named(5) + "over 2 1;" + MANY))
+        assert all(b == a for a, b in zip(whole, quiet) if a != 2)
+        fell = Counter(b for a, b in zip(whole, quiet) if a == 2)
+        assert set(fell) == {1, 3, 4, 5}
+
+    def test_fallback_order(self, sim):
+        """With h the place of v, the place of v + (h + i) mod 4093 is tried next,
+        i = 0, 1, ...  Whose place that is, a pool without failures tells."""
+        def place(v):
+            return siphash13(v & 0xffffffff, 2654435761) % 4093
+
+        def flows(values):
+            return "".join(f"flow udp {ipaddress.IPv4Address(v)} 1 192.0.2.1 80;"
+                           for v in values)
+
+        values = [int(ipaddress.IPv4Address(a)) for a in addresses(4, 100)]
+        tries = {v: [(v + (place(v) + i) % 4093) & 0xffffffff for i in range(20)]
+                 for v in values}
+        asked = sorted({t for v in values for t in (v, *tries[v])})
+        owner = dict(zip(asked, picks(sim("mh", named(3) + flows(asked)))))
+        want = [next(owner[t] for t in (v, *tries[v]) if owner[t] != 2) for v in values]
+        got = picks(sim("mh", "service 4 8;" + named(3) + "over 2 1;" + flows(values)))
+        assert got == want
+
+    def test_more_servers_than_places(self, sim):
+        script = "".join(f"addr {i} 10.1.{i >> 8}.{i & 255} 80;" for i in range(4095))
+        script += "memory 1;" + "".join(f"add {i} 1;" for i in range(3800, 4095))
+        got = picks(sim("mh", script + MANY))
+        assert None not in got and len(set(got)) > 200
+
+    def test_nobody_up_costs_little(self, sim):
+        script = "service 4 8;" + named(5) + "".join(f"over {i} 1;" for i in range(1, 6))
+        answers = sim("mh", script + "pick tcp; cost")
+        assert answers[-2] == "-" and int(answers[-1]) < 50
+
+
+# ---- twos ----
+
+
+class TestTwos:
+    def test_shares_of_idle_servers(self, sim):
+        """Without load it is a draw by weight."""
+        script = add(1, 2, 5) + "pick udp; load 1 0 0; load 2 0 0; load 3 0 0;" * 4000
+        got = Counter(picks(sim("twos", script)))
+        for i, weight in enumerate((1, 2, 5), 1):
+            assert abs(got[i] - 500 * weight) < 150, got
+
+    def test_less_loaded_of_two(self, sim):
+        """The loaded of two equals is chosen only when drawn twice: a quarter."""
+        script = add(1, 1) + "pick udp; load 1 5 5; load 2 0 0;" * 4000
+        got = Counter(picks(sim("twos", script)))
+        assert abs(got[1] - 1000) < 150, got
+
+    def test_balances_like_wlc(self, sim):
+        got = Counter(picks(sim("twos", add(*[1] * 50) + "pick udp 5000")))
+        assert max(got.values()) - min(got.values()) < 12
+
+    def test_almost_nobody_usable(self, sim):
+        script = add(*[1000] * 200) + "".join(f"over {i} 1;" for i in range(1, 200))
+        assert picks(sim("twos", script + "pick udp 50")) == [200] * 50

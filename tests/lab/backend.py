@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The module under test, l4lb or in-tree ip_vs: loaded, unloaded, alone."""
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .netns import Namespace, run, wait_until
+
+
+class Backend:
+    """The module under test."""
+
+    fast_path = None    # what --fast-path says
+
+    def __init__(self, name):
+        self.name = name
+        self.is_l4lb = name == "l4lb"
+        self.prefix = "l4lb_" if self.is_l4lb else "ip_vs_"
+        self.modules = Path(os.environ.get("L4LB_MODULES", ""))
+
+    def loaded(self, name=None):
+        return Path("/sys/module", name or self.name).exists()
+
+    def refcount(self):
+        return int(Path("/sys/module", self.name, "refcnt").read_text(encoding="ascii"))
+
+    def family(self):
+        """Every module of this backend that is loaded, the core last."""
+        names = [p.name for p in Path("/sys/module").iterdir()
+                 if p.name.startswith(self.prefix) and (p / "refcnt").exists()]
+        return sorted(names) + ([self.name] if self.loaded() else [])
+
+    def load(self, check=True):
+        if not self.is_l4lb:
+            return run(["modprobe", "ip_vs"], check=check)
+        ko = self.modules / "l4lb.ko"
+        if not ko.exists():
+            pytest.exit(f"{ko}: not there, build it with 'make modules'", 4)
+        self.load_dependencies(ko)
+        done = run(["insmod", str(ko)], check=check)
+        for path in Path("/run/netns").glob("*"):
+            with contextlib.closing(Namespace(path.name, create=False)) as ns:
+                self.set_fast_path(ns)
+        return done
+
+    @classmethod
+    def set_fast_path(cls, ns):
+        """In NS, if the module is there."""
+        if cls.fast_path:
+            with contextlib.suppress(FileNotFoundError):
+                ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
+
+    @staticmethod
+    def load_dependencies(ko):
+        for need in run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(","):
+            if need:
+                run(["modprobe", need])
+
+    def unload(self):
+        """Remove schedulers and core; a reference that stays is a failure."""
+        for name in self.family():
+            def removed(name=name):
+                done = subprocess.run(["rmmod", name], capture_output=True, text=True,
+                                      check=False)
+                return done.returncode == 0 or not self.loaded(name) or \
+                    self._remember(done.stderr)
+            wait_until(removed, 10, what=f"rmmod {name}", step=0.2)
+
+    def _remember(self, message):
+        self.last_error = message
+        return False
+
+    @contextlib.contextmanager
+    def preloaded(self, schedulers):
+        """Within the block these are loaded and no other module will be, so
+        that a wrong name costs no process."""
+        for name in schedulers:
+            run(["modprobe", self.prefix + name])
+        modprobe = Path("/proc/sys/kernel/modprobe")
+        before = modprobe.read_text(encoding="ascii")
+        modprobe.write_text("\n", encoding="ascii")
+        try:
+            yield
+        finally:
+            modprobe.write_text(before, encoding="ascii")
+
+    @contextlib.contextmanager
+    def alone(self, schedulers):
+        """Within the block it is loaded, with these, and the other module is
+        not: for tests that name the module themselves (NO_MODULE)."""
+        for each in (Backend("ip_vs" if self.is_l4lb else "l4lb"), self):
+            if each.loaded():
+                each.unload()
+        if self.load(check=self.is_l4lb).returncode:
+            pytest.skip("this kernel has no ip_vs to compare with: Debian's have it "
+                        "(suite stages 6.12 and 6.1)")
+        for name in schedulers:
+            run(["modprobe", self.prefix + name])
+        try:
+            yield self
+        finally:
+            self.unload()
+
+    def need_scheduler(self, name):
+        """Load a scheduler; skip when this backend has none of that name."""
+        done = run(["modprobe", self.prefix + name], check=False)
+        if done.returncode:
+            pytest.skip(f"{self.prefix}{name} is not built for this kernel: "
+                        "ip_vs has it from Debian's 6.12 on")
+
+
+def selected(request, name):
+    """The values of parameter NAME in those tests of this file that will run:
+    what a fixture of the module has to prepare for."""
+    return {item.callspec.params[name] for item in request.session.items
+            if item.module is request.module and hasattr(item, "callspec")}
+
+
+both_modules = pytest.mark.parametrize("module", ["l4lb", "ip_vs"], indirect=True)

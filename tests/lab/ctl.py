@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl in a namespace of its own, and what the kernel then holds."""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+
+from . import genl
+from .netns import Namespace
+
+IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
+VIP = "192.0.2.10"
+WEB = ["tcp", f"{VIP}:80"]
+
+
+class Director:
+    _number = itertools.count()
+
+    def __init__(self):
+        self.ns = Namespace(f"ctl{next(self._number)}")
+        self.ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
+                   "addr add 10.0.0.1/24 dev d0", "addr add 192.0.2.10/32 dev lo")
+
+    def ctl(self, *words, stdin=None, code=0, env=None):
+        """Runs ipvsctl; words may hold several. Returns its output."""
+        argv = [IPVSCTL, *" ".join(words).split()]
+        with self.ns.enter():
+            done = subprocess.run(argv, capture_output=True, text=True, check=False,
+                                  timeout=60, input=stdin,
+                                  env=os.environ | {"LANG": "C.UTF-8"} | (env or {}))
+        assert done.returncode == code, f"{argv}: {done.returncode}\n{done.stderr}"
+        if code and "-j" not in argv:
+            assert done.stderr.startswith("ipvsctl: ")
+            for line in done.stderr.splitlines()[1:]:
+                assert line.startswith("  ")
+        return done.stderr if code else done.stdout
+
+    def json(self, *words, **kwargs):
+        return json.loads(self.ctl("-j", *words, **kwargs))
+
+    def build(self, lines):
+        for line in lines.splitlines():
+            self.ctl(line)
+
+    def state(self):
+        """Everything configured, as another program sees it."""
+        out = []
+        with genl.Ipvs(self.ns) as ipvs:
+            for got in ipvs.services():
+                name = {k: got[k] for k in ("addr", "port", "proto", "fwmark", "af") if k in got}
+                servers = ipvs.service(**name, add=False).servers()
+                del got["stats"]
+                for server in servers:
+                    del server["stats"]
+                out.append((str(name), got, sorted(servers, key=str)))
+        return sorted(out, key=str)
+
+
+def knock(director, count=1, port=5353):
+    """COUNT UDP connections from the director itself."""
+    for _ in range(count):
+        with director.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.sendto(b"x", (VIP, port))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Topologies that are built once and kept, with the control plane of their director."""
+
+import contextlib
+
+from . import genl, packet
+from .backend import Backend
+from .farm import HTTP_PORTS
+from .topology import Topology
+
+
+class Topologies:
+    """Each shape is built when a test first asks for it, and kept."""
+
+    def __init__(self):
+        self.built = {}
+
+    def __getitem__(self, shape):
+        if shape not in self.built:
+            self.built[shape] = Lab(shape)
+        return self.built[shape]
+
+    def flush(self):
+        for lab in self.built.values():
+            lab.flush()
+
+    def destroy(self):
+        for lab in self.built.values():
+            lab.topo.destroy()
+        self.built = {}
+
+
+class Lab:
+    """A topology with its director's control plane, as tests use it."""
+
+    _port = [1000]
+
+    def __init__(self, shape):
+        self.topo = Topology(shape).create()
+        Backend.set_fast_path(self.topo.director.ns)
+        self.shape = shape
+        self.method = genl.METHOD[shape]
+        self._ipvs = None
+        self._http = []
+
+    def __getattr__(self, name):
+        return getattr(self.topo, name)
+
+    @property
+    def ipvs(self):
+        """A control socket; opened anew when the module was reloaded."""
+        if self._ipvs is None:
+            self._ipvs = genl.Ipvs(self.topo.director.ns)
+        return self._ipvs
+
+    def flush(self):
+        if self._ipvs is not None:
+            self._ipvs.close()
+            self._ipvs = None
+        # Not loaded: nothing to flush.
+        with contextlib.suppress(genl.NetlinkError), \
+                genl.Ipvs(self.topo.director.ns) as ipvs:
+            ipvs.flush()
+            ipvs.timeouts(900, 120, 300)
+
+    def fresh_port(self):
+        """A service port that no other test uses: old connections of the same
+        address and port would count for a server that is added again."""
+        self._port[0] += 1
+        if self._port[0] == packet.GUE_PORT:    # tests would take its packets for a tunnel's
+            self._port[0] += 1
+        return self._port[0]
+
+    def http_port(self):
+        """The same among the ports the real servers listen on."""
+        self.topo.start_http()
+        if not self._http:
+            self._http = list(HTTP_PORTS[2:])
+        return self._http.pop()
+
+    def conns(self, **want):
+        return [c for c in genl.conns(self.topo.director.ns)
+                if all(c[k] == v for k, v in want.items())]
+
+    def client_address(self, family=4):
+        """A phantom client address that no test has used."""
+        Lab._client = getattr(Lab, "_client", 0) + 1
+        n = Lab._client
+        return f"10.{n >> 8 & 255}.{n & 255}.7" if family == 4 else \
+            f"2001:db8:c:{n:x}::7"
+
+
+def emptied(topologies, shape):
+    lab = topologies[shape]
+    lab.flush()
+    return lab

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Services that nobody uses cost nothing: no timer, no work, no thread."""
+
+import contextlib
+import re
+import time
+from pathlib import Path
+
+import pytest
+from lab.backend import Backend
+from lab.genl import Ipvs
+from lab.netns import Namespace, run
+from lab.packet import UDP
+
+NO_MODULE = True        # one module after the other, and no other namespace
+TRACE = Path("/sys/kernel/tracing")
+EVENTS = ("workqueue/workqueue_execute_start", "timer/timer_expire_entry")
+SECONDS = 5
+
+
+@contextlib.contextmanager
+def tracing():
+    """Inside, work and timers that run are written to the trace buffer."""
+    if not (TRACE / "trace").exists():
+        run(["mount", "-t", "tracefs", "tracefs", str(TRACE)], check=False)
+    switches = [TRACE / "events" / e / "enable" for e in EVENTS]
+    if not all(s.exists() for s in switches):
+        pytest.skip("this kernel cannot trace work and timers: Debian's can (suite stages 6.12 "
+                    "and 6.1)")
+    (TRACE / "trace").write_text("", encoding="ascii")
+    try:
+        for s in switches:
+            s.write_text("1", encoding="ascii")
+        yield
+    finally:
+        for s in switches:
+            s.write_text("0", encoding="ascii")
+
+
+def switches(comm):
+    """How often threads called COMM have been put to sleep."""
+    total = 0
+    for task in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text(encoding="ascii").startswith(comm):
+                status = (task / "status").read_text(encoding="ascii")
+                total += int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status,
+                                       re.M).group(1))
+    return total
+
+
+def what_runs(module, services):
+    """{function of MODULE, or name of its threads: how often it ran}"""
+    ns = Namespace("idle")
+    try:
+        with Ipvs(ns) as ipvs:
+            for i in range(services):
+                ipvs.service(f"192.0.{i >> 8}.{i & 255}", 53, proto=UDP)
+        threads = switches("ipvs-e")
+        with tracing():
+            time.sleep(SECONDS)
+        threads = switches("ipvs-e") - threads
+        found = re.findall(rf"function[= ](\w+)(?:\+\S+)? \[{module}\]",
+                           (TRACE / "trace").read_text(encoding="utf-8", errors="replace"))
+        assert "function" in (TRACE / "trace").read_text(encoding="utf-8", errors="replace")
+    finally:
+        ns.destroy()
+    out = {name: found.count(name) for name in found}
+    return {**out, "threads": threads} if threads else out
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("services", (
+    pytest.param(500, marks=pytest.mark.smoke), pytest.param(10000, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("module", ("l4lb", "ip_vs"))
+def test_idle_services(module, services):
+    """ip_vs estimates rates of all of them every two seconds, and looks at the
+    memory every second."""
+    backend = Backend(module)
+    backend.load()
+    try:
+        runs = what_runs(module, services)
+    finally:
+        backend.unload()
+    if backend.is_l4lb:
+        assert runs == {}
+    else:
+        assert runs.get("estimation_timer", runs.get("threads", 0)) >= 2
