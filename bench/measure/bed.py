@@ -228,7 +228,7 @@ def together(jobs):
 class Traffic:
     """Packets of one kind to one VIP, or as replies from its real server."""
 
-    def __init__(self, bed, family=4, proto="udp", method="dr", vip=None, flows=100,
+    def __init__(self, bed, family=4, proto="udp", method="dr", vip=None, *, flows=100,
                  services=1, scheduled=False):
         self.bed, self.family, self.proto, self.method = bed, FAMILIES[family], proto, method
         self.vip = vip if vip is not None else 1 + ALL.index(method)

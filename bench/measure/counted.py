@@ -60,7 +60,7 @@ def last(out):
     return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
-def publish(record, spec, results, out, report, allowed):
+def publish(record, spec, results, out, report, *, allowed):
     """Writes RESULTS as REPORT does it, and compares them with what was there; the exit
     status."""
     results = record.header() | json.loads(json.dumps(

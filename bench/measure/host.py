@@ -159,7 +159,7 @@ class Kernel:
         call("building the modules", ["make", "bench-modules", *self.make])
         call("building ipvsctl", ["make", "ipvsctl"])
 
-    def measure(self, script, spec, clock, cpus, timeout, memory="3G", more=()):
+    def measure(self, script, spec, clock, cpus, timeout, *, memory="3G", more=()):
         """Runs bench/measure/SCRIPT in a guest; what it prints, is printed.
         SPEC goes there as JSON text; returns what it leaves. MORE: options of tests/lab/run."""
         (TOP / "build/bench").mkdir(parents=True, exist_ok=True)

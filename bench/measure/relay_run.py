@@ -120,7 +120,7 @@ class Clusters(Network):
         return self.nat()
 
 
-def exchange(clusters, sender, receiver, to, spec, still=contextlib.nullcontext):
+def exchange(clusters, sender, receiver, to, spec, *, still=contextlib.nullcontext):
     """NetPIPE's lines: [(bytes, Mbit/s, seconds one way)]."""
     out = Path(clusters.files.name, "np.out")
     out.unlink(missing_ok=True)
@@ -164,7 +164,7 @@ def both(clusters, there, back, spec, awake):
     little = spec | {"most": spec["least"]}
     exchange(clusters, "a1", "b1", there, little)
     exchange(clusters, "b1", "a1", back, little)
-    return exchange(clusters, "a1", "b1", there, spec, awake.aside)
+    return exchange(clusters, "a1", "b1", there, spec, still=awake.aside)
 
 
 def measure(spec):

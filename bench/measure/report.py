@@ -215,7 +215,7 @@ def render(results):
 # -- plots
 
 
-def bars(plt, results, group, path, whats, label, floor=None):
+def bars(plt, results, group, path, whats, *, label, floor=None):
     drawn = {(w, s): f for w in whats for s in results.systems(group)
              if (f := results.get(group, w, s)) and f.drawn}
     systems = [s for s in results.systems(group) if any(s == t for _, t in drawn)]
@@ -316,12 +316,12 @@ def draw(results, directory):
                      if g == group and f.drawn}
             sliced = units == {"redirects"}
             bars(plt, results, group, path, results.whats(group),
-                 a_packet("redirects" if sliced else ""),
-                 None if group == REFERENCE else 1 if sliced else results.floor())
+                 label=a_packet("redirects" if sliced else ""),
+                 floor=None if group == REFERENCE else 1 if sliced else results.floor())
         elif group == "http":
             bars(plt, results, group, path,
                  [w for w in results.whats(group) if w.endswith(OF_STRAIGHT)],
-                 "requests through the director, of those straight to a server")
+                 label="requests through the director, of those straight to a server")
         else:
             continue
         if path.exists():

@@ -182,7 +182,7 @@ def measure(spec, sheet, session):
                     # A fast path is about packets.
                     for path in director.fast_paths[:None if group in PACKETS else 1]:
                         with sheet.guard(group, path[0]):
-                            one(part, sheet, session, director, path, group)
+                            one(part, sheet, session, director, path, group=group)
 
 
 def parts(spec, group):
@@ -193,7 +193,7 @@ def parts(spec, group):
     return [spec | {"schedulers": [name]} for name in spec["schedulers"]]
 
 
-def one(spec, sheet, session, director, path, group):
+def one(spec, sheet, session, director, path, *, group):
     """GROUP with DIRECTOR, which comes into a bed that is there: what it takes is its own."""
     bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
     name, value = path

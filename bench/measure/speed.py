@@ -70,7 +70,7 @@ class Sheet:
 class Session:
     """A system, loaded and set up, in a bed of its own."""
 
-    def __init__(self, spec, sheet, bed, director, name, group):
+    def __init__(self, spec, sheet, bed, director, name, *, group):
         self.spec, self.sheet, self.bed = spec, sheet, bed
         self.director, self.name, self.group = director, name, group
         self.reference = False
@@ -274,7 +274,7 @@ def with_director(spec, sheet, director):
                 with bed.stand():
                     director.standard(bed)
                     director.set_fast_path(bed, value)
-                    ROUNDS[group][0](Session(spec, sheet, bed, director, name, group))
+                    ROUNDS[group][0](Session(spec, sheet, bed, director, name, group=group))
 
 
 def http(spec, sheet, director):
@@ -285,7 +285,7 @@ def http(spec, sheet, director):
 def without_director(spec, sheet):
     bed = Bed()
     with sheet.guard(REFERENCE, REFERENCE), bed.stand():
-        reference(Session(spec, sheet, bed, None, REFERENCE, REFERENCE))
+        reference(Session(spec, sheet, bed, None, REFERENCE, group=REFERENCE))
 
 
 def measure(spec):

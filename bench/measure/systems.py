@@ -13,7 +13,7 @@ FAST_PATH = "net/ipv4/vs/fast_path"
 MODULES = {"ip_vs": "ip_vs", "l4lb": "l4lb"}
 
 
-def service_lines(family, proto, vip, method, servers=1, scheduler="rr"):
+def service_lines(family, proto, vip, method, servers=1, *, scheduler="rr"):
     """A service as `ipvsadm -R` reads it."""
     f = FAMILIES[family]
     name = f"-{proto[0]} {f.bracket(f.vip(vip))}:{PORT}"

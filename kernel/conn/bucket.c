@@ -60,24 +60,22 @@ u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 static u64 hash_slot(const struct l4lb_conn_table *table,
 		     const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
 {
-	bool template = kind == L4LB_CONN_TEMPLATE_IN;
 	bool out = kind == L4LB_CONN_OUT;
-	__be16 sport = out ? conn->dport : conn->cport;
-	__be16 dport = out ? conn->cport : conn->vport;
+	struct hash_input in = {
+		.sport = out ? conn->dport : conn->cport,
+		.dport = out ? conn->cport : conn->vport,
+		.proto = conn->proto,
+		.template = kind == L4LB_CONN_TEMPLATE_IN,
+	};
 
 	if (conn->af == AF_INET) {
-		const __be32 *client = &conn->v4.caddr;
-
-		return hash_header(&table->key, AF_INET, conn->proto, template,
-				   out ? &conn->v4.daddr : client, sport,
-				   out ? client : &conn->v4.vaddr, dport);
-	} else {
-		const __be32 *client = conn->v6.caddr.s6_addr32;
-
-		return hash_header(&table->key, AF_INET6, conn->proto, template,
-				   out ? conn->v6.daddr.s6_addr32 : client, sport,
-				   out ? client : conn->v6.vaddr.s6_addr32, dport);
+		in.from = out ? &conn->v4.daddr : &conn->v4.caddr;
+		in.to = out ? &conn->v4.caddr : &conn->v4.vaddr;
+		return hash_header(&table->key, AF_INET, &in);
 	}
+	in.from = (out ? &conn->v6.daddr : &conn->v6.caddr)->s6_addr32;
+	in.to = (out ? &conn->v6.caddr : &conn->v6.vaddr)->s6_addr32;
+	return hash_header(&table->key, AF_INET6, &in);
 }
 
 /* ---- slots ---- */
@@ -173,14 +171,21 @@ static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
 
 /* ---- readers ---- */
 
+struct wanted {
+	const struct l4lb_flow	*flow;
+	u64			hash;
+	unsigned int		kinds;	/* bits */
+	u8			af;	/* of the flow, as a constant */
+};
+
 /*
- * The first connection in a slot of one of @kinds (bits) for which @flow is.
+ * The first connection in a slot of one of these kinds for which the flow is.
  * If replies are among them they come first: in the namespace of a real server
  * that is a client, too, a header may be both.
  */
 static __always_inline struct l4lb_conn *
-look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
-	u8 af, unsigned int kinds, u64 hash, bool *reply)
+look_up(const struct l4lb_conn_table *table, const struct wanted *w,
+	bool *reply)
 {
 	const struct l4lb_conn_array *array = rcu_dereference(table->array);
 	struct l4lb_conn *conn, *request = NULL;
@@ -190,22 +195,22 @@ look_up(const struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	u64 equal;
 
 	do {
-		bucket = home_of(array, hash);
+		bucket = home_of(array, w->hash);
 		do {
 			/* Pairs with slot_set() and slot_clear(). */
 			equal = tags_equal(smp_load_acquire(&bucket->tags),
-					   tag_of(hash));
+					   tag_of(w->hash));
 			for (; equal; equal &= equal - 1) {
 				/* Was it moved?  Then it is seen further on. */
 				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
 				conn = slot_conn(slot);
 				kind = slot_kind(slot);
-				if (!conn || !(kinds & BIT(kind)) ||
-				    !same_key(conn, flow, af, kind) ||
+				if (!conn || !(w->kinds & BIT(kind)) ||
+				    !same_key(conn, w->flow, w->af, kind) ||
 				    !l4lb_conn_alive(conn))
 					continue;
 				*reply = kind == L4LB_CONN_OUT;
-				if (*reply || !(kinds & BIT(L4LB_CONN_OUT)))
+				if (*reply || !(w->kinds & BIT(L4LB_CONN_OUT)))
 					return conn;
 				request = request ?: conn;
 			}
@@ -223,17 +228,20 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 {
 	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
+	struct wanted w = { .flow = flow, .kinds = kinds };
 
 	*reply = false;
 	*hash = 0;
 	if (!table)
 		return NULL;
 	if (flow->af == AF_INET) {
-		*hash = hash_flow(&table->key, flow, AF_INET, template);
-		return look_up(table, flow, AF_INET, kinds, *hash, reply);
+		w.af = AF_INET;
+		w.hash = *hash = hash_flow(&table->key, flow, AF_INET, template);
+		return look_up(table, &w, reply);
 	}
-	*hash = hash_flow(&table->key, flow, AF_INET6, template);
-	return look_up(table, flow, AF_INET6, kinds, *hash, reply);
+	w.af = AF_INET6;
+	w.hash = *hash = hash_flow(&table->key, flow, AF_INET6, template);
+	return look_up(table, &w, reply);
 }
 
 /* The connection of a packet from a client. */

@@ -150,9 +150,10 @@ static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 
 static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 				    const struct l4lb_flow *flow,
-				    struct l4lb_server *server, __be16 dport,
+				    struct l4lb_conn_target target,
 				    enum l4lb_drop *reason)
 {
+	struct l4lb_server *server = target.server;
 	struct l4lb_conn *conn;
 	bool served;
 
@@ -167,7 +168,7 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 	conn = kmem_cache_alloc(conn_cache(flow->af, served), GFP_ATOMIC);
 	if (!conn)
 		goto put_server;
-	l4lb_conn_init_once(conn, flow, server, dport);
+	l4lb_conn_init_once(conn, flow, server, target.dport);
 	if (served) {
 		conn->served = 0;
 		l4lb_conn_set(conn, L4LB_CONN_SERVED);
@@ -207,8 +208,7 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
  * l4lb_conn_create() - a connection for a flow, which its real server counts
  * @ln: namespace
  * @flow: the flow, client to VIP
- * @server: real server
- * @dport: what that listens on
+ * @target: real server and port
  * @control: the template that chose it, or NULL
  * @reason: why there is none
  *
@@ -218,14 +218,14 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
  */
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
-				   struct l4lb_server *server, __be16 dport,
+				   struct l4lb_conn_target target,
 				   struct l4lb_conn *control,
 				   enum l4lb_drop *reason)
 {
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn, *res;
 
-	conn = conn_alloc(table, flow, server, dport, reason);
+	conn = conn_alloc(table, flow, target, reason);
 	if (!conn)
 		return NULL;
 	if (READ_ONCE(ln->sysctl.conntrack) &&
@@ -237,10 +237,10 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
-	l4lb_server_bind(server, false);
+	l4lb_server_bind(target.server, false);
 	res = conn_insert(table, conn, flow);
 	if (res == conn)
-		l4lb_account_conn(server);
+		l4lb_account_conn(target.server);
 	return res;
 }
 
@@ -248,8 +248,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
  * l4lb_conn_create_template() - a persistence template
  * @ln: namespace
  * @key: connections whose flow masks to it go to
- * @server: this real server,
- * @dport: at this port
+ * @target: this real server and port
  * @timeout: for so many jiffies after the last new one
  * @reason: why there is none
  *
@@ -257,21 +256,20 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
  */
 struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    const struct l4lb_flow *key,
-					    struct l4lb_server *server,
-					    __be16 dport,
+					    struct l4lb_conn_target target,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason)
 {
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn;
 
-	conn = conn_alloc(table, key, server, dport, reason);
+	conn = conn_alloc(table, key, target, reason);
 	if (!conn)
 		return NULL;
 	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	l4lb_server_bind(server, true);
+	l4lb_server_bind(target.server, true);
 	return conn_insert(table, conn, key);
 }
 

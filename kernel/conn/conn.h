@@ -231,15 +231,20 @@ static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
 
+/* Where a new connection goes: a real server, and the port it listens on. */
+struct l4lb_conn_target {
+	struct l4lb_server	*server;
+	__be16			dport;
+};
+
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
-				   struct l4lb_server *server, __be16 dport,
+				   struct l4lb_conn_target target,
 				   struct l4lb_conn *control,
 				   enum l4lb_drop *reason);
 struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    const struct l4lb_flow *key,
-					    struct l4lb_server *server,
-					    __be16 dport,
+					    struct l4lb_conn_target target,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,

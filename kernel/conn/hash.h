@@ -38,10 +38,18 @@ static __always_inline u64 two(u32 high, u32 low)
 /* A request and a reply have the same hash if their headers are equal, which is
  * what finding both at once takes.  Addresses have the words of their family.
  */
+/* What of a header is hashed; @from and @to: of one word, or of four. */
+struct hash_input {
+	const __be32	*from;
+	const __be32	*to;
+	__be16		sport;
+	__be16		dport;
+	u8		proto;
+	bool		template;
+};
+
 static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
-				       u8 proto, bool template,
-				       const __be32 *from, __be16 sport,
-				       const __be32 *to, __be16 dport)
+				       const struct hash_input *in)
 {
 	struct hash_state s = {
 		.v0 = SIPHASH_CONST_0 ^ key->key[0],
@@ -50,16 +58,16 @@ static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
 		.v3 = SIPHASH_CONST_3 ^ key->key[1],
 	};
 
-	hash_word(&s, two((__force u32)sport << 16 | (__force u32)dport,
-			  af << 16 | template << 8 | proto));
+	hash_word(&s, two((__force u32)in->sport << 16 | (__force u32)in->dport,
+			  af << 16 | in->template << 8 | in->proto));
 	if (af == AF_INET) {
-		hash_word(&s, two((__force u32)from[0], (__force u32)to[0]));
+		hash_word(&s, two((__force u32)in->from[0], (__force u32)in->to[0]));
 		return hash_end(&s);
 	}
-	hash_word(&s, two((__force u32)from[0], (__force u32)from[1]));
-	hash_word(&s, two((__force u32)from[2], (__force u32)from[3]));
-	hash_word(&s, two((__force u32)to[0], (__force u32)to[1]));
-	hash_word(&s, two((__force u32)to[2], (__force u32)to[3]));
+	hash_word(&s, two((__force u32)in->from[0], (__force u32)in->from[1]));
+	hash_word(&s, two((__force u32)in->from[2], (__force u32)in->from[3]));
+	hash_word(&s, two((__force u32)in->to[0], (__force u32)in->to[1]));
+	hash_word(&s, two((__force u32)in->to[2], (__force u32)in->to[3]));
 	return hash_end(&s);
 }
 
@@ -67,8 +75,13 @@ static __always_inline u64 hash_flow(const siphash_key_t *key,
 				     const struct l4lb_flow *flow, u8 af,
 				     bool template)
 {
-	return hash_header(key, af, flow->proto, template, flow->saddr.all,
-			   flow->sport, flow->daddr.all, flow->dport);
+	const struct hash_input in = {
+		.from = flow->saddr.all, .to = flow->daddr.all,
+		.sport = flow->sport, .dport = flow->dport,
+		.proto = flow->proto, .template = template,
+	};
+
+	return hash_header(key, af, &in);
 }
 
 #endif /* _L4LB_CONN_HASH_H */

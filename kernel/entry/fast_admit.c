@@ -186,8 +186,7 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 }
 
 static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
-			struct l4lb_net *ln, struct l4lb_fast *fast,
-			u8 af, u8 device)
+			struct l4lb_fast *fast, u8 af, u8 device)
 {
 	struct l4lb_pkt pkt = { .hook = state->hook };
 	struct dst_entry *dst = skb_dst(skb);
@@ -198,7 +197,7 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)
 		return;
 	request = l4lb_flow_inverse(&pkt.flow);
-	conn = l4lb_conn_find_in(ln, &request);
+	conn = l4lb_conn_find_in(l4lb_net(state->net), &request);
 	if (!conn || conn->method != IP_VS_CONN_F_MASQ)
 		return;
 	if (dst->lwtstate || dst_xfrm(dst))
@@ -226,5 +225,5 @@ void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 	}
 	device = device_id(fast, state->in);
 	if (device)
-		admit_reply(skb, state, ln, fast, af, device);
+		admit_reply(skb, state, fast, af, device);
 }

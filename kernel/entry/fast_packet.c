@@ -152,10 +152,11 @@ static bool may_move(const struct l4lb_conn *conn,
 
 /* L4LB_FAST_SENT: its packets may.  @begun: by this one. */
 static __always_inline enum l4lb_fast_count
-check_conn(const struct l4lb_conn *conn, const struct l4lb_service *svc,
-	   const struct l4lb_pkt *pkt, const struct l4lb_fast_device *d,
-	   bool reply, bool begun)
+check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
+	   const struct l4lb_fast_device *d, bool reply, bool begun)
 {
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+
 	if (unlikely(!svc || !l4lb_server_available(conn->server) ||
 		     !is_forwarded(conn) || may_move(conn, svc)))
 		return L4LB_SLOW_SERVER;
@@ -177,7 +178,9 @@ struct exit {
 	struct dst_entry	*dst;
 	const struct l4lb_route	*route;	/* of the request; NULL: a reply */
 	struct neighbour	*neigh;
+	unsigned int		len;	/* of its IP packet */
 	bool			skip_cache;
+	bool			reply;
 };
 
 static bool has_ipsec(const struct net *net)
@@ -256,13 +259,12 @@ static bool fits(struct sk_buff *skb, unsigned int len, unsigned int l4,
 /* ---- point of no return ---- */
 
 static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		  struct l4lb_conn *conn, const struct exit *exit, bool reply,
-		  unsigned int len)
+		  struct l4lb_conn *conn, const struct exit *exit)
 {
 	skb_orphan(skb);
 	skb_reset_network_header(skb);
 	skb_set_transport_header(skb, pkt->l4);
-	if ((skb->len > len && pskb_trim_rcsum(skb, len)) ||
+	if ((skb->len > exit->len && pskb_trim_rcsum(skb, exit->len)) ||
 	    skb_cow_head(skb, LL_RESERVED_SPACE(exit->dst->dev)) ||
 	    skb_ensure_writable(skb, pkt->l4))
 		return -ENOMEM;
@@ -271,9 +273,9 @@ static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		ip_decrease_ttl(ip_hdr(skb));
 	else
 		ipv6_hdr(skb)->hop_limit--;
-	switch (reply ? IP_VS_CONN_F_MASQ : conn->method) {
+	switch (exit->reply ? IP_VS_CONN_F_MASQ : conn->method) {
 	case IP_VS_CONN_F_MASQ:
-		return l4lb_nat_rewrite(skb, pkt, conn, reply);
+		return l4lb_nat_rewrite(skb, pkt, conn, exit->reply);
 	case IP_VS_CONN_F_TUNNEL:
 		return l4lb_tunnel_wrap(skb, pkt, conn, exit->route);
 	default:
@@ -296,17 +298,16 @@ static void leave(struct sk_buff *skb, const struct exit *exit)
 
 static __always_inline enum l4lb_fast_count
 forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-	struct l4lb_conn *conn, const struct l4lb_fast_device *d, bool reply,
-	unsigned int len)
+	struct l4lb_conn *conn, struct l4lb_net *ln, struct exit *exit)
 {
-	struct l4lb_net *ln = d->ln;
+	const unsigned int len = exit->len;
+	const bool reply = exit->reply;
 	unsigned int room = 0;
-	struct exit exit;
 
-	if (reply ? !find_reply_exit(conn, ln->fast, pkt->flow.af, &exit) :
-		    !find_request_exit(conn, &exit))
+	if (reply ? !find_reply_exit(conn, ln->fast, pkt->flow.af, exit) :
+		    !find_request_exit(conn, exit))
 		return L4LB_SLOW_ROUTE;
-	if (unlikely(exit.dst->lwtstate || dst_xfrm(exit.dst) ||
+	if (unlikely(exit->dst->lwtstate || dst_xfrm(exit->dst) ||
 		     has_ipsec(ln->net)))
 		return L4LB_SLOW_ROUTE;
 	if (!reply && conn->method == IP_VS_CONN_F_TUNNEL) {
@@ -314,7 +315,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		if (unlikely(len + room > IP_MAX_MTU))
 			return L4LB_SLOW_ROUTE;
 	}
-	if (unlikely(!fits(skb, len, pkt->l4, dst_mtu(exit.dst) - room)))
+	if (unlikely(!fits(skb, len, pkt->l4, dst_mtu(exit->dst) - room)))
 		return L4LB_SLOW_ROUTE;
 
 	if (reply) {
@@ -332,11 +333,11 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_conn_touch(conn);
 	else
 		l4lb_state_packet(conn, pkt, reply);
-	if (unlikely(rework(skb, pkt, conn, &exit, reply, len))) {
+	if (unlikely(rework(skb, pkt, conn, exit))) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		kfree_skb(skb);
 	} else {
-		leave(skb, &exit);
+		leave(skb, exit);
 	}
 	return L4LB_FAST_SENT;
 }
@@ -348,35 +349,34 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	enum l4lb_fast_count count;
 	struct l4lb_conn *conn;
 	struct l4lb_pkt pkt;
-	bool begun = false, reply;
-	unsigned int len;
+	struct exit exit;
+	bool begun = false;
 
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
 		return L4LB_SLOW_HEADER;
 	pkt.flow.af = af;
 	pkt.chunk = 0;
 	pkt.hook = NF_INET_LOCAL_IN;
-	if (unlikely(af == AF_INET ? !read_ipv4(skb, &pkt, &len) :
-				     !read_ipv6(skb, &pkt, &len)))
+	if (unlikely(af == AF_INET ? !read_ipv4(skb, &pkt, &exit.len) :
+				     !read_ipv6(skb, &pkt, &exit.len)))
 		return L4LB_SLOW_HEADER;
-	count = read_l4(skb, &pkt, len);
+	count = read_l4(skb, &pkt, exit.len);
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
-	conn = l4lb_conn_find_both(ln, &pkt.flow, &reply);
+	conn = l4lb_conn_find_both(ln, &pkt.flow, &exit.reply);
 	if (!conn) {
-		conn = l4lb_fast_begin(skb, &pkt, d, len);
+		conn = l4lb_fast_begin(skb, &pkt, d, exit.len);
 		begun = conn;
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
 	}
-	count = check_conn(conn, rcu_dereference(conn->server->svc), &pkt, d,
-			   reply, begun);
+	count = check_conn(conn, &pkt, d, exit.reply, begun);
 	if (count != L4LB_FAST_SENT)
 		return count;
 	/* The stack drops it.  l4lb_fast_begin() has looked. */
 	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
 		return L4LB_SLOW_HEADER;
-	return forward(skb, &pkt, conn, d, reply, len);
+	return forward(skb, &pkt, conn, ln, &exit);
 }
 
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,

@@ -346,11 +346,12 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
-	unsigned int verdict;
+	if (unlikely(READ_ONCE(ln->n_one_packet))) {
+		int verdict = l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0);
 
-	if (unlikely(READ_ONCE(ln->n_one_packet)) &&
-	    l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0, &verdict))
-		return verdict;
+		if (verdict >= 0)
+			return verdict;
+	}
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
 	    l4lb_pkt_aborts(pkt) || !l4lb_server_by_source(ln, &pkt->flow,
 							   false))

@@ -147,7 +147,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	struct l4lb_conn *conn;
 	struct l4lb_flow flow;
 	struct l4lb_quote quote;
-	unsigned int verdict;
+	int verdict = -ENOENT;
 
 	if (!quote_parse(skb, pkt, &quote) || quote.parse != L4LB_PARSE_OK)
 		return NF_ACCEPT;
@@ -159,11 +159,10 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		if (conn)
 			l4lb_account_out(conn->server, skb->len);
 		else if (READ_ONCE(ln->n_one_packet) &&
-			 l4lb_icmp_checksum_ok(skb, pkt, ln) &&
-			 l4lb_one_packet_reply(skb, pkt, ln, &flow, quote.off,
-					       &verdict))
-			return verdict;
-		return NF_ACCEPT;
+			 l4lb_icmp_checksum_ok(skb, pkt, ln))
+			verdict = l4lb_one_packet_reply(skb, pkt, ln, &flow,
+							quote.off);
+		return verdict < 0 ? NF_ACCEPT : verdict;
 	}
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;

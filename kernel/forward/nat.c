@@ -85,10 +85,11 @@ static void crc_update(struct sctphdr *sctp, unsigned int len, bool source,
 	sctp->checksum ^= cpu_to_le32(crc);
 }
 
-static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4,
+static void l4_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       const struct l4_desc *desc,
 		       const union nf_inet_addr *old, const struct endpoint *to)
 {
+	const unsigned int l4 = pkt->l4;
 	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
 	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
 	__be16 old_port = *port;
@@ -108,7 +109,7 @@ static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4,
 	/* A sum that is still to be computed is never "none". */
 	if (desc->zero_is_none && !*check && skb->ip_summed != CHECKSUM_PARTIAL)
 		return;
-	if (af == AF_INET)
+	if (pkt->flow.af == AF_INET)
 		inet_proto_csum_replace4(check, skb, old->ip, to->addr->ip,
 					 true);
 	else
@@ -119,24 +120,23 @@ static void l4_rewrite(struct sk_buff *skb, u8 af, unsigned int l4,
 		*check = CSUM_MANGLED_0;
 }
 
-/* Write @addr into the IP header at @off; *@old is what was there. */
+/* Write the address of @to into the IP header at @off; *@old is what was there. */
 static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
-		       const union nf_inet_addr *addr, bool source,
-		       union nf_inet_addr *old)
+		       const struct endpoint *to, union nf_inet_addr *old)
 {
 	if (af == AF_INET) {
 		struct iphdr *iph = (struct iphdr *)(skb->data + off);
-		__be32 *field = source ? &iph->saddr : &iph->daddr;
+		__be32 *field = to->source ? &iph->saddr : &iph->daddr;
 
 		old->ip = *field;
-		csum_replace4(&iph->check, *field, addr->ip);
-		*field = addr->ip;
+		csum_replace4(&iph->check, *field, to->addr->ip);
+		*field = to->addr->ip;
 	} else {
 		struct ipv6hdr *iph = (struct ipv6hdr *)(skb->data + off);
-		struct in6_addr *field = source ? &iph->saddr : &iph->daddr;
+		struct in6_addr *field = to->source ? &iph->saddr : &iph->daddr;
 
 		old->in6 = *field;
-		*field = addr->in6;
+		*field = to->addr->in6;
 	}
 }
 
@@ -192,9 +192,9 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		rewrite_plain(skb, pkt->flow.af, pkt->l4, desc, to);
 		return 0;
 	}
-	l3_rewrite(skb, pkt->flow.af, 0, to->addr, to->source, &old);
+	l3_rewrite(skb, pkt->flow.af, 0, to, &old);
 	if (desc)
-		l4_rewrite(skb, pkt->flow.af, pkt->l4, desc, &old, to);
+		l4_rewrite(skb, pkt, desc, &old, to);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static void quoted_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 	union nf_inet_addr old;
 	unsigned int i;
 
-	l3_rewrite(skb, af, off, to->addr, to->source, &old);
+	l3_rewrite(skb, af, off, to, &old);
 	*port = to->port;
 	if (inner->l4 + desc->check +
 	    (desc->crc ? sizeof(__le32) : sizeof(*check)) > skb_headlen(skb) ||
@@ -290,7 +290,7 @@ static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (skb_ensure_writable(skb, min_t(unsigned int, skb->len,
 					   inner.l4 + sizeof(struct tcphdr))))
 		return -ENOMEM;
-	l3_rewrite(skb, pkt->flow.af, 0, outer->addr, outer->source, &old);
+	l3_rewrite(skb, pkt->flow.af, 0, outer, &old);
 	quoted_rewrite(skb, pkt->flow.af, quoted, &inner, &inner_to);
 	icmp_checksum(skb, pkt);
 	return 0;

@@ -37,32 +37,31 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
  * @ln: namespace
  * @flow: of the reply; of an error, as if what it quotes had been answered
  * @quoted: offset of the packet that an error quotes, or 0
- * @verdict: what becomes of it
  *
  * Only for namespaces with such services: the caller checks, at less than a
  * call's cost.
  *
  * Context: RCU, BH off.
- * Return: false if it comes from no real server of a one-packet service.
+ * Return: the verdict, or -ENOENT if it comes from no real server of a one-packet
+ * service.
  */
-bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			   struct l4lb_net *ln, const struct l4lb_flow *flow,
-			   unsigned int quoted, unsigned int *verdict)
+int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  struct l4lb_net *ln, const struct l4lb_flow *flow,
+			  unsigned int quoted)
 {
 	const struct l4lb_service *svc;
 	struct l4lb_server *server;
 	struct l4lb_conn conn;
 
 	if (flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
-		return false;
+		return -ENOENT;
 	server = l4lb_server_by_source(ln, flow, true);
 	if (!server)
-		return false;
+		return -ENOENT;
 	svc = rcu_dereference(server->svc);
 	if (!svc)
-		return false;
+		return -ENOENT;
 	fill_conn(&conn, flow, server, &svc->key);
 	l4lb_account_out(server, skb->len);
-	*verdict = l4lb_nat_reply(skb, pkt, &conn, quoted);
-	return true;
+	return l4lb_nat_reply(skb, pkt, &conn, quoted);
 }

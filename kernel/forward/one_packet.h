@@ -6,8 +6,8 @@
 #include "base/flow.h"
 #include "base/net.h"
 
-bool l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			   struct l4lb_net *ln, const struct l4lb_flow *flow,
-			   unsigned int quoted, unsigned int *verdict);
+int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  struct l4lb_net *ln, const struct l4lb_flow *flow,
+			  unsigned int quoted);
 
 #endif /* _L4LB_ONE_PACKET_H */

@@ -76,28 +76,29 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 				      const struct l4lb_flow *key,
 				      enum l4lb_drop *reason)
 {
-	struct l4lb_server *server = l4lb_service_pick(svc, flow);
+	struct l4lb_conn_target target = {
+		.server = l4lb_service_pick(svc, flow),
+	};
 	unsigned int timeout;
 
-	if (!server) {
+	if (!target.server) {
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
 	/* User space may ask for 136 years. */
 	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
 			L4LB_CONN_TIMEOUT_MAX);
-	return l4lb_conn_create_template(svc->ln, key, server,
-					 key->dport ? server->sched.port : 0,
-					 timeout, reason);
+	target.dport = key->dport ? target.server->sched.port : 0;
+	return l4lb_conn_create_template(svc->ln, key, target, timeout, reason);
 }
 
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_flow *flow,
 					enum l4lb_drop *reason)
 {
+	struct l4lb_conn_target target = { .dport = flow->dport };
 	struct l4lb_conn *template;
 	struct l4lb_flow key;
-	__be16 dport = flow->dport;
 
 	template_key(svc, flow, &key);
 	template = l4lb_conn_find_template(svc->ln, &key);
@@ -111,10 +112,9 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 		return NULL;
 
 	/* Another port than the service's own is a port as it is. */
-	if (dport == svc->key.port && template->server->sched.port)
-		dport = template->server->sched.port;
+	target.server = template->server;
+	if (target.dport == svc->key.port && target.server->sched.port)
+		target.dport = target.server->sched.port;
 	WRITE_ONCE(template->last, (u32)jiffies);
-	return l4lb_conn_create(svc->ln, flow, template->server, dport,
-				template,
-				reason);
+	return l4lb_conn_create(svc->ln, flow, target, template, reason);
 }

@@ -40,12 +40,14 @@ static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 					 enum l4lb_drop *reason)
 {
 	struct l4lb_net *ln = svc->ln;
+	struct l4lb_conn_target target = {
+		.server = ln->bypass[flow->af == AF_INET6],
+	};
 
 	if (!svc->key.fwmark || *reason != L4LB_DROP_NO_DEST ||
 	    !READ_ONCE(ln->sysctl.cache_bypass) || !is_elsewhere(ln->net, flow))
 		return NULL;
-	return l4lb_conn_create(ln, flow, ln->bypass[flow->af == AF_INET6], 0,
-				NULL, reason);
+	return l4lb_conn_create(ln, flow, target, NULL, reason);
 }
 
 static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
@@ -54,9 +56,7 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 					     enum l4lb_drop *reason)
 {
 	u32 flags = READ_ONCE(svc->flags);
-	struct l4lb_net *ln = svc->ln;
-	struct l4lb_server *server;
-	__be16 dport;
+	struct l4lb_conn_target target;
 
 	*reason = L4LB_DROP_NO_DEST;
 	if (flags & IP_VS_SVC_F_PERSISTENT)
@@ -64,18 +64,18 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 	/* "Any port" makes sense only if the client's ports stay together. */
 	if (!svc->key.port && !svc->key.fwmark)
 		return NULL;
-	server = l4lb_service_pick(svc, flow);
-	if (!server)
+	target.server = l4lb_service_pick(svc, flow);
+	if (!target.server)
 		return NULL;
-	dport = server->sched.port ?: flow->dport;
+	target.dport = target.server->sched.port ?: flow->dport;
 	if (once && flags & IP_VS_SVC_F_ONEPACKET &&
 	    flow->proto == IPPROTO_UDP) {
-		l4lb_conn_init_once(once, flow, server, dport);
+		l4lb_conn_init_once(once, flow, target.server, target.dport);
 		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
-		l4lb_account_conn(server);
+		l4lb_account_conn(target.server);
 		return once;
 	}
-	return l4lb_conn_create(ln, flow, server, dport, NULL, reason);
+	return l4lb_conn_create(svc->ln, flow, target, NULL, reason);
 }
 
 /**

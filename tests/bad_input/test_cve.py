@@ -320,7 +320,7 @@ def error_about(raw, client, data, kind=None):
     """From the client's side, about what the VIP sent: type 3 code 3, or 1/4."""
     six = raw.family == 6
     return packet.icmp_packet(client.address, raw.vip, *(kind or ((1, 4) if six else (3, 3))),
-                              0, data)
+                              0, payload=data)
 
 
 def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
@@ -330,7 +330,7 @@ def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
     client = raw.client()
     client.open()
     reply = packet.l4_packet(proto, raw.vip, raw.port, client.address, client.sport,
-                             pattern(1100))
+                             payload=pattern(1100))
     with Ring(raw.client_tap) as ring:
         for size in (48 if family == 6 else 28, 100, 1100):
             ring.send(error_about(raw, client, reply[:size]))
@@ -351,7 +351,7 @@ def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
     raw = Raw(lab, TCP, family)
     client = raw.client()
     client.open()
-    reply = packet.l4_packet(TCP, raw.vip, raw.port, client.address, client.sport, pattern(40))
+    reply = packet.l4_packet(TCP, raw.vip, raw.port, client.address, client.sport, payload=pattern(40))
     about = error_about(raw, client, reply)
     first = len(about) - len(reply)
     telling = 6 if family == 6 else 0       # next header; version and length
@@ -390,7 +390,7 @@ def test_icmp_error_in_fragments(nat, family, order):
                                 pattern(1400))
     six = family == 6
     whole = packet.icmp_packet(raw.address(1), client.address, *((1, 4) if six else (3, 3)), 0,
-                               request[:1400])
+                               payload=request[:1400])
     pieces = packet.fragment6(whole, 1280) if six else packet.fragment4(whole, 800)
     for piece in pieces[::order]:
         raw.taps[1].send(piece)

@@ -83,11 +83,11 @@ class Scene:
     def error(self, client, kind, quote=None, rest=0, **kwargs):
         """About what the VIP sent to CLIENT. KIND: (type, code), of IPv4 or of IPv6."""
         quote = self.reply(client) if quote is None else quote
-        return packet.icmp_packet(client.address, self.vip, *kind[self.six], rest, quote, **kwargs)
+        return packet.icmp_packet(client.address, self.vip, *kind[self.six], rest, payload=quote, **kwargs)
 
     def reply(self, client, size=40, **kwargs):
         return packet.l4_packet(client.raw.proto, self.vip, client.raw.port, client.address,
-                                client.sport, pattern(size), **kwargs)
+                                client.sport, payload=pattern(size), **kwargs)
 
     def verdict(self, client, before):
         """What became of what CLIENT sent; (verdict, {counter: by how much})."""
@@ -323,7 +323,7 @@ ICMP_ROWS = [
     ("cut in the ICMP header", (UDP, "old", lambda s, c: packet.ip(
         c.address, s.vip, ICMP6 if s.six else ICMP, b"\x03\x03\0\0\0")), NOTHING, ""),
     ("echo request", (UDP, "new", lambda s, c: packet.icmp_packet(
-        c.address, s.vip, 128 if s.six else 8, 0, 1, b"x")), "echo", ""),
+        c.address, s.vip, 128 if s.six else 8, 0, 1, payload=b"x")), "echo", ""),
 ]
 
 

@@ -183,10 +183,10 @@ def rows_icmp(c):
     six = raw.family == 6
     head = 40 if six else 20
     reply = packet.l4_packet(raw.proto, raw.vip, raw.port, c.address, c.sport,
-                             pattern(40), ttl=60)
+                             payload=pattern(40), ttl=60)
 
     def error(kind, code, quote, rest=0, **kwargs):
-        return packet.icmp_packet(c.address, raw.vip, kind, code, rest, quote, **kwargs)
+        return packet.icmp_packet(c.address, raw.vip, kind, code, rest, payload=quote, **kwargs)
 
     kinds = (1, 2, 3, 4, 100, 127) if six else (3, 4, 5, 11, 12)
     for kind in kinds:
@@ -246,9 +246,9 @@ def rows_tunnel(c):
     kind = 1 if six else 3
     for size in range(0, len(outer)):
         yield f"error about a tunnel, cut at {size}", packet.icmp_packet(
-            raw.address(1), raw.lab.dip(raw.family), kind, 1, 0, outer[:size])
+            raw.address(1), raw.lab.dip(raw.family), kind, 1, 0, payload=outer[:size])
     yield "tunnel MTU 0", packet.icmp_packet(
-        raw.address(1), raw.lab.dip(raw.family), *((2, 0) if six else (3, 4)), 0, outer)
+        raw.address(1), raw.lab.dip(raw.family), *((2, 0) if six else (3, 4)), 0, payload=outer)
 
 
 TABLES = {"ipv4": (rows_ipv4, UDP, 4), "ipv6": (rows_ipv6, UDP, 6),

@@ -288,94 +288,93 @@ def test_traffic_does_not_notice(nat, ipvs, l4lb):
 
 # -- all or nothing
 
-def wrong_entries():
-    """{name: (entry, errno, part of the sentence, the server or None)}"""
-    good = attr(L_SERVICE, genl.ident(TCP, V4, 9) + genl.service_options(2))
-
-    def dests(*servers):
-        return attr(L_ENTRY, [good, attr(L_DESTS, [batch_server(RIPS[0], 1), *servers])])
-
-    def raw_dest(change):
-        found = dict(attributes(b"".join(genl.dest_ident(RIPS[1], 1) + genl.dest_options())))
-        found.update(change)
-        return attr(1, [attr(k, v) for k, v in found.items() if v is not None])
-
-    def service(change, **options):
-        found = dict(attributes(b"".join(genl.ident(TCP, V4, 9) +
-                                         genl.service_options(2, **options))))
-        found.update(change)
-        return attr(L_ENTRY, [attr(L_SERVICE, [attr(k, v) for k, v in found.items()
-                                               if v is not None])])
-
-    policy = attr(L_POLICY, [attr(1, u32(5))])
-    cut = attr(1, genl.dest_ident(RIPS[1], 1) + genl.dest_options())[:-4]
-    return {
-        "unknown scheduler": (batch_entry(V4, 9, sched="nosuch"), "ENOENT", "no such sched", None),
-        "empty scheduler": (batch_entry(V4, 9, sched=""), "ENOENT", "no such scheduler", None),
-        "long scheduler": (batch_entry(V4, 9, sched="a" * 16), "EINVAL", "", None),
-        "scheduler's flag": (batch_entry(V4, 9, flags=8), "EINVAL", "does not have the flag", None),
-        "IPv6 mask": (batch_entry(V6, 9, netmask=129), "EINVAL", "1 to 128", None),
-        "family": (service({genl.S_AF: u16(7)}), "EAFNOSUPPORT", "family must be", None),
-        "no family": (service({genl.S_AF: None}), "EINVAL", "AF is missing", None),
-        "no port": (service({genl.S_PORT: None}), "EINVAL", "PORT", None),
-        "no scheduler": (service({genl.S_SCHED: None}), "EINVAL", "SCHED_NAME is missing", None),
-        "no flags": (service({genl.S_FLAGS: None}), "EINVAL", "FLAGS is missing", None),
-        "short address": (service({genl.S_ADDR: b"\1\2"}), "ERANGE", "", None),
-        "odd address": (service({genl.S_ADDR: b"\1\2\3\4\5"}), "EINVAL", "16 bytes, or 4", None),
-        "wide port": (service({genl.S_PORT: u32(9)}), "EINVAL", "", None),
-        "short flags": (service({genl.S_FLAGS: u32(0)}), "ERANGE", "", None),
-        "mark and port": (service({genl.S_FWMARK: u32(3)}), "EINVAL", "name it by", None),
-        "unknown attribute of a service": (service({60: u32(3)}), "EINVAL", "", None),
-        "engine": (service({genl.S_PE: text("sip")}), "EINVAL", "", None),
-        "no service": (attr(L_ENTRY, [policy]), "EINVAL", "SERVICE is missing", None),
-        "empty": (attr(L_ENTRY, []), "EINVAL", "SERVICE is missing", None),
-        "unknown attribute": (attr(L_ENTRY, [good, attr(9, u32(1))]), "EINVAL", "", None),
-        "mode in an entry": (attr(L_ENTRY, [good, attr(L_MODE, u32(1))]), "EINVAL", "", None),
-        "nest without its bit": (attr(L_ENTRY, [attr(L_SERVICE, b"".join(
-                                     genl.ident(TCP, V4, 9)))]),
-                                 "EINVAL", "", None),
-        "unknown option": (batch_entry(V4, 9, sched="lblc", options=[("nosuch", 1)]), "EINVAL",
-                           "unknown option", None),
-        "option of none": (batch_entry(V4, 9, sched="none", options=[("expire", 1)]), "EINVAL",
-                           "no options", None),
-        "option's range": (batch_entry(V4, 9, sched="lblc", options=[("expire", 0)]), "ERANGE",
-                           "must be", None),
-        "option twice": (batch_entry(V4, 9, sched="lblc", options=[("expire", 5)] * 2), "EINVAL",
-                         "twice", None),
-        "options cut off": (attr(L_ENTRY, [good, attr(L_OPTIONS | NESTED, b"\x09\0\1\0")]),
-                            "EINVAL", "cut off", None),
-        "policy's range": (batch_entry(V4, 9, policy={"guard": 3}), "ERANGE", "must be", None),
-        "unknown policy": (attr(L_ENTRY, [good, attr(L_POLICY, [attr(60, u32(1))])]), "EINVAL",
-                           "", None),
-        "mark's guard": (batch_entry(fwmark=9, policy={"guard": 1}), "EINVAL", "no address", None),
-        "weight": (dests(batch_server(RIPS[1], 1, weight=-1)), "ERANGE", "weight", 1),
-        "thresholds": (dests(batch_server(RIPS[1], 1, lower=5)), "ERANGE", "lower thresh", 1),
-        "upper threshold": (dests(batch_server(RIPS[1], 1, upper=2**31)), "EINVAL", "upper", 1),
-        "server's address": (dests(batch_server("192.0.2.255", 1), batch_server(RIPS[2], 1)),
-                             "EINVAL", "unicast", 1),
-        "multicast": (dests(batch_server("224.0.0.1", 1)), "EINVAL", "unicast", 1),
-        "server's family": (dests(batch_server(RIPS6[0], 1)), "EINVAL", "method tunnel", 1),
-        "gue without a port": (dests(batch_server(RIPS[1], 1, method=2, tunnel=(1, 0, 0))),
-                               "EINVAL", "tunnel port", 1),
-        "method": (dests(batch_server(RIPS[1], 1, method=5)), "ERANGE", "", 1),
-        "tunnel type": (dests(batch_server(RIPS[1], 1, tunnel=(3, 0, 0))), "ERANGE", "", 1),
-        "duplicate server": (dests(batch_server(RIPS[1], 1), batch_server(RIPS[0], 1, weight=4)),
-                             "EEXIST", "named twice", 2),
-        "no weight": (dests(raw_dest({genl.D_WEIGHT: None})), "EINVAL", "WEIGHT is missing", 1),
-        "no address": (dests(raw_dest({genl.D_ADDR: None})), "EINVAL", "ADDR is missing", 1),
-        "odd server address": (dests(raw_dest({genl.D_ADDR: b"\1" * 7})), "EINVAL", "16 bytes", 1),
-        "wide weight": (dests(raw_dest({genl.D_WEIGHT: u32(1) * 2})), "EINVAL", "", 1),
-        "counters": (dests(raw_dest({genl.D_ACTIVE: u32(1)})), "EINVAL", "", 1),
-        "server's nest without its bit": (dests(attr(1, b"".join(genl.dest_ident(RIPS[1], 1)))),
-                                          "EINVAL", "", 1),
-        "servers cut off": (attr(L_ENTRY, [good, attr(L_DESTS | NESTED, batch_server(RIPS[0], 1) +
-                                                      cut)]), "EINVAL", "cut off", None),
-        "server cut off": (dests(attr(1 | NESTED, b"\x08\0\2\0\0\x50\0\0\x09\0")), "EINVAL", "",
-                           1),
-    }
+GOOD = attr(L_SERVICE, genl.ident(TCP, V4, 9) + genl.service_options(2))
+CUT = attr(1, genl.dest_ident(RIPS[1], 1) + genl.dest_options())[:-4]
 
 
-WRONG = wrong_entries()
+def with_servers(*servers):
+    return attr(L_ENTRY, [GOOD, attr(L_DESTS, [batch_server(RIPS[0], 1), *servers])])
+
+
+def damaged_server(change):
+    found = dict(attributes(b"".join(genl.dest_ident(RIPS[1], 1) + genl.dest_options())))
+    found.update(change)
+    return attr(1, [attr(k, v) for k, v in found.items() if v is not None])
+
+
+def damaged_service(change, **options):
+    found = dict(attributes(b"".join(genl.ident(TCP, V4, 9) +
+                                     genl.service_options(2, **options))))
+    found.update(change)
+    return attr(L_ENTRY, [attr(L_SERVICE, [attr(k, v) for k, v in found.items()
+                                           if v is not None])])
+
+
+# Name: (entry, errno, part of the sentence, the server or None).
+WRONG = {
+    "unknown scheduler": (batch_entry(V4, 9, sched="nosuch"), "ENOENT", "no such sched", None),
+    "empty scheduler": (batch_entry(V4, 9, sched=""), "ENOENT", "no such scheduler", None),
+    "long scheduler": (batch_entry(V4, 9, sched="a" * 16), "EINVAL", "", None),
+    "scheduler's flag": (batch_entry(V4, 9, flags=8), "EINVAL", "does not have the flag", None),
+    "IPv6 mask": (batch_entry(V6, 9, netmask=129), "EINVAL", "1 to 128", None),
+    "family": (damaged_service({genl.S_AF: u16(7)}), "EAFNOSUPPORT", "family must be", None),
+    "no family": (damaged_service({genl.S_AF: None}), "EINVAL", "AF is missing", None),
+    "no port": (damaged_service({genl.S_PORT: None}), "EINVAL", "PORT", None),
+    "no scheduler": (damaged_service({genl.S_SCHED: None}), "EINVAL", "SCHED_NAME is missing", None),
+    "no flags": (damaged_service({genl.S_FLAGS: None}), "EINVAL", "FLAGS is missing", None),
+    "short address": (damaged_service({genl.S_ADDR: b"\1\2"}), "ERANGE", "", None),
+    "odd address": (damaged_service({genl.S_ADDR: b"\1\2\3\4\5"}), "EINVAL", "16 bytes, or 4", None),
+    "wide port": (damaged_service({genl.S_PORT: u32(9)}), "EINVAL", "", None),
+    "short flags": (damaged_service({genl.S_FLAGS: u32(0)}), "ERANGE", "", None),
+    "mark and port": (damaged_service({genl.S_FWMARK: u32(3)}), "EINVAL", "name it by", None),
+    "unknown attribute of a service": (damaged_service({60: u32(3)}), "EINVAL", "", None),
+    "engine": (damaged_service({genl.S_PE: text("sip")}), "EINVAL", "", None),
+    "no service": (attr(L_ENTRY, [attr(L_POLICY, [attr(1, u32(5))])]), "EINVAL", "SERVICE is missing", None),
+    "empty": (attr(L_ENTRY, []), "EINVAL", "SERVICE is missing", None),
+    "unknown attribute": (attr(L_ENTRY, [GOOD, attr(9, u32(1))]), "EINVAL", "", None),
+    "mode in an entry": (attr(L_ENTRY, [GOOD, attr(L_MODE, u32(1))]), "EINVAL", "", None),
+    "nest without its bit": (attr(L_ENTRY, [attr(L_SERVICE, b"".join(
+                                 genl.ident(TCP, V4, 9)))]),
+                             "EINVAL", "", None),
+    "unknown option": (batch_entry(V4, 9, sched="lblc", options=[("nosuch", 1)]), "EINVAL",
+                       "unknown option", None),
+    "option of none": (batch_entry(V4, 9, sched="none", options=[("expire", 1)]), "EINVAL",
+                       "no options", None),
+    "option's range": (batch_entry(V4, 9, sched="lblc", options=[("expire", 0)]), "ERANGE",
+                       "must be", None),
+    "option twice": (batch_entry(V4, 9, sched="lblc", options=[("expire", 5)] * 2), "EINVAL",
+                     "twice", None),
+    "options cut off": (attr(L_ENTRY, [GOOD, attr(L_OPTIONS | NESTED, b"\x09\0\1\0")]),
+                        "EINVAL", "cut off", None),
+    "policy's range": (batch_entry(V4, 9, policy={"guard": 3}), "ERANGE", "must be", None),
+    "unknown policy": (attr(L_ENTRY, [GOOD, attr(L_POLICY, [attr(60, u32(1))])]), "EINVAL",
+                       "", None),
+    "mark's guard": (batch_entry(fwmark=9, policy={"guard": 1}), "EINVAL", "no address", None),
+    "weight": (with_servers(batch_server(RIPS[1], 1, weight=-1)), "ERANGE", "weight", 1),
+    "thresholds": (with_servers(batch_server(RIPS[1], 1, lower=5)), "ERANGE", "lower thresh", 1),
+    "upper threshold": (with_servers(batch_server(RIPS[1], 1, upper=2**31)), "EINVAL", "upper", 1),
+    "server's address": (with_servers(batch_server("192.0.2.255", 1), batch_server(RIPS[2], 1)),
+                         "EINVAL", "unicast", 1),
+    "multicast": (with_servers(batch_server("224.0.0.1", 1)), "EINVAL", "unicast", 1),
+    "server's family": (with_servers(batch_server(RIPS6[0], 1)), "EINVAL", "method tunnel", 1),
+    "gue without a port": (with_servers(batch_server(RIPS[1], 1, method=2, tunnel=(1, 0, 0))),
+                           "EINVAL", "tunnel port", 1),
+    "method": (with_servers(batch_server(RIPS[1], 1, method=5)), "ERANGE", "", 1),
+    "tunnel type": (with_servers(batch_server(RIPS[1], 1, tunnel=(3, 0, 0))), "ERANGE", "", 1),
+    "duplicate server": (with_servers(batch_server(RIPS[1], 1), batch_server(RIPS[0], 1, weight=4)),
+                         "EEXIST", "named twice", 2),
+    "no weight": (with_servers(damaged_server({genl.D_WEIGHT: None})), "EINVAL", "WEIGHT is missing", 1),
+    "no address": (with_servers(damaged_server({genl.D_ADDR: None})), "EINVAL", "ADDR is missing", 1),
+    "odd server address": (with_servers(damaged_server({genl.D_ADDR: b"\1" * 7})), "EINVAL", "16 bytes", 1),
+    "wide weight": (with_servers(damaged_server({genl.D_WEIGHT: u32(1) * 2})), "EINVAL", "", 1),
+    "counters": (with_servers(damaged_server({genl.D_ACTIVE: u32(1)})), "EINVAL", "", 1),
+    "server's nest without its bit": (with_servers(attr(1, b"".join(genl.dest_ident(RIPS[1], 1)))),
+                                      "EINVAL", "", 1),
+    "servers cut off": (attr(L_ENTRY, [GOOD, attr(L_DESTS | NESTED, batch_server(RIPS[0], 1) +
+                                                  CUT)]), "EINVAL", "cut off", None),
+    "server cut off": (with_servers(attr(1 | NESTED, b"\x08\0\2\0\0\x50\0\0\x09\0")), "EINVAL", "",
+                       1),
+}
 
 
 @pytest.mark.smoke

@@ -24,7 +24,7 @@ def unwrap(lab, p, family=4):
     return p.inner()
 
 
-def check_request(raw, client, number, p, flags, payload, tos=0, ttl=63):
+def check_request(raw, client, number, p, flags, *, payload, tos=0, ttl=63):
     """One forwarded packet, all of it."""
     lab = raw.lab
     inner = unwrap(lab, p, raw.family)
@@ -50,13 +50,13 @@ def test_request(lab, family, proto):
     client = raw.client()
     client.send(SYN, b"first", ip_args={"tos": 0x28})
     number, p = client.arrive()
-    check_request(raw, client, number, p, SYN, b"first", tos=0x28)
+    check_request(raw, client, number, p, SYN, payload=b"first", tos=0x28)
     for i in range(3):
         payload = pattern(200 + i)
         client.send(ACK | PSH, payload)
         again, p = client.arrive()
         assert again == number
-        check_request(raw, client, number, p, ACK | PSH, payload)
+        check_request(raw, client, number, p, ACK | PSH, payload=payload)
     assert raw.client_tap.take(lambda q: q.dst == client.address) == []
 
 
@@ -126,7 +126,7 @@ def test_hop_limit_ends(lab, family, proto):
     least = 3 if lab.shape == "tun" else 2
     client.send(ttl=least)
     number, p = client.arrive()
-    check_request(raw, client, number, p, SYN, b"", ttl=least - 1)
+    check_request(raw, client, number, p, SYN, payload=b"", ttl=least - 1)
 
 
 def test_nat_reply_hop_limit(nat, family):
@@ -173,7 +173,7 @@ def test_vip_answers_echo(lab, family):
     raw.fence()
     source = lab.client_address(family)
     raw.client_tap.send(packet.icmp_packet(source, raw.vip, 8 if family == 4 else 128,
-                                           0, 7, b"ping"))
+                                           0, 7, payload=b"ping"))
     p = raw.client_tap.expect(lambda p: p.dst == source, what="echo reply")
     assert (p.type, p.src, p.payload) == (0 if family == 4 else 129, raw.vip, b"ping")
 
@@ -194,7 +194,7 @@ def test_direct_ignores_server_port(dr, family, proto):
     client.open()
     client.send(ACK, b"z")
     number, p = client.arrive()
-    check_request(raw, client, number, p, ACK, b"z")
+    check_request(raw, client, number, p, ACK, payload=b"z")
     assert client.row()["dport"] == 9
 
 
@@ -422,7 +422,7 @@ def test_ipv4_options(lab, options):
     client = raw.client()
     client.send(payload=b"with options", ip_args={"options": options})
     number, p = client.arrive()
-    check_request(raw, client, number, p, None, b"with options")
+    check_request(raw, client, number, p, None, payload=b"with options")
 
 
 @pytest.mark.parametrize("chain", ("hopopts", "dstopts", "all"))

@@ -13,7 +13,7 @@ from lab.netns import run
 RS = ("rs1", "rs2", "rs3", "rs4")
 
 
-def balance(lab, family, port, sched, weights=(1, 1, 1, 1), proto=packet.TCP):
+def balance(lab, family, port, sched, weights=(1, 1, 1, 1), *, proto=packet.TCP):
     service = lab.ipvs.service(lab.vip(family), port, proto=proto, sched=sched)
     for number, weight in enumerate(weights, 1):
         service.server(lab.rip(number, family), port, method=lab.method, weight=weight)

@@ -31,7 +31,7 @@ def outer(request):
     return request.param
 
 
-def tunnelled(tun, kind, family, outer, proto=TCP, numbers=(1,)):
+def tunnelled(tun, kind, family, outer, proto=TCP, *, numbers=(1,)):
     return Raw(tun, proto, family, numbers, server_family=outer,
                server={"tunnel": TYPES[kind][0]})
 
@@ -83,7 +83,7 @@ def test_source_ports(tun, family, outer):
 
 def test_too_big(tun, family, outer, kind):
     """The sender is told what fits into the tunnel, and that goes through."""
-    raw = tunnelled(tun, kind, family, outer, UDP, (4,))
+    raw = tunnelled(tun, kind, family, outer, UDP, numbers=(4,))
     client = raw.client()
     room = PHANTOM_MTU + 20 - (20 if outer == 4 else 40) - TYPES[kind][1]
     room = max(room, 1280) if family == 6 else room
@@ -106,7 +106,7 @@ def test_path_shrinks(tun, kind):
     client = raw.client()
     client.send(payload=b"a" * 1200, ip_args={"df": True})
     _, p = client.arrive()
-    raw.taps[1].send(packet.icmp_packet(tun.topo.rip(1), tun.dip(), 3, 4, 900, p.raw[:548]))
+    raw.taps[1].send(packet.icmp_packet(tun.topo.rip(1), tun.dip(), 3, 4, 900, payload=p.raw[:548]))
 
     def told():
         client.send(payload=b"a" * 1200, ip_args={"df": True})

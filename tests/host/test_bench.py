@@ -58,7 +58,7 @@ def free_port():
 class Server:
     """A running httpd; costs in milliseconds."""
 
-    def __init__(self, programs, path, sizes, cpu=0, disk=0, cache=0, workers=10):
+    def __init__(self, programs, path, sizes, cpu=0, disk=0, *, cache=0, workers=10):
         (path / "sizes").write_bytes(struct.pack(f"<{len(sizes)}I", *sizes))
         self.port = free_port()
         self.proc = subprocess.Popen(
@@ -288,7 +288,7 @@ def test_load_refuses_a_bad_trace(programs, tmp_path):
 VISIT = struct.Struct("<QQIIII")
 
 
-def surge(programs, path, port, users=4, seconds=1, seed=1, documents=3, idle=("20", "1.5", "60")):
+def surge(programs, path, port, users=4, seconds=1, *, seed=1, documents=3, idle=("20", "1.5", "60")):
     clients = f"127.0.9.{next(NEXT_CLIENTS)}"
     done = subprocess.run(
         [programs / "surge", path / "visits", str(users), str(seconds), str(seed), str(documents),

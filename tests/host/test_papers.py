@@ -104,7 +104,7 @@ def test_exit_status(tmp_path, monkeypatch, capsys, again, status):
     for figure, wanted in ((100.0, 0), (again, status)):
         record = host.Record("x", kernel)
         assert counted.publish(record, {"seed": 1, "rates": (1, 2)}, {"rows": {"a": figure}},
-                               tmp_path, Report, 0.01) == wanted
+                               tmp_path, Report, allowed=0.01) == wanted
     assert ("DO NOT agree" in capsys.readouterr().out) == bool(status)
 
 

@@ -19,7 +19,7 @@ EXCEEDED = {4: (11, 0), 6: (3, 0)}
 def translated(raw, client):
     """The client's packet as the server received it."""
     return packet.l4_packet(raw.proto, client.address, client.sport, raw.address(1),
-                            raw.dport, b"request", ttl=63)
+                            raw.dport, payload=b"request", ttl=63)
 
 
 @pytest.mark.parametrize("kind", (UNREACHABLE, TOO_BIG, EXCEEDED),
@@ -159,7 +159,7 @@ def test_tunnel_path_shrinks(tun):
     client = raw.client()
     client.send(payload=b"a" * 1200, ip_args={"df": True})
     _, outer = client.arrive()
-    report = packet.icmp_packet(tun.topo.rip(1), tun.dip(), 3, 4, 900, outer.raw[:548])
+    report = packet.icmp_packet(tun.topo.rip(1), tun.dip(), 3, 4, 900, payload=outer.raw[:548])
     raw.taps[1].send(report)
 
     def told():

@@ -12,7 +12,7 @@ UNREACHABLE = {4: (3, 3), 6: (1, 4)}
 
 def error(source, about, family):
     """Port unreachable from SOURCE about the packet ABOUT, to its sender."""
-    return packet.icmp_packet(source, packet.Packet(about).src, *UNREACHABLE[family], 0, about)
+    return packet.icmp_packet(source, packet.Packet(about).src, *UNREACHABLE[family], 0, payload=about)
 
 
 @pytest.mark.smoke
@@ -23,7 +23,7 @@ def test_request_quoted_to_the_client(nat, family, proto):
     client.open()
 
     def sent(to, port):
-        return packet.l4_packet(proto, client.address, client.sport, to, port, b"request", ttl=63)
+        return packet.l4_packet(proto, client.address, client.sport, to, port, payload=b"request", ttl=63)
 
     raw.taps[1].send(error(raw.address(1), sent(raw.address(1), raw.dport), family))
     assert client.icmp().inner().raw == sent(raw.vip, raw.port)

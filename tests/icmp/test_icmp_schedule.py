@@ -16,8 +16,8 @@ def of_unknown_flow(raw, client, **kwargs):
     """A client's error about a reply that this director has not seen the
     connection of."""
     reply = packet.l4_packet(raw.proto, raw.vip, raw.port, client.address, client.sport,
-                             b"reply")
-    return packet.icmp_packet(client.address, raw.vip, *UNREACHABLE[raw.family], 0, reply,
+                             payload=b"reply")
+    return packet.icmp_packet(client.address, raw.vip, *UNREACHABLE[raw.family], 0, payload=reply,
                               **kwargs)
 
 

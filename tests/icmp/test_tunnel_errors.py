@@ -44,7 +44,7 @@ def tun(tun):
         node.ns.forget_paths()
 
 
-def tunnelled(lab, backend, kind, family, outer, proto=UDP, numbers=(1,), **options):
+def tunnelled(lab, backend, kind, family, outer, *, proto=UDP, numbers=(1,), **options):
     if not backend.is_l4lb and (family, outer) != (4, 4):
         pytest.skip("ip_vs relays from IPv4 to IPv4 only; runs with --backend l4lb")
     return Raw(lab, proto, family, numbers, server_family=outer,
@@ -70,7 +70,7 @@ def send_big(client):
 def report(raw, about, what, rest=0, quote=548, **kwargs):
     """A router on the way complains about the tunnel packet ABOUT."""
     error = packet.icmp_packet(raw.lab.rip(1, about.family), about.src, *what, rest,
-                               about.raw[:quote], **kwargs)
+                               payload=about.raw[:quote], **kwargs)
     raw.taps[1].send(error)
     return error
 
@@ -122,7 +122,7 @@ def test_passed_on(tun, backend, family, outer, what):
     """Type and code stay what they are, as far as the client's family has
     them; the tunnel goes on."""
     for kind, proto in (("ipip", TCP), ("gue", UDP), ("gre", SCTP)):
-        raw = tunnelled(tun, backend, kind, family, outer, proto)
+        raw = tunnelled(tun, backend, kind, family, outer, proto=proto)
         client = raw.client()
         client.open()
         client.send(ACK, b"data")
@@ -218,7 +218,7 @@ def test_error_about_icmp(tun, backend, family, outer):
     client.open()
     reply = client.reply_packet(payload=b"answer", number=1)
     raw.client_tap.send(packet.icmp_packet(client.address, raw.vip, *UNREACHABLE[family], 0,
-                                           reply))
+                                           payload=reply))
     p = raw.taps[1].expect(lambda p: p.is_tunnel and p.inner().proto in (ICMP, ICMP6),
                            what="tunnelled ICMP error")
     for what in (TOO_BIG, UNREACHABLE):

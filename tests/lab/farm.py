@@ -167,7 +167,7 @@ def fresh_port():
 class Http:
     """One client connection, HTTP/1.1; use as a context manager."""
 
-    def __init__(self, node, address, port=80, source=None, sport=None, timeout=8):
+    def __init__(self, node, address, port=80, source=None, sport=None, *, timeout=8):
         family = socket.AF_INET6 if packet.is6(address) else socket.AF_INET
         self.sock = node.ns.socket(family, socket.SOCK_STREAM)
         self.sock.settimeout(timeout * SLOW)
@@ -234,7 +234,7 @@ def http_get(node, address, port=80, path="/", **kwargs):
         return h.server, body
 
 
-def udp_ask(node, address, port=80, data=b"?", source=None, sport=None, timeout=8):
+def udp_ask(node, address, port=80, data=b"?", source=None, *, sport=None, timeout=8):
     """One datagram and its echo: (server's name, data)."""
     family = socket.AF_INET6 if packet.is6(address) else socket.AF_INET
     with node.ns.socket(family, socket.SOCK_DGRAM) as s:

@@ -173,7 +173,7 @@ def default_netmask(af):
     return u32(128) if af == socket.AF_INET6 else b"\xff\xff\xff\xff"
 
 
-def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, netmask=None):
+def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, *, netmask=None):
     if netmask is None:
         netmask = default_netmask(af)
     elif isinstance(netmask, str):
@@ -297,7 +297,7 @@ class Ipvs(Genl):
     """Family IPVS, command by command."""
 
     def service(self, addr=None, port=0, proto=packet.TCP, fwmark=0, af=None,
-                add=True, **options):
+                *, add=True, **options):
         af = af or (family_of(addr) if addr else socket.AF_INET)
         service = Service(self, ident(proto, addr, port, fwmark, af), af, options)
         return service.add() if add else service
@@ -364,7 +364,7 @@ def batch_server(addr, port=80, **options):
     return attr(1, dest_ident(addr, port) + dest_options(**options))
 
 
-def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, af=None,
+def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
                 options=(), policy=None, **settings):
     """An entry of SET_SERVICES. SERVERS: addresses, or what batch_server() made;
     OPTIONS: (name, value)."""

@@ -60,16 +60,17 @@ table inet l4lb_oracle {{
         return self.lab.ipvs.service(fwmark=MARK, af=FAMILY[family], sched=sched,
                                      flags=flags)
 
-    def server(self, service, kind, address, weight=1, upper=0, lower=0):
-        """KIND: add, edit or del."""
+    def server(self, service, kind, address, weight=1, *thresholds):
+        """KIND: add, edit or del; THRESHOLDS: upper, lower."""
         self.fence()
         if kind == "del":
             return service.delete_server(address)
+        upper, lower = (*thresholds, 0, 0)[:2]
         call = service.server if kind == "add" else service.edit_server
         return call(address, method=self.lab.method, weight=weight, upper=upper,
                     lower=lower)
 
-    def send(self, proto, source, sport, to, dport, flags=SYN):
+    def send(self, proto, source, sport, to, dport, *, flags=SYN):
         flow = (source, sport, to, dport)
         self.tap.send(packet.tcp_packet(*flow, flags) if proto == "tcp"
                       else packet.udp_packet(*flow, b"x"))

@@ -54,7 +54,7 @@ def _l4_sum(src, dst, proto, data):
     return checksum(pseudo(src, dst, proto, len(data)) + data)
 
 
-def tcp(src, dst, sport, dport, flags=SYN, seq=1000, ack=0, payload=b"",
+def tcp(src, dst, sport, dport, flags=SYN, *, seq=1000, ack=0, payload=b"",
         window=4096, options=b"", doff=None, csum=None):
     if len(options) % 4:
         options += b"\0" * (4 - len(options) % 4)
@@ -68,7 +68,7 @@ def tcp(src, dst, sport, dport, flags=SYN, seq=1000, ack=0, payload=b"",
     return data[:16] + struct.pack("!H", csum) + data[18:]
 
 
-def udp(src, dst, sport, dport, payload=b"", length=None, csum=None):
+def udp(src, dst, sport, dport, payload=b"", *, length=None, csum=None):
     if length is None:
         length = 8 + len(payload)
     data = struct.pack("!HHHH", sport, dport, length, 0) + payload
@@ -94,7 +94,7 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def sctp(sport, dport, chunks=(INIT,), payload=b"", vtag=0x1234567, length=None, csum=None):
+def sctp(sport, dport, chunks=(INIT,), payload=b"", vtag=0x1234567, *, length=None, csum=None):
     """CHUNKS: types, the last with PAYLOAD; LENGTH: what the first one says."""
     data = struct.pack("!HHII", sport, dport, vtag, 0)
     for n, kind in enumerate(chunks):
@@ -120,14 +120,14 @@ def icmp(kind, code, rest=0, payload=b"", csum=None):
     return data[:2] + struct.pack("!H", csum) + data[4:]
 
 
-def icmp6(src, dst, kind, code, rest=0, payload=b"", csum=None):
+def icmp6(src, dst, kind, code, rest=0, *, payload=b"", csum=None):
     data = struct.pack("!BBHI", kind, code, 0, rest) + payload
     if csum is None:
         csum = _l4_sum(src, dst, ICMP6, data)
     return data[:2] + struct.pack("!H", csum) + data[4:]
 
 
-def ip4(src, dst, proto, payload, ttl=64, tos=0, df=False, mf=False, offset=0,
+def ip4(src, dst, proto, payload, ttl=64, *, tos=0, df=False, mf=False, offset=0,
         ident=0x1234, options=b"", version=4, ihl=None, length=None, csum=None):
     if len(options) % 4:
         options += b"\0" * (4 - len(options) % 4)
@@ -143,7 +143,7 @@ def ip4(src, dst, proto, payload, ttl=64, tos=0, df=False, mf=False, offset=0,
     return head[:10] + struct.pack("!H", csum) + head[12:] + payload
 
 
-def ip6(src, dst, proto, payload, ttl=64, tos=0, flow=0, version=6, length=None):
+def ip6(src, dst, proto, payload, ttl=64, *, tos=0, flow=0, version=6, length=None):
     if length is None:
         length = len(payload)
     return struct.pack("!IHBB", version << 28 | tos << 20 | flow, length & 0xffff,
@@ -154,30 +154,30 @@ def ip(src, dst, proto, payload, **kwargs):
     return (ip6 if is6(src) else ip4)(src, dst, proto, payload, **kwargs)
 
 
-def tcp_packet(src, sport, dst, dport, flags=SYN, ttl=64, ip_args=None, **kwargs):
+def tcp_packet(src, sport, dst, dport, flags=SYN, *, ttl=64, ip_args=None, **kwargs):
     return ip(src, dst, TCP, tcp(src, dst, sport, dport, flags, **kwargs),
               ttl=ttl, **(ip_args or {}))
 
 
-def udp_packet(src, sport, dst, dport, payload=b"", ttl=64, ip_args=None, **kwargs):
+def udp_packet(src, sport, dst, dport, payload=b"", *, ttl=64, ip_args=None, **kwargs):
     return ip(src, dst, UDP, udp(src, dst, sport, dport, payload, **kwargs),
               ttl=ttl, **(ip_args or {}))
 
 
-def sctp_packet(src, sport, dst, dport, chunks=(INIT,), ttl=64, ip_args=None, **kwargs):
+def sctp_packet(src, sport, dst, dport, chunks=(INIT,), *, ttl=64, ip_args=None, **kwargs):
     return ip(src, dst, SCTP, sctp(sport, dport, chunks, **kwargs), ttl=ttl, **(ip_args or {}))
 
 
-def l4_packet(proto, src, sport, dst, dport, payload=b"", ttl=64, **kwargs):
+def l4_packet(proto, src, sport, dst, dport, *, payload=b"", ttl=64, **kwargs):
     """A first packet of a flow: a SYN, an INIT, or a datagram."""
     make = {TCP: tcp_packet, UDP: udp_packet, SCTP: sctp_packet}[proto]
     return make(src, sport, dst, dport, payload=payload, ttl=ttl, **kwargs)
 
 
-def icmp_packet(src, dst, kind, code, rest=0, payload=b"", ttl=64, csum=None):
+def icmp_packet(src, dst, kind, code, rest=0, *, payload=b"", ttl=64, csum=None):
     if is6(src):
         return ip6(src, dst, ICMP6,
-                   icmp6(src, dst, kind, code, rest, payload, csum=csum), ttl=ttl)
+                   icmp6(src, dst, kind, code, rest, payload=payload, csum=csum), ttl=ttl)
     return ip4(src, dst, ICMP, icmp(kind, code, rest, payload, csum=csum), ttl=ttl)
 
 
@@ -358,4 +358,4 @@ def icmp_error(source, about, kind, rest=0, quote=None, **kwargs):
     """An ICMP error from SOURCE about the packet ABOUT, to its sender."""
     p = Packet(about)
     return icmp_packet(source, p.src, kind[0], kind[1], rest,
-                              about[:quote or (548 if p.family == 4 else 1200)], **kwargs)
+                              payload=about[:quote or (548 if p.family == 4 else 1200)], **kwargs)

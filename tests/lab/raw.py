@@ -41,7 +41,7 @@ class Raw:
     """A service with phantom servers NUMBERS, in that order of adding."""
 
     def __init__(self, lab, proto=TCP, family=4, numbers=(1,), weights=None,
-                 dport=None, port=None, vip=None, server_family=None, method=None,
+                 *, dport=None, port=None, vip=None, server_family=None, method=None,
                  server=None, **options):
         self.lab, self.proto, self.family = lab, proto, family
         self.server_family = server_family or family

@@ -278,7 +278,7 @@ class Speaker:
         if self.chance.random() < 0.1:
             self.said.append("no error")
             kind = pick((128, 129)) if six else pick((8, 0))
-            return packet.icmp_packet(e.client, e.vip, kind, 0, 7, b"hello")
+            return packet.icmp_packet(e.client, e.vip, kind, 0, 7, payload=b"hello")
         src, dst = e.client, e.vip
         if side == "client":
             flow = (e.vip, e.port, e.client, e.sport)
@@ -299,7 +299,7 @@ class Speaker:
             quote = bytes(scratch(self.chance, bytearray(quote)))
         elif self.chance.random() < 0.1:
             self.said.append("about an error")
-            quote = packet.icmp_packet(flow[0], flow[2], *self.error_kind(six), 0, quote)
+            quote = packet.icmp_packet(flow[0], flow[2], *self.error_kind(six), 0, payload=quote)
         kind, code = self.error_kind(six)
         # The stack would believe these, and remember it for the next case.
         rest = pick((0, 1, 67, 68, 576, 1279, 1280, 1400, 65535, 0xffffffff))
@@ -307,7 +307,7 @@ class Speaker:
         csum = 0x1234 if self.chance.random() < 0.1 else None
         if csum:
             self.said.append("wrong sum")
-        return packet.icmp_packet(src, dst, kind, code, rest, quote[:MTU - 100], csum=csum,
+        return packet.icmp_packet(src, dst, kind, code, rest, payload=quote[:MTU - 100], csum=csum,
                                   ttl=pick((64, 64, 64, 2, 1)))
 
     def error_kind(self, six):

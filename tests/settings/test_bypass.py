@@ -37,7 +37,7 @@ def test_cache_bypass(nat, family, proto):
         client.send(ACK, b"more")
         assert client.arrive()[0] == 2
         raw.taps[2].send(packet.l4_packet(proto, raw.vip, raw.port, client.address,
-                                          client.sport, b"answer"))
+                                          client.sport, payload=b"answer"))
         assert client.answered().src == raw.vip
         totals = raw.service.stats
         assert (totals["conns"], totals["inpkts"], totals["outpkts"]) == (0, 0, 0)

@@ -52,7 +52,7 @@ def traffic(raws):
                 raw.client_tap.try_send(request)
                 raw.client_tap.try_send(packet.l4_packet(
                     raw.proto, flows[0][1].address if raw.family == 4
-                    else flows[-1][1].address, sport, raw.vip, raw.port, b"new"))
+                    else flows[-1][1].address, sport, raw.vip, raw.port, payload=b"new"))
                 raw.taps[raw.numbers[0]].try_send(reply)
                 sent[0] += 3
             for raw in raws:

@@ -39,18 +39,18 @@ int arg_value(struct args *a, const char *object, const char *keyword,
 }
 
 int arg_u32(struct args *a, const char *object, const char *keyword,
-	    uint32_t min, uint32_t max, uint32_t *out)
+	    struct range range, uint32_t *out)
 {
 	const char *s;
 	int rc = arg_value(a, object, keyword, &s);
 
 	if (rc)
 		return rc;
-	if (parse_u32(s, min, max, out))
+	if (parse_u32(s, range.min, range.max, out))
 		return RC_OK;
 	return fail(RC_USAGE, object,
 		    "bad %s \"%s\": write a whole number from %u to %u",
-		    keyword, s, min, max);
+		    keyword, s, range.min, range.max);
 }
 
 int arg_duration(struct args *a, const char *object, const char *keyword,

@@ -25,9 +25,16 @@ bool arg_accept(struct args *a, const char *word);
 int arg_value(struct args *a, const char *object, const char *keyword,
 	      const char **out);
 
-/* The same, as a number from @min to @max. */
+struct range {
+	uint32_t min;
+	uint32_t max;
+};
+
+#define RANGE(from, to)	((struct range){ .min = (from), .max = (to) })
+
+/* The same, as a number in @range. */
 int arg_u32(struct args *a, const char *object, const char *keyword,
-	    uint32_t min, uint32_t max, uint32_t *out);
+	    struct range range, uint32_t *out);
 
 /* The same, as a time span (see parse_duration()) of at most @max seconds,
  * whole days.

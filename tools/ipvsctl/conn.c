@@ -79,7 +79,7 @@ static int filter_word(struct args *a, struct conn_filter *f)
 	if (!strcmp(word, "state"))
 		return parse_state(a, f);
 	if (!strcmp(word, "limit"))
-		return arg_u32(a, NULL, word, 1, UINT32_MAX, &f->limit);
+		return arg_u32(a, NULL, word, RANGE(1, UINT32_MAX), &f->limit);
 	if (!strcmp(word, "template")) {
 		f->template = true;
 		return RC_OK;

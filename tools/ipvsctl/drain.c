@@ -129,7 +129,8 @@ int server_undrain(struct args *a)
 
 	rc = server_words(a, &id, &name);
 	if (!rc && arg_accept(a, "weight"))
-		rc = arg_u32(a, svc_text(&id), "weight", 1, INT32_MAX, &weight);
+		rc = arg_u32(a, svc_text(&id), "weight", RANGE(1, INT32_MAX),
+			     &weight);
 	if (!rc)
 		rc = arg_end(a, svc_text(&id));
 	if (!rc)

@@ -77,7 +77,7 @@ static int filter_word(struct args *a, struct filter *f, bool server)
 		return arg_value(a, NULL, word, &f->scheduler);
 	} else if (!strcmp(word, "port")) {
 		f->by_port = true;
-		rc = arg_u32(a, NULL, word, 0, 65535, &n);
+		rc = arg_u32(a, NULL, word, RANGE(0, 65535), &n);
 		f->port = (uint16_t)n;
 		return rc;
 	} else if (!strcmp(word, "vip")) {

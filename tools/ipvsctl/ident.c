@@ -197,8 +197,9 @@ static int split_port(char *buf, const char *object, const char **ip,
 	return RC_OK;
 }
 
-static int parse_endpoint(const char *word, const char *object, uint16_t *af,
-			  struct ip *addr, uint16_t *port, bool *has_port)
+/* Of @end: all members. */
+static int parse_endpoint(const char *word, const char *object,
+			  struct srv_id *end)
 {
 	const char *ip, *portword;
 	uint32_t n = 0;
@@ -211,22 +212,21 @@ static int parse_endpoint(const char *word, const char *object, uint16_t *af,
 	rc = split_port(buf, object, &ip, &portword);
 	if (rc)
 		return rc;
-	if (!ip_parse(ip, af, addr))
+	if (!ip_parse(ip, &end->af, &end->addr))
 		return bad_address(object, ip);
-	*has_port = !!portword;
+	end->has_port = !!portword;
 	if (portword && !parse_u32(portword, 0, 65535, &n))
 		return fail(RC_USAGE, object,
 			    "bad port \"%s\": write a number from 0 to 65535",
 			    portword);
-	*port = (uint16_t)n;
+	end->port = (uint16_t)n;
 	return RC_OK;
 }
 
 int parse_srv_word(const char *word, const char *object, struct srv_id *id)
 {
 	memset(id, 0, sizeof(*id));
-	return parse_endpoint(word, object, &id->af, &id->addr, &id->port,
-			      &id->has_port);
+	return parse_endpoint(word, object, id);
 }
 
 int parse_srv_id(struct args *a, const char *object, struct srv_id *id)
@@ -259,16 +259,18 @@ static int parse_fwmark(struct args *a, const char *word, bool six,
 static int parse_vip(const char *proto, const char *word, struct svc_id *id)
 {
 	static const struct ip zero;
-	bool has_port;
+	struct srv_id end = { };
 	char object[160];
 	int rc;
 
 	snprintf(object, sizeof(object), "%s %s", proto, word);
-	rc = parse_endpoint(word, object, &id->af, &id->addr, &id->port,
-			    &has_port);
+	rc = parse_endpoint(word, object, &end);
+	id->af = end.af;
+	id->addr = end.addr;
+	id->port = end.port;
 	if (rc)
 		return rc;
-	if (!has_port) {
+	if (!end.has_port) {
 		rc = fail(RC_USAGE, object, "the port is missing");
 		hint("try: %s %s", proto,
 		     ip_port_text(id->af, &id->addr, 80));

@@ -277,7 +277,7 @@ static int tun_opt(struct args *a, const char *object, const char *word,
 	if (!strcmp(word, "type"))
 		return parse_tun_type(a, object, o);
 	if (!strcmp(word, "port")) {
-		rc = arg_u32(a, object, word, 1, 65535, &n);
+		rc = arg_u32(a, object, word, RANGE(1, 65535), &n);
 		o->tun_port = (uint16_t)n;
 		o->named |= SRV_TUN_PORT;
 		return rc;
@@ -317,15 +317,17 @@ static int srv_opt(struct args *a, const char *object, const char *word,
 	}
 	if (!strcmp(word, "weight")) {
 		o->named |= SRV_WEIGHT;
-		return arg_u32(a, object, word, 0, INT32_MAX, &o->weight);
+		return arg_u32(a, object, word, RANGE(0, INT32_MAX), &o->weight);
 	}
 	if (!strcmp(word, "max-conns")) {
 		o->named |= SRV_MAX;
-		return arg_u32(a, object, word, 0, INT32_MAX, &o->max_conns);
+		return arg_u32(a, object, word, RANGE(0, INT32_MAX),
+			       &o->max_conns);
 	}
 	if (!strcmp(word, "min-conns")) {
 		o->named |= SRV_MIN;
-		return arg_u32(a, object, word, 0, INT32_MAX, &o->min_conns);
+		return arg_u32(a, object, word, RANGE(0, INT32_MAX),
+			       &o->min_conns);
 	}
 	return tun_opt(a, object, word, o);
 }
