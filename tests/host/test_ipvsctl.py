@@ -233,12 +233,13 @@ def test_bad_words_are_one_line_with_the_reason_and_exit_2(words, why, hint):
         assert any(hint in line for line in rest), done.stderr
 
 
-@pytest.mark.parametrize("words, why, _hint", BAD[::7], ids=[b[0] for b in BAD[::7]])
-def test_the_same_errors_as_json(words, why, _hint):
+@pytest.mark.parametrize("words, why, hint", BAD[::7], ids=[b[0] for b in BAD[::7]])
+def test_the_same_errors_as_json(words, why, hint):
     done = ipvsctl("-j", *words.split())
     error = json.loads(done.stderr)["error"]
     assert (done.returncode, error["code"]) == (2, 2)
     assert why in f"{error.get('object', '')} {error['message']}"
+    assert (hint or "") in error.get("hint", "")
 
 
 def test_json_error_names_the_object_in_one_word():
