@@ -53,7 +53,7 @@ help:
 	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
 	@echo '  uninstall   removes what install put there'
 	@echo '  deps        the Debian packages that demo and test need; they call it themselves'
-	@echo '  style       checkpatch, shellcheck, ruff on what is here'
+	@echo '  style       what checkpatch, sparse, shellcheck, ruff and others say of the sources'
 	@echo '  clean       removes build/'
 	@echo 'KDIR=$(KDIR)'
 

@@ -52,16 +52,20 @@ static bool take(struct segment *s, const struct sk_buff *skb)
 	const struct ipv6hdr *ip6 = (void *)s->data + ETH_HLEN;
 	const struct iphdr *ip = (void *)s->data + ETH_HLEN;
 	unsigned int len;
+	bool plain;
 
 	s->ipv6 = skb->protocol == htons(ETH_P_IPV6);
 	s->at = ETH_HLEN + (s->ipv6 ? sizeof(*ip6) : sizeof(*ip));
 	len = s->at + sizeof(struct tcphdr);
 	if (skb->len < len || skb_copy_bits(skb, 0, s->data, len))
 		return false;
-	if (s->ipv6 ? eth->h_proto != htons(ETH_P_IPV6) ||
-		      ip6->nexthdr != IPPROTO_TCP :
-		      eth->h_proto != htons(ETH_P_IP) || ip->ihl != 5 ||
-		      ip->protocol != IPPROTO_TCP)
+	if (s->ipv6)
+		plain = eth->h_proto == htons(ETH_P_IPV6) &&
+			ip6->nexthdr == IPPROTO_TCP;
+	else
+		plain = eth->h_proto == htons(ETH_P_IP) && ip->ihl == 5 &&
+			ip->protocol == IPPROTO_TCP;
+	if (!plain)
 		return false;
 	s->flags = s->data[s->at + 13] & MASK;
 	return true;

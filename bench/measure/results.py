@@ -22,8 +22,9 @@ adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
 MISSES = """\
 ## Cache misses for a packet
 
-`make bench-misses` and `make bench-misses KERNEL=6.1`: packets of established UDP flows over IPv4 through NAT, generator
-included, in modelled caches: a first level of 32 KiB for each processor, a last level of 1 MiB. See `README.md`.
+`make bench-misses` and `make bench-misses KERNEL=6.1`: packets of established UDP flows over IPv4 through NAT,
+generator included, in modelled caches: a first level of 32 KiB for each processor, a last level of 1 MiB. See
+`README.md`.
 """
 NO_SPEED = """\
 ## Speed

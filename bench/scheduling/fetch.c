@@ -87,8 +87,10 @@ void fetch_begin(struct fetch *f, uint32_t document, const struct sockaddr_in *f
 	f->begun = now;
 	f->length = 0;
 	f->server = 0;
-	f->head = f->got = 0;
-	f->hit = f->good = false;
+	f->head = 0;
+	f->got = 0;
+	f->hit = false;
+	f->good = false;
 	f->newer = NULL;
 	f->older = newest;
 	*(newest ? &newest->newer : &oldest) = f;

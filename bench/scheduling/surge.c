@@ -22,6 +22,7 @@
 #include "fetch.h"
 
 #define SPREAD	5
+#define TWO_TO_MINUS_53	(1.0 / (1ULL << 53))
 
 struct user {
 	struct fetch	fetch;
@@ -50,7 +51,7 @@ static double chance(struct user *u)
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return ((z ^ z >> 31) >> 11) * 0x1p-53;
+	return ((z ^ z >> 31) >> 11) * TWO_TO_MINUS_53;
 }
 
 static uint64_t idle_ns(struct user *u)

@@ -76,11 +76,12 @@ do {									\
 /* Puts something before the sentence; what does not fit is cut off. */
 #define l4lb_err_before(extack, fmt, args...)				\
 do {									\
+	struct netlink_ext_ack *__ack = (extack);			\
 	char __text[NETLINK_MAX_FMTMSG_LEN];				\
 									\
 	snprintf(__text, sizeof(__text), fmt "%s", ##args,		\
-		 (extack)->_msg ?: "");					\
-	NL_SET_ERR_MSG_FMT(extack, "%s", __text);			\
+		 __ack->_msg ?: "");					\
+	NL_SET_ERR_MSG_FMT(__ack, "%s", __text);			\
 } while (0)
 #define l4lb_err_attr_str(extack, attr, msg, str)			\
 	NL_SET_ERR_MSG_ATTR_FMT(extack, attr, msg ": \"%s\"", str)

@@ -75,7 +75,7 @@ static int cmp_names(const struct l4lb_batch_server *x,
 		     const struct l4lb_batch_server *y)
 {
 	return memcmp(&x->cfg.addr, &y->cfg.addr, sizeof(x->cfg.addr)) ?:
-	       (int)x->cfg.port - (int)y->cfg.port ?:
+	       (int)ntohs(x->cfg.port) - (int)ntohs(y->cfg.port) ?:
 	       (int)x->cfg.af - (int)y->cfg.af;
 }
 

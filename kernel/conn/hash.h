@@ -76,7 +76,7 @@ static __always_inline u64 hash_flow(const siphash_key_t *key,
 				     bool template)
 {
 	const struct hash_input in = {
-		.from = flow->saddr.all, .to = flow->daddr.all,
+		.from = flow->saddr.ip6, .to = flow->daddr.ip6,
 		.sport = flow->sport, .dport = flow->dport,
 		.proto = flow->proto, .template = template,
 	};

@@ -20,7 +20,7 @@
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
 #define SWEEP_SLICES_MAX 64		/* of a large table */
-#define SWEEP_LARGE	(1 << 18)	/* up to this size: swept every second */
+#define SWEEP_LARGE	BIT(18)	/* up to this size: swept every second */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
 
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)

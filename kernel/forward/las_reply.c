@@ -33,9 +33,10 @@ void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 	u32 served = READ_ONCE(conn->served);
 	unsigned int band = 0;
 
+	if (!svc)
+		return;
 	/* Pairs with l4lb_las_set(): then the counters are there, too. */
-	if (!svc ||
-	    smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
+	if (smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
 		return;
 	while (band < L4LB_BANDS - 1 &&
 	       served >= READ_ONCE(svc->band_ends[band]))

@@ -24,10 +24,10 @@ int l4lb_las_check(const struct l4lb_policy *policy,
 
 	for (i = 1; i < L4LB_BANDS - 1; i++)
 		if (bytes[i] && bytes[i] <= bytes[i - 1]) {
-			NL_SET_ERR_MSG(extack, "policy: each of LAS_BYTES_0 to LAS_BYTES_2 must be more than the one before");
+			NL_SET_ERR_MSG(extack, "policy: each of LAS_BYTES_* must exceed the last");
 			return -EINVAL;
 		} else if (bytes[i] && !bytes[i - 1]) {
-			NL_SET_ERR_MSG(extack, "policy: LAS_BYTES_* must be given from the first on");
+			NL_SET_ERR_MSG(extack, "policy: LAS_BYTES_* begin with LAS_BYTES_0");
 			return -EINVAL;
 		}
 	return 0;

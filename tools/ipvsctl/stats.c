@@ -67,11 +67,12 @@ static json_t *bands_json(const struct service *svc)
 	for (i = 0; i < L4LB_BANDS; i++) {
 		uint32_t end = policy_band_end(&svc->policy, i);
 		const struct band *b = &svc->bands[i];
+		json_t *band = json_pack("{s:o, s:I, s:I}", "below",
+					 end ? json_integer(end) : json_null(),
+					 "out_packets", (json_int_t)b->packets,
+					 "out_bytes", (json_int_t)b->bytes);
 
-		json_array_append_new(bands, json_pack("{s:o, s:I, s:I}", "below",
-			end ? json_integer(end) : json_null(),
-			"out_packets", (json_int_t)b->packets,
-			"out_bytes", (json_int_t)b->bytes));
+		json_array_append_new(bands, band);
 		if (!end)
 			break;
 	}

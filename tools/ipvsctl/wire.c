@@ -114,36 +114,36 @@ static void take_extack(struct nlmsghdr *nlh, const struct nlmsgerr *e)
 		extack_offset = nla_get_u32(tb[NLMSGERR_ATTR_OFFS]);
 }
 
-static void take_message(struct nlmsghdr *nlh, struct answer *ans)
+static void take_message(struct nlmsghdr *nlh, struct answer *reply)
 {
 	const struct nlmsgerr *e = nlmsg_data(nlh);
 
-	if (nlh->nlmsg_seq != ans->seq)
+	if (nlh->nlmsg_seq != reply->seq)
 		return;
 	if (nlh->nlmsg_flags & NLM_F_DUMP_INTR)
-		ans->interrupted = true;
+		reply->interrupted = true;
 	if (nlh->nlmsg_type == NLMSG_DONE) {
 		if (nlmsg_datalen(nlh) >= (int)sizeof(int))
-			ans->err = *(int *)nlmsg_data(nlh);
-		ans->done = true;
+			reply->err = *(int *)nlmsg_data(nlh);
+		reply->done = true;
 	} else if (nlh->nlmsg_type == NLMSG_ERROR) {
 		if (nlmsg_datalen(nlh) < (int)sizeof(*e))
-			ans->err = -EBADMSG;
+			reply->err = -EBADMSG;
 		else
-			ans->err = e->error;
-		if (ans->err && ans->err != -EBADMSG)
+			reply->err = e->error;
+		if (reply->err && reply->err != -EBADMSG)
 			take_extack(nlh, e);
-		ans->done = true;
-	} else if (nlh->nlmsg_type >= NLMSG_MIN_TYPE && ans->fn && !enough) {
-		ans->fn(nlh, ans->arg);
+		reply->done = true;
+	} else if (nlh->nlmsg_type >= NLMSG_MIN_TYPE && reply->fn && !enough) {
+		reply->fn(nlh, reply->arg);
 	}
 }
 
-static int receive(struct answer *ans)
+static int receive(struct answer *reply)
 {
 	struct pollfd pfd = { .fd = nl_socket_get_fd(sock), .events = POLLIN };
 
-	while (!ans->done) {
+	while (!reply->done) {
 		int64_t deadline = now_ms() + opt.timeout_ms;
 		unsigned char *buf = NULL;
 		struct sockaddr_nl from;
@@ -162,16 +162,16 @@ static int receive(struct answer *ans)
 			return n ? -EIO : -ECONNRESET;
 		for (nlh = (struct nlmsghdr *)buf; nlmsg_ok(nlh, n);
 		     nlh = nlmsg_next(nlh, &n))
-			take_message(nlh, ans);
+			take_message(nlh, reply);
 		free(buf);
-		if (enough && !ans->done) {
+		if (enough && !reply->done) {
 			wire_close();
 			return 0;
 		}
 	}
-	if (!ans->err && ans->interrupted)
+	if (!reply->err && reply->interrupted)
 		return -EINTR;
-	return ans->err;
+	return reply->err;
 }
 
 void wire_enough(void)
@@ -181,7 +181,7 @@ void wire_enough(void)
 
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 {
-	struct answer ans = { .fn = fn, .arg = arg };
+	struct answer reply = { .fn = fn, .arg = arg };
 	struct nlmsghdr *nlh = nlmsg_hdr(msg);
 	int err;
 
@@ -191,14 +191,14 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	if ((nlh->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		nlh->nlmsg_flags |= NLM_F_ACK;
 	nl_complete_msg(sock, msg);
-	ans.seq = nlh->nlmsg_seq;
+	reply.seq = nlh->nlmsg_seq;
 	if (opt.verbose > 1)
 		nl_msg_dump(msg, stderr);
 	err = nl_send(sock, msg);
 	nlmsg_free(msg);
 	if (err < 0)
 		return -EIO;
-	return receive(&ans);
+	return receive(&reply);
 }
 
 /* Where the kernel says which service of a batch it means, the caller does so
@@ -219,7 +219,7 @@ int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset)
 	struct genlmsghdr *genl = (void *)((char *)data + NLMSG_HDRLEN);
 	int fd = nl_socket_get_fd(sock), size = (int)len + (1 << 16), err;
 	struct nlmsghdr *nlh = data;
-	struct answer ans = { 0 };
+	struct answer reply = { 0 };
 
 	*offset = 0;
 	extack[0] = '\0';
@@ -238,10 +238,10 @@ int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset)
 	};
 	*genl = (struct genlmsghdr){ .cmd = (uint8_t)cmd,
 				     .version = L4LB_GENL_VERSION };
-	ans.seq = nlh->nlmsg_seq;
+	reply.seq = nlh->nlmsg_seq;
 	if (nl_sendto(sock, data, len) < 0)
 		return -EIO;
-	err = receive(&ans);
+	err = receive(&reply);
 	*offset = extack_offset;
 	skip_numbers();
 	return err;
