@@ -200,6 +200,7 @@ typedef struct { u64 key[2]; } siphash_key_t;
 union nf_inet_addr {
 	u32		all[4];
 	__be32		ip;
+	__be32		ip6[4];
 	struct in6_addr	in6;
 };
 
