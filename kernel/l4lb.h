@@ -1,76 +1,77 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * Generic netlink family "L4LB": what family IPVS of <linux/ip_vs.h> has no
- * words for.  Every command needs CAP_NET_ADMIN in the initial user namespace
- * and is about the network namespace of its socket.
+ * Generic netlink family "L4LB": what family IPVS of <linux/ip_vs.h> cannot
+ * express.  Every command needs CAP_NET_ADMIN in the initial user namespace
+ * and applies to the network namespace of its socket.
  *
  *	L4LB_CMD_GET_SCHEDULER
  *		do: SCHEDULER { NAME }.  One scheduler, loading its module if
  *		need be; ENOENT if there is none of that name.
- *		dump: without attributes.  Those that are registered.
+ *		dump: without attributes.  All registered schedulers.
  *		Reply: SCHEDULER { NAME, FLAGS, OPTIONS [ { NAME, MIN_VALUE,
  *		MAX_VALUE, DEFAULT, WHAT } ... ] }
  *
  *	L4LB_CMD_GET_OPTIONS
  *		SERVICE { AF, PROTOCOL, ADDR, PORT } or SERVICE { AF, FWMARK };
  *		ESRCH if there is no such service.
- *		Reply: SERVICE, SCHEDULER, as above with a VALUE in each
- *		option; DEFAULT is the namespace's, which a setting in
- *		net.ipv4.vs may have changed.  A service with scheduler "none" has no flags or
- *		options.
+ *		Reply: SERVICE, SCHEDULER as above, with a VALUE in each
+ *		option; DEFAULT is the namespace's, which a sysctl in
+ *		net.ipv4.vs may have changed.  Scheduler "none" has no flags
+ *		and no options.
  *
  *	L4LB_CMD_SET_OPTIONS
- *		SERVICE, OPTIONS [ { NAME, VALUE } ... ].  Applied whole or not
- *		at all; options that are not named keep their value.  EINVAL
+ *		SERVICE, OPTIONS [ { NAME, VALUE } ... ].  All are applied or
+ *		none; options that are not named keep their value.  EINVAL
  *		for an option that the scheduler does not have or that is named
  *		twice, ERANGE for a value out of range.
  *
  *	L4LB_CMD_GET_POLICY
  *		do: SERVICE.
- *		dump: without attributes.  The services of which some value is
+ *		dump: without attributes.  The services with any value that is
  *		not the default.
- *		Reply: SERVICE, POLICY with all values; with PRIORITY, BANDS.
+ *		Reply: SERVICE, POLICY with all values; BANDS if the service
+ *		has had a PRIORITY.
  *
  *	L4LB_CMD_SET_POLICY
- *		SERVICE, POLICY { ... }.  Applied whole or not at all; values
- *		that are not named stay.  They are the service's own: they
- *		outlive IPVS_CMD_SET_SERVICE.  ERANGE for a value out of range,
- *		EINVAL for GUARD of a service by firewall mark.
+ *		SERVICE, POLICY { ... }.  All values are applied or none;
+ *		values that are not named stay.  IPVS_CMD_SET_SERVICE does not
+ *		change them.  ERANGE for a value out of range, EINVAL for GUARD
+ *		of a service by firewall mark or if LAS_BYTES_* do not increase.
  *
  *	L4LB_CMD_SET_SERVICES
  *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
  *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
  *		VALUE } ... ], POLICY { ... }, DESTS [ { ADDR, PORT, FWD_METHOD,
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
- *		Any number of services with their real servers, applied whole or
- *		not at all.  An entry has all settings of its service: options
- *		and values of the policy that it does not name get their default.
- *		An attribute ends at 64 KiB, which is some 600 real servers; an
- *		entry whose SERVICE has nothing but the name of the one before
- *		has more of its DESTS.
- *		Refusals point to the ENTRY or real server that is wrong or into
- *		it (NLMSGERR_ATTR_OFFS).  E2BIG for more than L4LB_SERVICES_MAX
- *		or L4LB_DESTS_MAX, EEXIST for what is named twice, EINTR when the
- *		sender is being killed; others as in family IPVS.
- *		The sender needs SO_SNDBUFFORCE for the size, and
- *		NETLINK_CAP_ACK, or the answer has all of the message in it.
+ *		Any number of services with their real servers: all are applied
+ *		or none.  An entry has all settings of its service: options and
+ *		policy values that it does not name get their default.
+ *		An attribute has at most 64 KiB, about 600 real servers.  More
+ *		go into another entry, whose SERVICE has only the name of the
+ *		service before (AF, PROTOCOL, ADDR, PORT or AF, FWMARK).
+ *		An error points to the ENTRY or real server that is wrong, or to
+ *		an attribute in it (NLMSGERR_ATTR_OFFS).  E2BIG for more than
+ *		L4LB_SERVICES_MAX or L4LB_DESTS_MAX, EEXIST if one is named
+ *		twice, EINTR when the sender is killed; others as in IPVS.
+ *		Large messages need SO_SNDBUFFORCE.  Without NETLINK_CAP_ACK an
+ *		error has the whole message in it.
  *
  *	L4LB_CMD_GET_SERVICES
- *		dump: SERVICE { some of its name } to see only services that have
- *		it; LIVE for counters and connections.
+ *		dump: SERVICE { any of AF to FWMARK } to see only services that
+ *		match; LIVE for counters and connections.
  *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
- *		NLM_F_DUMP_INTR says that there was a change meanwhile.
+ *		NLM_F_DUMP_INTR: the configuration has changed meanwhile.
  *
  *	L4LB_CMD_GET_CONNS
- *		dump: CONN { some of its attributes, AF to FLAGS } to see only
- *		connections and templates that have all of these.  EINVAL for
- *		what none can have.
- *		Reply: CONN, one a message.  What is there all the time is
- *		listed once, whatever comes and goes meanwhile.  Give recv() a
- *		buffer of 32 KiB, and so much comes with each call.
+ *		dump: CONN { any of AF to FLAGS } to see only connections and
+ *		templates that match all of these.  EINVAL for a value that none
+ *		can have.
+ *		Reply: one CONN per message.  A connection that exists all the
+ *		time is listed once, even if others come and go meanwhile.  Up
+ *		to 32 KiB come with each recv(), if its buffer is as large.
  *
- * Attributes are checked strictly: one that is unknown, or too long, or a nest
- * without NLA_F_NESTED, is refused.  Refusals carry a sentence (extended ACK).
+ * Attributes are checked strictly: unknown or overlong ones, and nests without
+ * NLA_F_NESTED, are refused.  Errors come with a message (extended ACK).
  */
 #ifndef _L4LB_UAPI_H
 #define _L4LB_UAPI_H
@@ -78,7 +79,7 @@
 #define L4LB_GENL_NAME		"L4LB"
 #define L4LB_GENL_VERSION	1
 
-#define L4LB_NAME_LEN		16	/* of a name, with the final NUL */
+#define L4LB_NAME_LEN		16	/* bytes of a name with its NUL */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
 #define L4LB_SERVICES_MAX	65536	/* entries of one message */
@@ -142,7 +143,7 @@ enum l4lb_option_attr {
 	L4LB_OPTION_ATTR_MAX = __L4LB_OPTION_ATTR_MAX - 1
 };
 
-/* What becomes of services and real servers that are there. */
+/* Treatment of services and real servers that exist already. */
 enum l4lb_set_mode {
 	L4LB_SET_MERGE,		/* those named are changed, others stay */
 	L4LB_SET_ADD,		/* a service that is named must not exist */
@@ -152,7 +153,7 @@ enum l4lb_set_mode {
 	L4LB_SET_MODE_MAX = __L4LB_SET_MODE_MAX - 1
 };
 
-/* An established TCP connection or SCTP association expires. */
+/* When an established TCP connection or SCTP association expires. */
 enum l4lb_on_idle {
 	L4LB_IDLE_FORGET,	/* silently */
 	L4LB_IDLE_RESET,	/* client and server get a RST or ABORT */
@@ -161,10 +162,10 @@ enum l4lb_on_idle {
 	L4LB_IDLE_MAX = __L4LB_IDLE_MAX - 1
 };
 
-/* A real server was removed, and a client of a connection to it sends on. */
+/* When a client sends to a real server that was removed. */
 enum l4lb_on_loss {
 	L4LB_LOSS_DEFAULT,	/* as sysctl expire_nodest_conn says */
-	L4LB_LOSS_KEEP,		/* drop it: the server may be added again */
+	L4LB_LOSS_KEEP,		/* drop the packet: the server may come back */
 	L4LB_LOSS_MOVE,		/* UDP goes to another server, others: RESET */
 	L4LB_LOSS_RESET,	/* RST or ABORT to both, ICMP for UDP */
 
@@ -172,24 +173,24 @@ enum l4lb_on_loss {
 	L4LB_LOSS_MAX = __L4LB_LOSS_MAX - 1
 };
 
-/* A real server has weight 0. */
+/* While a real server has weight 0. */
 enum l4lb_on_drain {
 	L4LB_DRAIN_DEFAULT,	/* as sysctl expire_quiescent_template says */
 	L4LB_DRAIN_KEEP,	/* UDP flows and persistent clients stay */
-	L4LB_DRAIN_MOVE,	/* they go on with another one, if there is one */
+	L4LB_DRAIN_MOVE,	/* they move to another one, if there is one */
 
 	__L4LB_DRAIN_MAX,
 	L4LB_DRAIN_MAX = __L4LB_DRAIN_MAX - 1
 };
 
-/* What comes from outside to the address of the service, to open something by
- * TCP, UDP or SCTP, and no service takes.  Services of one address: the
- * strictest decides.
+/* Packets from outside to the service's address that would open a TCP, UDP or
+ * SCTP flow, but match no service.  If several services have this address, the
+ * strictest setting applies.
  */
 enum l4lb_guard {
-	L4LB_GUARD_OFF,		/* reaches this host's programs */
+	L4LB_GUARD_OFF,		/* they reach this host's programs */
 	L4LB_GUARD_REJECT,	/* RST, port unreachable, ABORT */
-	L4LB_GUARD_DROP,	/* dropped without a word */
+	L4LB_GUARD_DROP,	/* dropped silently */
 
 	__L4LB_GUARD_MAX,
 	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
@@ -202,17 +203,17 @@ enum l4lb_fast_path {
 	L4LB_FAST_PATH_DEFAULT,	/* as sysctl fast_path says */
 	L4LB_FAST_PATH_OFF,
 	L4LB_FAST_PATH_ON,
-	L4LB_FAST_PATH_NEW,	/* and first packets, too */
+	L4LB_FAST_PATH_NEW,	/* first packets of flows, too */
 
 	__L4LB_FAST_PATH_MAX,
 	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
 };
 
-/* Which band do replies through NAT belong to, for a queueing discipline on
- * their way out?  skb->priority is its number, the lowest is to be served first.
+/* The band of replies through NAT, for a queueing discipline on their way out.
+ * skb->priority is the band's number; the lowest is to be served first.
  */
 enum l4lb_priority {
-	L4LB_PRIORITY_NONE,	/* as forwarding has it */
+	L4LB_PRIORITY_NONE,	/* no band: priority as in forwarding */
 	L4LB_PRIORITY_LAS,	/* least attained service: by the bytes of
 				 * replies that their connection has had
 				 */
@@ -222,12 +223,12 @@ enum l4lb_priority {
 
 #define L4LB_BANDS	4
 
-/* Where the bands of LAS end, in bytes, if the service does not say. */
+/* Default ends of the LAS bands, in bytes. */
 #define L4LB_LAS_BYTES	{ 16 << 10, 128 << 10, 1 << 20 }
 
 /* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
- * packets; 0: as long as the namespace has it (IPVS_CMD_SET_CONFIG; SCTP: 900).
- * LAS_BYTES_*: where bands 0 to 2 end, growing; 0: that one has all the rest;
+ * packets; 0: the namespace's timeout (IPVS_CMD_SET_CONFIG; SCTP: 900).
+ * LAS_BYTES_*: ends of bands 0 to 2, increasing; 0: that band has no end;
  * all three 0: L4LB_LAS_BYTES.
  */
 enum l4lb_policy_attr {
@@ -250,7 +251,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
 };
 
-/* What has left in a band since the last ZERO. */
+/* Packets sent in a band since the last ZERO. */
 enum l4lb_band_attr {
 	L4LB_BAND_ATTR_UNSPEC,
 	L4LB_BAND_ATTR_PACKETS,	/* u64 */
@@ -261,9 +262,9 @@ enum l4lb_band_attr {
 	L4LB_BAND_ATTR_MAX = __L4LB_BAND_ATTR_MAX - 1
 };
 
-/* A connection, or a template: what binds a persistent client to a real server.
- * Addresses have 4 or 16 bytes, as their family needs; in a request IPv4's may
- * have 16.  A template of a service by mark has no PROTOCOL, VIP and VPORT: it
+/* A connection, or a template, which binds a persistent client to a server.
+ * Addresses have 4 bytes (IPv4) or 16 (IPv6); IPv4 in a request may have 16.
+ * A template of a service by firewall mark has no PROTOCOL, VIP and VPORT: it
  * is for all of them.
  */
 enum l4lb_conn_attr {
@@ -272,11 +273,11 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_PROTOCOL, /* u16: TCP, UDP or SCTP */
 	L4LB_CONN_ATTR_CLIENT,	/* address; a template's is masked */
 	L4LB_CONN_ATTR_CLIENT_PORT, /* be16; a template's is 0 */
-	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, in a request: bits of CLIENT that count */
+	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, request: prefix length of CLIENT */
 	L4LB_CONN_ATTR_VIP,	/* address */
 	L4LB_CONN_ATTR_VPORT,	/* be16; 0: a template for all ports */
 	L4LB_CONN_ATTR_FWMARK,	/* u32: of its service, if that is by mark */
-	L4LB_CONN_ATTR_SERVER_AF, /* u16: if it is not AF */
+	L4LB_CONN_ATTR_SERVER_AF, /* u16: if different from AF */
 	L4LB_CONN_ATTR_SERVER,	/* address */
 	L4LB_CONN_ATTR_SERVER_PORT, /* be16 */
 	L4LB_CONN_ATTR_STATE,	/* string: as in /proc/net/ip_vs_conn */
@@ -285,7 +286,7 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_FWD_METHOD, /* u32: as IPVS_DEST_ATTR_FWD_METHOD */
 	L4LB_CONN_ATTR_EXPIRES,	/* u64: milliseconds left without packets */
 	L4LB_CONN_ATTR_HOLDERS,	/* u32: connections that hold a template */
-	L4LB_CONN_ATTR_TEMPLATE, /* nest: CLIENT and VPORT of that it was made by */
+	L4LB_CONN_ATTR_TEMPLATE, /* nest: its template's CLIENT and VPORT */
 	L4LB_CONN_ATTR_PAD,
 
 	__L4LB_CONN_ATTR_MAX,
@@ -295,8 +296,8 @@ enum l4lb_conn_attr {
 enum l4lb_conn_flags {
 	L4LB_CONN_F_TEMPLATE	= 1 << 0,
 	L4LB_CONN_F_ACTIVE	= 1 << 1, /* as its real server counts it */
-	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* its packets are on the fast path now */
-	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise */
+	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* client packets use the fast path */
+	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise, server packets */
 };
 
 #endif /* _L4LB_UAPI_H */

@@ -2,9 +2,9 @@
 /*
  * Module and namespace set-up, in order; tear-down is its mirror image.
  *
- * The netlink family comes before what user space sees in /proc: its name is
- * what tells that ip_vs is there, and two owners of /proc/net/ip_vs would not
- * fail as quietly.
+ * The netlink family is registered before the files in /proc: if ip_vs is
+ * loaded, its name is taken and the load fails cleanly, while the kernel warns
+ * with a stack trace when /proc/net/ip_vs is created twice.
  */
 #include <linux/module.h>
 #include <net/net_namespace.h>
@@ -51,7 +51,7 @@ err_net_exit:
 	return err;
 }
 
-/* Devices are still there: let go of them, and of every packet. */
+/* Devices still exist: release them, and stop receiving packets. */
 static void __net_exit net_pre_exit(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
@@ -68,7 +68,7 @@ static void __net_exit net_pre_exit(struct net *net)
 static void __net_exit net_exit(struct net *net)
 {
 	struct l4lb_net *ln = l4lb_net(net);
-	/* The table came with the first service. */
+	/* The connection table is created with the first service. */
 	bool used = rcu_access_pointer(ln->conns);
 
 	mutex_lock(&ln->lock);
@@ -82,7 +82,7 @@ static void __net_exit net_exit(struct net *net)
 	l4lb_service_net_exit(ln);
 	l4lb_server_table_exit(ln);
 	if (used) {
-		/* What is freed after a grace period counts into the below. */
+		/* No RCU callback or work may outlive the namespace. */
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
@@ -130,7 +130,7 @@ static void __net_exit user_exit(struct net *net)
 	l4lb_sysctl_net_exit(ln);
 }
 
-/* What user space sees of a namespace besides netlink. */
+/* Per-namespace user interfaces other than netlink. */
 static struct pernet_operations user_ops = {
 	.init	= user_init,
 	.exit	= user_exit,

@@ -26,7 +26,7 @@
 #define L4LB_SCHED_FALLBACK	IP_VS_SVC_F_SCHED1 /* try other servers */
 #define L4LB_SCHED_PORT		IP_VS_SVC_F_SCHED2 /* hash the port, too */
 
-/* All that may be a scheduler's. */
+/* All flags that can belong to a scheduler. */
 #define L4LB_SCHED_FLAGS \
 	(IP_VS_SVC_F_SCHED1 | IP_VS_SVC_F_SCHED2 | IP_VS_SVC_F_SCHED3)
 
@@ -38,10 +38,10 @@
  * @dport: the port the client asked for, network order
  * @af: AF_INET or AF_INET6
  * @proto: IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP
- * @hash: the connection table's, no business of a scheduler's; 0: not known.
- *	Reset to 0 in any copy whose other fields you change.
+ * @hash: private to the connection table; 0: not known.  Reset to 0 in any copy
+ *	whose other fields you change.
  *
- * The core has already undone the inversion of packets quoted by ICMP.
+ * In packets quoted by ICMP the core has swapped source and destination.
  */
 struct l4lb_flow {
 	union nf_inet_addr	saddr, daddr;
@@ -58,7 +58,7 @@ struct l4lb_flow {
  * @overloaded: past its upper connection threshold
  * @weight: 0 to 2^31-1; 0 means that it gets no new connection
  * @last_weight: its last weight that was not 0; 0 if it never had one
- * @active: connections that are being used (TCP: SYN seen to established)
+ * @active: connections in an active state (TCP: from SYN to established)
  * @total: all connections, active and inactive
  *
  * Everything but the address changes while it is being read: READ_ONCE().
@@ -79,7 +79,7 @@ struct l4lb_sched_server {
  * @ops: the scheduler that picks from it, NULL for scheduler "none"
  * @state: per service memory, from init() to exit()
  * @table: per pool memory, from build() to free()
- * @option: values of the scheduler's options: l4lb_option()
+ * @option: values of the scheduler's options; read them with l4lb_option()
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
@@ -105,15 +105,15 @@ struct l4lb_pool {
 
 /**
  * struct l4lb_sched_option - a number that each service may set for itself
- * @name: what user space calls it: 1 to 15 of a-z 0-9 _ -
+ * @name: its name in user space: 1 to 15 of a-z 0-9 _ -
  * @min: smallest value
  * @max: largest value
- * @def: value from when a service gets the scheduler until it is set
+ * @def: value when a service gets the scheduler
  * @what: unit and meaning, one line of up to 79 characters for people
- * @sysctl: its default is l4lb_sched_ops.sysctl in the service's namespace
+ * @sysctl: sysctl l4lb_sched_ops.sysctl of the namespace overrides @def
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler
- * instance: they outlive changes of the pool and are gone with the scheduler.
+ * instance: they outlive changes of the pool, but not of the scheduler.
  */
 struct l4lb_sched_option {
 	char		name[L4LB_SCHED_NAME_MAX];
@@ -127,24 +127,24 @@ struct l4lb_sched_option {
  * @pick: choose a real server for a new flow, or NULL if none may take it
  *	(required; softirq or process context with BH off, under RCU, must not
  *	sleep; several CPUs at once)
- * @build: derive pool->table from pool->server[].  @old is the generation
- *	before with the same scheduler instance, or NULL; a rotation may go on
- *	where it was (optional; may sleep; negative errno)
+ * @build: derive pool->table from pool->server[].  @old is the previous pool of
+ *	the same scheduler instance, from which a rotation may continue, or
+ *	NULL (optional; may sleep; negative errno)
  * @free: release pool->table, after a grace period (with @build; may sleep)
  * @init: allocate state that outlives pools; ERR_PTR() on failure.  @option
- *	is what l4lb_pool.option will be, valid until after exit(): code that
- *	has no pool at hand reads it with READ_ONCE() (optional; may sleep)
+ *	becomes l4lb_pool.option and is valid until after exit(); code without
+ *	a pool reads it with READ_ONCE() (optional; may sleep)
  * @exit: release it, after the last pool is gone (with @init; may sleep)
- * @changed: options were set, perhaps to what they were; for a scheduler that
- *	acts on that at once.  build() is not run (optional; with @init; may
- *	sleep)
- * @options: the numbers a service may set for it, by an index of its choice
- * @n_options: how many, 0 to %L4LB_SCHED_OPTIONS_MAX
- * @flags: of %L4LB_SCHED_FLAGS, those it understands; a service that has it
- *	can have no others
- * @name: what user space calls it; the module is l4lb_<name>
- * @sysctl: name in net.ipv4.vs of what services have that do not set the
- *	options marked with it, all of one default, in seconds (optional)
+ * @changed: called after options were set, perhaps to the same values, for a
+ *	scheduler that acts on that at once.  build() is not run (optional;
+ *	with @init; may sleep)
+ * @options: the options that a service may set; the scheduler chooses the order
+ * @n_options: their number, 0 to %L4LB_SCHED_OPTIONS_MAX
+ * @flags: those of %L4LB_SCHED_FLAGS that it understands; its services cannot
+ *	have others
+ * @name: its name in user space; the module is l4lb_<name>
+ * @sysctl: name of a setting in net.ipv4.vs, in seconds: the default of all
+ *	options with .sysctl set, which must have the same .def (optional)
  * @owner: THIS_MODULE
  * @list: private to the core
  */
@@ -177,12 +177,12 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops);
 	module_driver(ops, l4lb_sched_register, l4lb_sched_unregister)
 
 /**
- * l4lb_option() - what a service's option is now
+ * l4lb_option() - current value of a service's option
  * @pool: of the service
  * @i: the option's index in l4lb_sched_ops.options
  *
- * It may differ from one call to the next.  Options that are set together are
- * not seen to change together.
+ * The value may differ from one call to the next.  Options that are set
+ * together may not change at the same moment.
  *
  * Context: any.
  * Return: a value from the option's min to its max.
@@ -225,7 +225,7 @@ static inline u32 l4lb_addr_fold(const struct l4lb_pool *pool,
 		     addr->ip6[3]);
 }
 
-/* The client as the hashing schedulers see it. */
+/* The client as the hashing schedulers see it: address, perhaps with port. */
 static inline u32 l4lb_flow_source(const struct l4lb_pool *pool,
 				   const struct l4lb_flow *flow)
 {

@@ -4,12 +4,12 @@
  * server, whatever the weights.
  *
  * Source: "Scheduling techniques in a Linux cluster web server"; placement as
- * in IPVS: the address is hashed to one of 256 buckets, which the servers
- * share in turn, the one that was added last first.
+ * in IPVS: the address is hashed to one of 256 buckets, which are assigned to
+ * the servers in turn, beginning with the one added last.
  *
  * Meant for caches behind a service by firewall mark, where many destinations
  * are in play.  There is no second choice: if the server of an address is
- * unusable the flow is refused, for any other cache would be the wrong one.
+ * unusable the flow is refused, because any other cache would be wrong.
  * Wrong tool for a single VIP: one server gets all.
  */
 #include "sched.h"

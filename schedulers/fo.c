@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Weighted failover: everything to the usable real server of the highest
+ * Weighted failover: all flows go to the usable real server with the highest
  * weight; the others wait until it has weight 0 or is overloaded.
  *
- * Source: IPVS.  Of several with the highest weight the one that was added
- * last is chosen.
+ * Source: IPVS.  Of several servers with the highest weight the one that was
+ * added last is chosen.
  *
- * Wrong tool for spreading load: it does not.
+ * Wrong tool for spreading load.
  */
 #include "sched.h"
 

@@ -5,9 +5,9 @@
  * is saturated while another one is half idle; then it moves to the least
  * loaded (wlc) and stays there.
  *
- * Source: "Scheduling techniques in a Linux cluster web server"; what counts
- * as saturated as in IPVS, see l4lb_affinity_saturated().  Unlike in IPVS an
- * overloaded server (upper threshold) is left, too.
+ * Source: "Scheduling techniques in a Linux cluster web server"; saturation as
+ * in IPVS, see l4lb_affinity_saturated().  Unlike in IPVS an address also moves
+ * away from an overloaded server (upper threshold).
  *
  *	expire		seconds idle until an address is forgotten
  *	entries		addresses remembered at most

@@ -7,20 +7,20 @@
  * loaded of all (wlc) joins the set; when the set has not changed for a while,
  * its most loaded member leaves.  So replication follows demand up and down.
  *
- * Source: "Scheduling techniques in a Linux cluster web server"; what counts
- * as saturated, and for how long a set lasts (a day), as in IPVS.
+ * Source: "Scheduling techniques in a Linux cluster web server"; saturation and
+ * the time until a set shrinks (a day) as in IPVS.
  *
  *	expire, entries	as for lblc
  *	shrink		seconds without a change until a set loses a server
  *
- * Meant for many caches, and addresses that are too popular for one of them.
+ * Meant for many caches, and for addresses too popular for a single cache.
  * Wrong tool for a single VIP: it is wlc with a memory.
  */
 #include "service/affinity.h"
 
 enum { LBLCR_SHRINK = L4LB_AFFINITY_OWN };
 
-/* A set to be: what is known, with a change. */
+/* A new set: the known one with a change. */
 struct lblcr_draft {
 	unsigned int		n;
 	struct l4lb_sched_server	*server[L4LB_AFFINITY_SERVERS];
@@ -41,7 +41,7 @@ static struct l4lb_sched_server *set_least(const struct l4lb_affinity_set *set)
 	return best;
 }
 
-/* Of those with a weight; NULL if none has. */
+/* The most loaded member with a weight above 0, or NULL. */
 static struct l4lb_sched_server *set_most(const struct l4lb_affinity_set *set)
 {
 	struct l4lb_sched_server *most = NULL;
@@ -63,7 +63,7 @@ static void draft_add(struct lblcr_draft *draft, struct l4lb_sched_server *d)
 		draft->server[draft->n++] = d;
 }
 
-/* @first, if any, which is new or leaves; then what is known without @leaves. */
+/* Stores @first (may be NULL or @leaves) and the known set without @leaves. */
 static void store(const struct l4lb_pool *pool, const struct l4lb_flow *flow,
 		  const struct l4lb_affinity_set *known,
 		  struct l4lb_sched_server *first,

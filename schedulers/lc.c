@@ -3,10 +3,10 @@
  * Least connection: the usable real server with the fewest connections,
  * whatever its weight.
  *
- * Source: "Scheduling techniques in a Linux cluster web server", with its
- * known flaw by design: capacity A 4, B 16, active A 4, B 5 chooses the full
- * A.  As in IPVS, an active connection counts as much as 257 inactive ones
- * and a tie goes to the server that was added last.
+ * Source: "Scheduling techniques in a Linux cluster web server", with a flaw by
+ * design: with capacity A 4, B 16 and active connections A 4, B 5 it chooses
+ * A, which is full.  As in IPVS, an active connection counts as much as 257
+ * inactive ones and a tie goes to the server that was added last.
  *
  * Wrong tool for servers of unequal power (wlc), and where a server that
  * fails fast looks idle and attracts everything.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Maglev hashing: the client's address decides the real server, in proportion
- * to the weights, and a change of the pool moves few clients of the others.
+ * to the weights, and a change of one server moves few clients of the others.
  *
  * Source: Eisenbud et al., "Maglev: A Fast and Reliable Software Network Load
  * Balancer", NSDI 2016, section 3.4; hash functions, table size, weights and
- * flags as in IPVS, so that directors of both kinds place alike.
+ * flags as in IPVS, so that l4lb and IPVS choose the same server.
  *
  *	mh-fallback	an unusable server's clients go elsewhere
  *	mh-port		the client's port decides, too
  *
  * A server that gets weight 0 keeps its places: its clients are refused, or
- * fall back, but nobody else moves.  Wrong tool where many clients come from
- * few addresses.
+ * fall back, but no other client moves.  Wrong tool where many clients come
+ * from few addresses.
  */
 #include "sched.h"
 
@@ -23,7 +23,7 @@
 #include <linux/slab.h>
 
 #define MH_SIZE		4093	/* prime: every skip visits every place */
-#define MH_TURN_BITS	6	/* of the highest weight's turns per round */
+#define MH_TURN_BITS	6	/* highest weight: below 64 turns a round */
 
 /* A server while the places are dealt out. */
 struct mh_seat {
@@ -130,7 +130,7 @@ static struct l4lb_sched_server *mh_pick(const struct l4lb_pool *pool,
 
 	if (!d || l4lb_server_usable(d))
 		return d;
-	/* Thousands of hashes for a pool that is down would be a gift. */
+	/* Without a usable server, do not spend thousands of hashes a flow. */
 	if (pool->flags & L4LB_SCHED_FALLBACK && l4lb_pool_fastest(pool))
 		return mh_fallback(pool, value, first);
 	return NULL;

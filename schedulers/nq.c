@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Never queue: an idle usable real server at once, however slow it is; if all
- * have connections, the one with the shortest expected delay (see sed.c).
+ * Never queue: a flow goes to an idle usable real server, however slow it is;
+ * if none is idle, to the one with the shortest expected delay (see sed.c).
  *
- * Source: IPVS.  Idle is who has no active connection; of several idle
+ * Source: IPVS.  A server without active connections is idle; of several idle
  * servers the one that was added last is chosen.
  *
  * Wrong tool for UDP, whose connections are never active: the server that was

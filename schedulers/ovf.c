@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Weighted overflow: everything to the usable real server of the highest
+ * Weighted overflow: flows go to the usable real server with the highest
  * weight until it has more active connections than its weight, then to the
  * next lower, and so on; when all are full, new connections are refused.
  *
- * Source: IPVS.  Of several with the highest weight the one that was added
- * last is chosen.
+ * Source: IPVS.  Of several servers with the highest weight the one that was
+ * added last is chosen.
  *
  * The weight is a number of connections here.  Wrong tool for UDP, whose
  * connections are never active, and for spreading load.

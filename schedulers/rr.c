@@ -6,8 +6,8 @@
  * A B C are served A B C A B C, in the order in which they were added.
  *
  * One counter of turns per pool, and no lock: CPUs that race get different
- * turns and so different servers.  A server that is skipped uses up its turn,
- * or the one after it would get a double share.
+ * turns and so different servers.  A skipped server uses up its turn; otherwise
+ * the one after it would get a double share.
  *
  * Wrong tool for servers of unequal power (wrr) and for connections of very
  * unequal length (lc, wlc).
@@ -17,7 +17,7 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-/* Turns to start @pool with so that the rotation goes on where it was in @old:
+/* Turns to start @pool with, so that the rotation continues from @old:
  * after the server picked last or, if that is gone, its nearest predecessor.
  * Picks that are made meanwhile are not seen; a server may get a turn twice.
  */
@@ -67,7 +67,7 @@ static struct l4lb_sched_server *rr_pick(const struct l4lb_pool *pool,
 		if (l4lb_server_usable(pool->server[i]))
 			return pool->server[i];
 	}
-	/* Other CPUs may have had the turns of the only usable server. */
+	/* Other CPUs may have taken the turns of the only usable server. */
 	for (i = 0; i < pool->n; i++)
 		if (l4lb_server_usable(pool->server[i]))
 			return pool->server[i];

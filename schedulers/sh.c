@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Source hashing: the client's address decides the real server, so a client
- * keeps its server without any memory of it.
+ * keeps its server without any stored state.
  *
  * Source: "Scheduling techniques in a Linux cluster web server"; placement,
- * weights and flags as in IPVS.  256 buckets are dealt out again and again,
- * to the server added last first, to each as many in a row as its weight.
+ * weights and flags as in IPVS.  256 buckets are dealt out in rounds, beginning
+ * with the server added last: each gets as many in a row as its weight.
  *
  *	sh-fallback	an unusable server's clients go elsewhere
  *	sh-port		the client's port decides, too
@@ -32,7 +32,7 @@ static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 		return -ENOMEM;
 	while (pool->n && filled < SH_SIZE) {
 		d = pool->server[pool->n - 1 - i++ % pool->n];
-		/* A weight of 0 keeps one place: the table moves less. */
+		/* Weight 0 keeps one bucket, so that fewer clients move. */
 		turns = max(READ_ONCE(d->weight), 1);
 		while (turns-- && filled < SH_SIZE)
 			bucket[filled++] = d;
@@ -46,7 +46,7 @@ static void sh_free(struct l4lb_pool *pool)
 	kfree(pool->table);
 }
 
-/* Buckets are tried in an order that is each client's own. */
+/* Buckets are tried in an order that depends on the client. */
 static struct l4lb_sched_server *sh_fallback(const struct l4lb_pool *pool,
 					     u32 hash)
 {

@@ -8,7 +8,7 @@
  * 257 inactive ones.  The same server may be drawn twice.
  *
  * Almost as even as wlc, without its scan of the whole pool and without its
- * herd: directors that share real servers do not all choose the same one.
+ * herding: directors that share real servers do not all choose the same one.
  * Wrong tool where picks must be reproducible.
  */
 #include "sched.h"
@@ -89,7 +89,7 @@ static struct l4lb_sched_server *twos_pick(const struct l4lb_pool *pool,
 	a = twos_draw(pool, sum);
 	b = twos_draw(pool, sum);
 	if (!a || !b)
-		/* Hardly anybody is usable: do not leave it to chance. */
+		/* Hardly any server is usable: scan instead of drawing. */
 		return l4lb_pool_least(pool);
 	return l4lb_server_less(b, a) ? b : a;
 }

@@ -11,11 +11,11 @@
  *
  *	weights A 3, B 2, C 1  ->  A B C | A B | A
  *
- * The laps are nested: each visits a part of the servers of the one before.
- * So when a lap's worth of slots held nobody usable, neither does the rest of
- * the cycle, and a pick looks at every server at most twice however large the
- * weights are.  A server that is skipped uses up its turns, so its
- * share falls to all others in proportion.
+ * The laps are nested: each visits some of the servers of the one before.  So
+ * if as many slots as the first lap has hold no usable server, neither does the
+ * rest of the cycle, and a pick looks at every server at most twice, however
+ * large the weights are.  A skipped server uses up its turns, so its share
+ * falls to all others in proportion.
  *
  * Wrong tool for connections of very unequal length (wlc).
  */
@@ -25,7 +25,7 @@
 #include <linux/math64.h>
 #include <linux/slab.h>
 
-/* A longer cycle is coarsened, but nobody with a weight goes without a turn. */
+/* A longer cycle is coarsened, but every server with a weight keeps a turn. */
 #define WRR_MAX_SLOTS	65536
 
 struct wrr_cycle {
@@ -62,7 +62,7 @@ static u32 wrr_turns(const struct l4lb_sched_server *d, u32 unit)
 	return weight ? max((weight + unit / 2) / unit, 1U) : 0;
 }
 
-/* Each lap is sifted from the one before. */
+/* Each lap is filtered from the one before. */
 static void wrr_lay_out(struct wrr_cycle *cycle, const struct l4lb_pool *pool,
 			u32 unit)
 {
@@ -94,7 +94,7 @@ static int wrr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	if (!cycle)
 		return -ENOMEM;
 	wrr_lay_out(cycle, pool, unit);
-	/* As much of the new cycle is over as was of the old one. */
+	/* Start at the same fraction of the cycle as in the old pool. */
 	if (was && was->n) {
 		div_u64_rem(atomic64_read(&was->turns), was->n, &pos);
 		atomic64_set(&cycle->turns,
@@ -123,8 +123,8 @@ static struct l4lb_sched_server *wrr_pick(const struct l4lb_pool *pool,
 		if (l4lb_server_usable(d))
 			return d;
 	}
-	/* Nobody else in this cycle (or other CPUs had the turns): begin the
-	 * next one.  CPUs that race here repeat a turn.
+	/* This cycle has no usable server left (or other CPUs took its turns):
+	 * begin the next one.  CPUs that race here repeat a turn.
 	 */
 	for (i = 0; i < cycle->width; i++) {
 		d = pool->server[cycle->slot[i]];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * L4LB_CMD_SET_SERVICES: a message to a batch.
+ * L4LB_CMD_SET_SERVICES: parsing a message into a batch.
  *
- * A message may have as many entries as the sender's socket buffer takes, so
- * it is walked, not parsed into a table: genetlink has checked that what it
- * consists of are attributes the command knows, and keeps the last of each.
+ * A message may have as many entries as the sender's socket buffer holds, so it
+ * is walked, not parsed into a table.  genetlink has checked that all its
+ * attributes are known to the command, but keeps only the last of each type.
  *
- * Each refusal points to the entry or real server that is wrong, or to the
- * attribute in it (NLMSGERR_ATTR_OFFS); where the kernel lets a sentence hold
- * values, it says their numbers, too.
+ * Each refusal points to the wrong entry or real server, or to an attribute in
+ * it (NLMSGERR_ATTR_OFFS).  Where the kernel allows values in the sentence, it
+ * also has the numbers of the service and the real server.
  */
 #include "api/netlink_batch.h"
 
@@ -64,9 +64,7 @@ enum {
 	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
 };
 
-/* How many services and real servers there are at most, from which the size of
- * the batch follows.
- */
+/* Upper bounds of the numbers of services and real servers, for allocation. */
 static int count(struct genl_info *info, unsigned int *n_services,
 		 unsigned int *n_servers)
 {
@@ -93,7 +91,7 @@ static int count(struct genl_info *info, unsigned int *n_services,
 	return -E2BIG;
 }
 
-/* Like all of the family, and unlike family IPVS, strict about addresses. */
+/* Unlike family IPVS, this family is strict about the length of addresses. */
 static int check_addr(const struct nlattr *addr, u16 af,
 		      struct netlink_ext_ack *extack)
 {
@@ -168,8 +166,8 @@ static int parse_options(struct l4lb_batch_service *svc,
 	return -EINVAL;
 }
 
-/* The next service of the batch.  It is counted as soon as it holds something
- * that is to be put.
+/* The next service of the batch.  It is counted as soon as it holds a
+ * reference, which l4lb_batch_free() then drops.
  */
 static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 			 struct netlink_ext_ack *extack)
@@ -195,8 +193,8 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	return err ?: parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
 }
 
-/* Does this entry go on with the real servers of the one before?  They may be
- * more than an attribute can hold.
+/* Does this entry continue the real servers of the one before?  A service may
+ * have more of them than an attribute can hold.
  */
 static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
 		      struct nlattr **service, const struct l4lb_svc_key *key)
@@ -257,7 +255,7 @@ static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
 	return 0;
 }
 
-/* Point at @nest unless the check that failed pointed at an attribute. */
+/* Point at @nest unless the failed check pointed at an attribute in it. */
 static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 		      struct netlink_ext_ack *extack)
 {
@@ -273,7 +271,7 @@ static void say_where(const struct l4lb_batch *b, const struct nlattr *nest,
 				b->at_service + 1, b->at_server + 1);
 }
 
-/* The attribute of what @b has come to. */
+/* The attribute of the service or real server that @b is at. */
 static const struct nlattr *where(const struct l4lb_batch *b)
 {
 	const struct l4lb_batch_service *svc = &b->services[b->at_service];

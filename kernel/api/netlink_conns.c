@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * L4LB_CMD_GET_CONNS: connections and templates, those that pass a filter.
+ * L4LB_CMD_GET_CONNS: list connections and templates that pass a filter.
  *
  * A dump is one walk of the connection table, which keeps its place from one
- * buffer to the next (conn/walk.c); so it takes no lock, is linear, and shows
- * what is there all the time once.  A filter is a connection that has only some
- * attributes.  What it does not let pass costs no more than looking at it.
+ * buffer to the next (conn/walk.c).  So it does not lock the table, takes
+ * linear time, and lists a connection that stays in the table exactly once.
+ * A filter is a connection with only some attributes.
  */
 #include "api/netlink_conns.h"
 
@@ -21,12 +21,12 @@
 #include "entry/fast_admit.h"
 
 enum {
-	STATE_LEN	= 16,	/* more than any has */
+	STATE_LEN	= 16,	/* longer than any name */
 	FLAGS_ALL	= L4LB_CONN_F_TEMPLATE | L4LB_CONN_F_ACTIVE |
 			  L4LB_CONN_F_FAST_CLIENT | L4LB_CONN_F_FAST_SERVER,
 };
 
-/* A filter: types.  What values must be is for parse_filter(), which says so. */
+/* Types of a filter's attributes; parse_filter() checks most values. */
 const struct nla_policy l4lb_nl_conn_policy[] = {
 	[L4LB_CONN_ATTR_AF]	= { .type = NLA_U16 },
 	[L4LB_CONN_ATTR_PROTOCOL] = { .type = NLA_U16 },
@@ -47,13 +47,13 @@ enum {
 	FILTER_MAX	= ARRAY_SIZE(l4lb_nl_conn_policy) - 1,
 };
 
-/* What a dump is about. */
+/* Which connections a dump lists. */
 struct filter {
 	unsigned long		has;		/* bits L4LB_CONN_ATTR_* */
 	u16			af;		/* of client and vip */
 	u16			server_af;
 	u16			proto;
-	u8			client_len;	/* bits that count */
+	u8			client_len;	/* prefix length */
 	union nf_inet_addr	client;
 	union nf_inet_addr	vip;
 	union nf_inet_addr	server;
@@ -65,7 +65,7 @@ struct filter {
 	char			state[STATE_LEN];
 };
 
-/* From the first buffer to the last. */
+/* State of a dump, kept from the first buffer to the last. */
 struct dump {
 	struct l4lb_conn_walk	*walk;
 	struct filter		filter;
@@ -234,7 +234,7 @@ static u32 flags_of(const struct l4lb_conn *conn)
 	return flags;
 }
 
-/* Both of family @af. */
+/* Both addresses are of family @af. */
 static bool same_prefix(u16 af, const union nf_inet_addr *a,
 			const union nf_inet_addr *b, unsigned int len)
 {
@@ -349,7 +349,7 @@ static int fill_server(struct sk_buff *skb, const struct l4lb_conn *conn)
 	return 0;
 }
 
-/* The template that made it, as long as it is there. */
+/* The template that @conn was created through, while @conn is alive. */
 static int fill_template(struct sk_buff *skb, const struct l4lb_conn *conn)
 {
 	union nf_inet_addr client;
@@ -382,7 +382,7 @@ static u32 holders(const struct l4lb_conn *template)
 {
 	u32 n = atomic_read(&template->n_holders);
 
-	smp_rmb();	/* what a dead one has there is another number */
+	smp_rmb();	/* in a dead template the RCU head overlays n_holders */
 	return l4lb_conn_test(template, L4LB_CONN_DEAD) ? 0 : n;
 }
 
@@ -428,7 +428,7 @@ static struct dump *dump_of(const struct netlink_callback *cb)
 	return (struct dump *)cb->args[0];
 }
 
-/* Buffers are as large as what the caller gives to recv().  A larger
+/* Netlink makes its buffers as large as the caller's recv() buffer.  A larger
  * min_dump_alloc would truncate answers to callers with smaller buffers.
  */
 int l4lb_nl_start_conns(struct netlink_callback *cb)
@@ -467,7 +467,7 @@ int l4lb_nl_dump_conns(struct sk_buff *skb, struct netlink_callback *cb)
 	while ((conn = l4lb_conn_walk_next(dump->walk))) {
 		if (!passes(&dump->filter, conn) || !dump_one(skb, cb, conn))
 			continue;
-		/* The next buffer has room. */
+		/* No room is left: list it in the next buffer. */
 		l4lb_conn_walk_back(dump->walk);
 		break;
 	}

@@ -2,7 +2,7 @@
 /*
  * Replies of the IPVS family: objects to attributes.
  *
- * Order and sizes are those clients know: addresses always have 16 bytes,
+ * Order and sizes are what clients expect: addresses always have 16 bytes,
  * nests do not carry NLA_F_NESTED, the mask of a service's flags is ~0.
  */
 #include "api/netlink_fill.h"
@@ -158,7 +158,7 @@ static int fill_dest_conns(struct sk_buff *skb,
 	int active = atomic_read(&server->sched.active);
 	int total = atomic_read(&server->sched.total);
 
-	/* The two are not read at once: active may run ahead for a moment. */
+	/* Not read atomically: active may exceed total for a moment. */
 	if (nla_put_u32(skb, IPVS_DEST_ATTR_ACTIVE_CONNS, active) ||
 	    nla_put_u32(skb, IPVS_DEST_ATTR_INACT_CONNS,
 			max(total - active, 0)) ||

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* From objects to the messages that describe them: family IPVS, and what the
- * family L4LB shares of that.
- */
+/* Filling messages: family IPVS, and parts shared with family L4LB. */
 #ifndef _L4LB_NETLINK_FILL_H
 #define _L4LB_NETLINK_FILL_H
 
@@ -9,14 +7,16 @@
 
 #include <net/genetlink.h>
 
-/* Configuration mutex held.  -EMSGSIZE if there is no room, nothing added. */
+/* Configuration mutex held.  -EMSGSIZE if there is no room. */
 int l4lb_nl_fill_service(struct sk_buff *skb, struct l4lb_service *svc);
 int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_server *server);
 int l4lb_nl_fill_config(struct sk_buff *skb, const struct l4lb_net *ln);
 int l4lb_nl_fill_info(struct sk_buff *skb, struct l4lb_net *ln);
 
+/* Parts of the above, without a nest of their own.  After -EMSGSIZE the caller
+ * must cancel its nest or message.
+ */
 int l4lb_nl_fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key);
-/* Parts of the above, without nests of their own; likewise. */
 int l4lb_nl_fill_service_config(struct sk_buff *skb,
 				const struct l4lb_service *svc);
 int l4lb_nl_fill_service_stats64(struct sk_buff *skb,
@@ -26,9 +26,9 @@ int l4lb_nl_fill_dest_config(struct sk_buff *skb,
 int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_server *server);
 
 /**
- * struct l4lb_nl_cursor - where a dump of the services goes on
- * @key: of the next service, spares counting through thousands of others
- * @index: its place in the list, in case it is gone
+ * struct l4lb_nl_cursor - position of a dump of services
+ * @key: key of the next service, to find it without walking the list
+ * @index: its index in the list, in case it has been deleted
  */
 struct l4lb_nl_cursor {
 	struct l4lb_svc_key	key;

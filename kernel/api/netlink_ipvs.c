@@ -3,13 +3,13 @@
  * Generic netlink family "IPVS": what ipvsadm, keepalived and kube-proxy
  * speak.  One function per command.
  *
- * A command parses, takes the configuration mutex of the caller's namespace,
- * looks up what it means, and hands over to service.c and server.c.  The order
- * of its checks decides which error a wrong request gets, and clients act on
- * the number: do not reorder them.  People get a sentence with each refusal.
+ * A command parses its request, takes the configuration mutex of the caller's
+ * namespace, looks up the service and calls functions of config/.  The order of
+ * its checks decides which error a wrong request gets, and clients act on the
+ * number: do not reorder them.  Each refusal also has a sentence for people.
  *
- * Namespaces do not wait for each other (parallel_ops), and loading a
- * scheduler does not happen under the mutex.
+ * Namespaces do not wait for each other (parallel_ops), and scheduler modules
+ * are not loaded under the mutex.
  */
 #include "api/netlink_ipvs.h"
 
@@ -39,8 +39,8 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 
 /* Services: NEW, SET, DEL */
 
-/* Only what @mask names changes; "hashed" is the kernel's own and always on,
- * clients test for it.
+/* Only the flags in @svc->mask change.  The kernel always sets "hashed",
+ * because clients test for it.
  */
 static void merge_flags(struct l4lb_nl_service *svc, u32 old)
 {
@@ -61,8 +61,8 @@ static int check_absent(struct l4lb_net *ln, const struct l4lb_nl_service *svc,
 	return -EEXIST;
 }
 
-/* A service that exists is reported before a scheduler that does not.  Between
- * the two looks another caller may add it, hence the second.
+/* An existing service is reported before a missing scheduler.  Another caller
+ * may add the service while the scheduler is loaded, hence the second check.
  */
 static int new_service(struct sk_buff *skb, struct genl_info *info)
 {
@@ -269,7 +269,7 @@ static int del_dest(struct sk_buff *skb, struct genl_info *info)
 
 /* Timeouts */
 
-/* 0, or no attribute: keep the present one. */
+/* 0, or no attribute: keep the present timeout. */
 static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
 			 struct netlink_ext_ack *extack)
 {
@@ -312,8 +312,8 @@ static int set_config(struct sk_buff *skb, struct genl_info *info)
 
 /* Replies */
 
-/* Sends what @fill puts into a message of command @cmd.  Configuration mutex
- * held while it is filled.
+/* Send a message of command @cmd.  @fill fills it in, with the configuration
+ * mutex held.
  */
 static int reply(struct genl_info *info, u8 cmd, struct l4lb_net *ln,
 		 int (*fill)(struct sk_buff *msg, struct l4lb_net *ln,
@@ -395,10 +395,9 @@ static int get_info(struct sk_buff *skb, struct genl_info *info)
 	return reply(info, IPVS_CMD_SET_INFO, ln, fill_info, NULL);
 }
 
-/* Dumps: as many objects per call as fit.  The position is an index, which
- * survives any change between two calls.  The change is not reported by
- * NLM_F_DUMP_INTR: the original does not, and to libnl, so to ipvsadm, it is
- * a failure.
+/* Dumps: as many objects per call as fit.  The position survives any change
+ * between two calls.  Such a change is not reported by NLM_F_DUMP_INTR: in-tree
+ * ip_vs does not either, and libnl, so ipvsadm, takes it for a failure.
  */
 
 static void *dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
@@ -463,8 +462,8 @@ static int dump_dest(struct sk_buff *skb, struct netlink_callback *cb,
 	return 0;
 }
 
-/* Newest first.  Skipping to the position costs one step per server and
- * message, of which each takes dozens.
+/* Newest first.  Each message walks the list to its position, which costs
+ * little: it holds dozens of servers, so there are few messages.
  */
 static void dump_dests_of(struct sk_buff *skb, struct netlink_callback *cb,
 			  struct l4lb_service *service)
@@ -482,7 +481,7 @@ static void dump_dests_of(struct sk_buff *skb, struct netlink_callback *cb,
 	}
 }
 
-/* A service that is missing or badly named has no servers: an empty dump. */
+/* A missing service or a malformed name gives an empty dump, not an error. */
 static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
@@ -506,7 +505,7 @@ static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* Synchronisation daemons: there are none.  Clients list them all the same. */
+/* Synchronisation daemons are not implemented, but clients list them. */
 
 static int refuse_daemon(struct sk_buff *skb, struct genl_info *info)
 {

@@ -5,9 +5,9 @@
  * connections (netlink_conns.c).  The messages are described in l4lb.h.  One
  * function per command.
  *
- * Like family IPVS its commands take the configuration mutex of the caller's
- * namespace and do not load modules under it.  Unlike there everything is
- * checked strictly: nobody relies on what it lets pass.
+ * As in family IPVS, commands take the configuration mutex of the caller's
+ * namespace and do not load modules under it.  Unlike there, everything is
+ * checked strictly: no old client relies on lax checks.
  */
 #include "api/netlink_l4lb.h"
 
@@ -134,8 +134,7 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 	return svc;
 }
 
-/* All of the request's options over the present ones.  Configuration mutex
- * held.
+/* Merge the request's options into the present ones.  Configuration mutex held.
  */
 static int parse_options(struct l4lb_service *svc, u32 *value,
 			 unsigned long *seen, struct genl_info *info)
@@ -182,7 +181,7 @@ static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
 	return 0;
 }
 
-/* @ops: NULL for "none".  @svc: a service that has it, or NULL. */
+/* @ops: NULL for "none".  @svc: a service with this scheduler, or NULL. */
 static int fill_scheduler(struct sk_buff *skb,
 			  const struct l4lb_sched_ops *ops,
 			  const struct l4lb_service *svc)
@@ -233,7 +232,7 @@ static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 	       l4lb_nl_fill_bands(skb, svc);
 }
 
-/* A reply to be filled and sent, or NULL without memory. */
+/* A reply to be filled and sent; NULL if there is no memory. */
 static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
 {
 	struct sk_buff *msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
@@ -248,7 +247,7 @@ static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
 	return NULL;
 }
 
-/* Sends it, unless filling it failed with @err. */
+/* Send the reply; if filling it failed with @err, free it. */
 static int reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
 		      int err)
 {
@@ -262,7 +261,7 @@ static int reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
 
 /* ---- commands ---- */
 
-/* The reference of l4lb_sched_get() keeps the module while its text is read. */
+/* The reference of l4lb_sched_get() keeps the module and its strings. */
 static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 {
 	const struct nlattr *nest = info->attrs[L4LB_ATTR_SCHEDULER];
@@ -329,8 +328,8 @@ static int dump_scheduler(const struct l4lb_sched_ops *ops, void *arg)
 	return 0;
 }
 
-/* The position is a number: of schedulers that come or go between two calls
- * some may be missing, or be there twice.
+/* The position is an index: if schedulers come or go between two calls, some
+ * may be missing or listed twice.
  */
 static int dump_schedulers(struct sk_buff *skb, struct netlink_callback *cb)
 {
@@ -342,7 +341,7 @@ static int dump_schedulers(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* A reply about one service, made by @fill. */
+/* Send a reply about one service, filled in by @fill. */
 static int get_service(struct sk_buff *skb, struct genl_info *info,
 		       int (*fill)(struct sk_buff *skb,
 				   const struct l4lb_service *svc))
@@ -443,7 +442,7 @@ static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 	return 0;
 }
 
-/* The position is a number, as above. */
+/* The position is an index, as above. */
 static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
@@ -464,8 +463,8 @@ static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* Each command has a policy of its own, so that an attribute it does not look
- * at is refused.  The GET commands take SERVICE alone, the first in the list.
+/* Each command has a policy of its own, so that attributes it does not use are
+ * refused.  maxattr limits GET_OPTIONS and GET_POLICY to SERVICE.
  */
 static const struct genl_ops ext_ops[] = {
 	{
@@ -536,8 +535,8 @@ struct genl_family l4lb_ext_family __ro_after_init = {
 	.n_ops		= ARRAY_SIZE(ext_ops),
 };
 
-/* No module alias: a question for this family must not load l4lb where ip_vs
- * is at work.
+/* No module alias: a request for this family must not load l4lb on a host that
+ * uses ip_vs.
  */
 int __init l4lb_ext_init(void)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * L4LB_CMD_GET_SERVICES: services with all they have, as SET_SERVICES takes it.
+ * L4LB_CMD_GET_SERVICES: services with all their settings and real servers, in
+ * the format of SET_SERVICES.
  *
- * One dump for all, where family IPVS needs one a service.  A service whose real
- * servers do not fit into what is left of a buffer goes on in the next message.
- * If the configuration changes meanwhile, the dump says so (NLM_F_DUMP_INTR).
+ * One dump lists everything; family IPVS needs one dump per service.  A service
+ * whose real servers do not all fit continues in the next message.  If the
+ * configuration changes meanwhile, the dump says so (NLM_F_DUMP_INTR).
  */
 #include "api/netlink_list.h"
 
@@ -16,13 +17,13 @@
 #include "api/netlink_policy.h"
 #include "service/sched_default.h"
 
-/* Where a dump goes on: in that service, after so many of its real servers. */
+/* Position of a dump: the service, and how many of its servers are listed. */
 struct position {
 	struct l4lb_nl_cursor	cursor;
 	unsigned int		server;
 };
 
-/* What a dump is about: services whose name has what is given. */
+/* Which services a dump lists: those whose key has the attributes in @tb. */
 struct filter {
 	struct nlattr	*tb[IPVS_SVC_ATTR_FWMARK + 1];
 	bool		live;
@@ -69,7 +70,7 @@ static bool passes(const struct filter *f, const struct l4lb_svc_key *key)
 	       (!key->fwmark && same_addr(key, tb[IPVS_SVC_ATTR_ADDR]));
 }
 
-/* Those that have another value than the namespace's default. */
+/* Options whose value differs from the namespace's default. */
 static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	const struct l4lb_sched_ops *ops = l4lb_service_sched(svc);
@@ -99,7 +100,7 @@ static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 	return 0;
 }
 
-/* All of it the first time, later its name. */
+/* @all: the first message of a service; later ones have only its key. */
 static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 		     const struct filter *f, bool all)
 {
@@ -137,8 +138,8 @@ static int fill_dest(struct sk_buff *skb, struct l4lb_server *server,
 	return 0;
 }
 
-/* Oldest first, in which order they can be added again.  -EMSGSIZE if there are
- * more than fit; *@next is behind those that do.
+/* Oldest first, so that they can be added again in this order.  -EMSGSIZE if
+ * not all fit; *@next is the index of the first one that does not.
  */
 static int fill_dests(struct sk_buff *skb, struct l4lb_service *svc,
 		      const struct filter *f, unsigned int *next)
@@ -162,7 +163,7 @@ static int fill_dests(struct sk_buff *skb, struct l4lb_service *svc,
 	return err;
 }
 
-/* One message.  -EMSGSIZE if the service is not through with it. */
+/* Fill one message.  -EMSGSIZE if the service needs another one. */
 static int dump_one(struct sk_buff *skb, struct netlink_callback *cb,
 		    struct l4lb_service *svc, const struct filter *f,
 		    unsigned int *next)
@@ -181,7 +182,7 @@ static int dump_one(struct sk_buff *skb, struct netlink_callback *cb,
 	err = entry ? fill_head(skb, svc, f, !first) : -EMSGSIZE;
 	if (!err)
 		err = fill_dests(skb, svc, f, next);
-	/* Without a single server it had better begin in the next buffer. */
+	/* Not even one server fits: begin in the next buffer instead. */
 	if (err && *next == first) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
@@ -200,7 +201,7 @@ static void dump_all(struct sk_buff *skb, struct netlink_callback *cb,
 
 	if (!svc)
 		return;
-	/* Another one took its place. */
+	/* The service is gone; this is the one now at its index. */
 	if (memcmp(&svc->key, &cursor->key, sizeof(svc->key)))
 		pos->server = 0;
 	list_for_each_entry_from(svc, &ln->services, list) {

@@ -8,7 +8,7 @@ const struct nla_policy l4lb_nl_option_policy[] = {
 	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
 };
 
-/* Says which options @ops has, as far as there is room. */
+/* The message lists the options of @ops, as many as fit. */
 int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,
 			   const struct nlattr *name,
 			   struct netlink_ext_ack *extack)

@@ -2,13 +2,12 @@
 /*
  * Requests of the IPVS family: attributes to keys and configurations.
  *
- * The family is older than strict attribute checks and its clients rely on
- * what it lets pass: unknown attributes, nests without NLA_F_NESTED, fixed
- * width attributes that are too long, addresses shorter than their family's.
- * Hence the _deprecated parsers; the policies still bound what is read.
+ * The family is older than strict attribute checks, and its clients rely on lax
+ * ones: unknown attributes, nests without NLA_F_NESTED, fixed width attributes
+ * that are too long, addresses shorter than their family's.  Hence the
+ * _deprecated parsers; the policies still bound what is read.
  *
- * Whatever is wrong inside a nest is EINVAL, also where the parser would say
- * ERANGE.
+ * A nest that the parser refuses is EINVAL, even if the parser returns ERANGE.
  */
 #include "api/netlink_parse.h"
 
@@ -62,7 +61,7 @@ static const struct nla_policy dest_policy[IPVS_DEST_ATTR_MAX + 1] = {
 	[IPVS_DEST_ATTR_TUN_FLAGS]	= { .type = NLA_U16 },
 };
 
-/* An attribute a request must have, and the sentence if it does not. */
+/* A required attribute, and the sentence if it is missing. */
 struct required {
 	u16		type;
 	const char	*sentence;
@@ -93,7 +92,7 @@ static const struct required dest_config[] = {
 	{ IPVS_DEST_ATTR_L_THRESH, "real server: attribute L_THRESH is missing" },
 };
 
-/* The sentences outlive the request: they are this module's constants. */
+/* The sentences are constants of this module, so they outlive the request. */
 static int check_required(const struct required *list, unsigned int n,
 			  struct nlattr **tb, const struct nlattr *nest,
 			  struct netlink_ext_ack *extack)
@@ -112,8 +111,8 @@ static int check_required(const struct required *list, unsigned int n,
 	return 0;
 }
 
-/* Only what the family needs is copied: the rest of an address is hashed and
- * compared too, and must be 0.
+/* Copies only the bytes that the family needs: the rest of @addr is hashed and
+ * compared, too, and must be 0.
  */
 static void copy_addr(union nf_inet_addr *addr, u16 af,
 		      const struct nlattr *attr)
@@ -151,7 +150,7 @@ int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
 	}
 
 	if (mark) {
-		/* Mark 0 is no mark: it names TCP port 0 of the zero address. */
+		/* Mark 0 is no mark: it means TCP port 0 of address 0. */
 		key->fwmark = nla_get_u32(mark);
 		key->protocol = key->fwmark ? 0 : IPPROTO_TCP;
 		return 0;
@@ -275,8 +274,8 @@ int l4lb_nl_parse_dest(struct l4lb_server_config *cfg, u16 svc_af,
 }
 
 /* The family is registered early in the module's init, so that another owner
- * of the name is noticed before /proc is touched, and it outlives the sysctls
- * in its exit.  Nothing is served in between.
+ * of the name is noticed before /proc is touched, and unregistered late in its
+ * exit.  Requests that come during init or exit are refused.
  */
 static bool serving(void)
 {
@@ -292,9 +291,6 @@ struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
 	return NULL;
 }
 
-/* What a configuration names besides numbers.  *ops gets a reference, or NULL
- * for "none".  May sleep and load a module: no lock may be held.
- */
 int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
 		    const struct l4lb_sched_ops **ops,
 		    struct netlink_ext_ack *extack)

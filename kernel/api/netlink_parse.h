@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* From messages to the objects they describe: family IPVS, and what the family
- * L4LB shares of that.
- */
+/* Parsing messages: family IPVS, and parts shared with family L4LB. */
 #ifndef _L4LB_NETLINK_PARSE_H
 #define _L4LB_NETLINK_PARSE_H
 
@@ -11,9 +9,9 @@
 
 /**
  * struct l4lb_nl_service - the SERVICE attribute of a request
- * @key: which service it means
- * @cfg: what it asks for; flags are not merged with the present ones yet
- * @mask: which of the flags it wants to set or clear
+ * @key: key of the service
+ * @cfg: requested settings; flags are not merged with the present ones yet
+ * @mask: flags to be set or cleared
  * @sched: the scheduler's name, for error reports
  * @engine: name of a persistence engine, NULL if none or empty
  * @netmask: for error reports
@@ -32,21 +30,21 @@ struct l4lb_nl_service {
 
 extern const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1];
 
-/* The namespace a request is for.  NULL: not now, answer -EAGAIN. */
+/* The namespace of a request.  NULL: not serving, answer -EAGAIN. */
 struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
 			     struct netlink_ext_ack *extack);
 
 int l4lb_nl_pre_doit(l4lb_genl_ops *ops, struct sk_buff *skb,
 		     struct genl_info *info);
 
-/* A service by its name: attributes IPVS_SVC_ATTR_AF to _FWMARK in @tb, of
- * which the policy has been checked; @key is zeroed.
+/* Parse the key of a service: attributes IPVS_SVC_ATTR_AF to _FWMARK in @tb,
+ * checked against their policy.  The caller has zeroed @key.
  */
 int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
 		      const struct nlattr *nest,
 		      struct netlink_ext_ack *extack);
 /* @full: the request must hold a whole configuration, not just an identity.
- * Negative errno, with a sentence in @extack (which may be NULL).
+ * Return: 0, or a negative errno with a sentence in @extack, if not NULL.
  */
 int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
 			  const struct nlattr *nest, bool full,
@@ -55,8 +53,9 @@ int l4lb_nl_parse_dest(struct l4lb_server_config *cfg, u16 svc_af,
 		       const struct nlattr *nest, bool full,
 		       struct netlink_ext_ack *extack);
 
-/* What a configuration names besides numbers.  *ops gets a reference, or NULL
- * for "none".  May sleep and load a module: no lock may be held.
+/* Find the scheduler of a service, and check its persistence engine and
+ * netmask.  *ops gets a reference, or NULL for "none".  May sleep and load a
+ * module: no lock may be held.
  */
 int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
 		    const struct l4lb_sched_ops **ops,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The nests POLICY and BANDS of family L4LB: per-service overrides of namespace
- * settings, and what its PRIORITY has done.  One row here is all that the
- * messages need of a value.
+ * settings, and the counters of PRIORITY.  A new value needs only a row in
+ * values[].
  */
 #include "api/netlink_policy.h"
 
@@ -91,7 +91,7 @@ int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
 	return 0;
 }
 
-/* Of a service that has had PRIORITY. */
+/* Adds nothing for a service that has never had PRIORITY. */
 int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	struct l4lb_band band[L4LB_BANDS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What family L4LB sets of a service. */
+/* Policies of services in messages of family L4LB. */
 #ifndef _L4LB_NETLINK_POLICY_H
 #define _L4LB_NETLINK_POLICY_H
 
@@ -7,8 +7,8 @@
 
 #include <net/genetlink.h>
 
-/* The nest POLICY of family L4LB.  parse: over what @policy has; it must be
- * there and is checked.  fill: all of it.
+/* The nest POLICY of family L4LB.  Parse: @nest is required; the values it has
+ * are checked and replace those in @policy.  Fill: all values.
  */
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Files in /proc/net: ip_vs, ip_vs_conn, ip_vs_stats and ip_vs_stats_percpu
- * column for column as programs parse them, and l4lb with the drop reasons.
+ * with exactly the columns that programs parse, and l4lb with the drop reasons.
  *
  * Anyone may read them, so reading takes no lock that configuration or
  * packets wait for: RCU and per-CPU counters only.
  *
  * The files hold no reference on the namespace.  Its exit removes them first,
- * which waits for readers and closes what is still open.
+ * which waits for readers and closes open files.
  */
 #include "api/procfs.h"
 
@@ -70,7 +70,7 @@ static void show_protocol(struct seq_file *m, u16 protocol)
 	}
 }
 
-/* Address and port as in both kinds of lines. */
+/* Address and port, in lines of services and of real servers. */
 static void show_endpoint(struct seq_file *m, u16 af,
 			  const union nf_inet_addr *addr, __be16 port)
 {
@@ -80,7 +80,7 @@ static void show_endpoint(struct seq_file *m, u16 af,
 		seq_printf(m, "%08X:%04X", ntohl(addr->ip), ntohs(port));
 }
 
-/* The odd spaces are the format: lines are compared as they are. */
+/* The odd spaces belong to the format. */
 static void show_service(struct seq_file *m, const struct l4lb_service *svc)
 {
 	const char *sched = l4lb_service_sched_name(svc);
@@ -102,7 +102,7 @@ static void show_service(struct seq_file *m, const struct l4lb_service *svc)
 		else
 			seq_printf(m, " %s %s ", sched, one_packet);
 	}
-	/* In jiffies, and the mask as if both families' were big endian. */
+	/* As ip_vs: in jiffies, and ntohl() even of an IPv6 prefix length. */
 	if (flags & IP_VS_SVC_F_PERSISTENT)
 		seq_printf(m, "persistent %u %08X",
 			   READ_ONCE(svc->timeout) * HZ,
@@ -182,8 +182,7 @@ enum {
  * @row: the line at @pos, complete
  *
  * A connection cannot be kept from one read() to the next, but seq_file asks
- * again for the line that did not fit.  So the walk is always one row ahead,
- * as text.
+ * again for the line that did not fit.  So the next line is kept as text.
  */
 struct conns_reader {
 	struct l4lb_conn_walk	*walk;
@@ -227,7 +226,7 @@ static void put_conn(char *row, const struct l4lb_conn *conn)
 	const size_t size = CONN_ROW;
 	size_t n;
 
-	/* A mark stands for any number of VIPs. */
+	/* A template of a mark has no single VIP: it shows the mark. */
 	if (mark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		vip = (union nf_inet_addr){ .ip = htonl(mark) };
 
@@ -253,7 +252,7 @@ static char *conns_advance(struct conns_reader *reader)
 	return reader->row;
 }
 
-/* Back to the beginning, which is the title. */
+/* Back to the beginning: the first row is the title. */
 static int conns_rewind(struct conns_reader *reader, struct l4lb_net *ln)
 {
 	if (reader->walk)
@@ -292,7 +291,7 @@ static void *conns_next(struct seq_file *m, void *v, loff_t *pos)
 	return conns_advance(reader);
 }
 
-/* Also called when start failed, for want of a walk. */
+/* Also called when conns_start() has failed and there is no walk. */
 static void conns_stop(struct seq_file *m, void *v)
 {
 	struct conns_reader *reader = m->private;
@@ -381,9 +380,7 @@ static int stats_percpu_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* l4lb: why packets were not forwarded, and which way they took; one "name
- * value" a line
- */
+/* l4lb: drop reasons and fast path counters, one "name value" per line */
 static int counters_show(struct seq_file *m, void *v)
 {
 	struct l4lb_net *ln = m->private;

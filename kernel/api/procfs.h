@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What is in /proc/net. */
+/* Files in /proc/net. */
 #ifndef _L4LB_PROCFS_H
 #define _L4LB_PROCFS_H
 

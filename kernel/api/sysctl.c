@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * net.ipv4.vs.*, per network namespace: the names, defaults and range checks
- * of the in-tree director (6.12's, on every kernel), all of them, because
- * programs and sysctl.conf stop at one that is missing.  A write that is
- * refused changes nothing.
+ * net.ipv4.vs.*, per network namespace: all names, defaults and range checks of
+ * in-tree ip_vs in Linux 6.12, on every kernel, because programs and
+ * sysctl.conf fail at a missing name.  A refused write changes nothing.
  *
  * Three names are our own:
  *
- *	conn_max		connections and persistence templates there may
- *				be at once, 0: no limit.  By default what an
- *				eighth of the memory holds; a namespace of an
+ *	conn_max		maximum of connections and persistence templates
+ *				together, 0: no limit.  Default: as many as fit
+ *				into an eighth of the memory; a namespace of an
  *				unprivileged user cannot change it
- *	fast_path		may packets of established flows pass by the
+ *	fast_path		may packets of established flows bypass the
  *				stack (entry/)?  0: no; 1: yes; 2: first packets
  *				of a flow, too, which the firewall then does not
- *				see.  A service may have it otherwise
- *	nonlocal_vip		1: a service also gets what is forwarded by this
- *				host to its address, which need not be local.
- *				Off by default: a director that stands by may be
- *				a router on the way to the one that has the VIP
+ *				see.  A service may override it
+ *	nonlocal_vip		1: a service also takes packets that this host
+ *				forwards to its address, which need not be
+ *				local.  Off by default: a standby director may
+ *				be a router on the way to the active one
  *
  * These have no effect here:
  *
@@ -28,7 +27,7 @@
  *				computed by packets and readers
  *
  * A namespace of an unprivileged user has its own copy, which its root may
- * change: it governs nothing but that namespace's packets.
+ * change: it affects only packets of that namespace.
  */
 #include "api/sysctl.h"
 
@@ -46,14 +45,14 @@
 #include "entry/fast_device.h"
 
 #define CONN_MEMORY_SHARE	8	/* of the memory, by default */
-#define CONN_BYTES		128	/* a connection's, table included */
+#define CONN_BYTES		128	/* of a connection, table included */
 
 static int nice_min = -20, nice_max = 19;
 
-/* .extra1 of an entry whose handler finds its namespace there. */
+/* In settings[], an .extra1 that fill_table() replaces with the namespace. */
 static int namespace;
 
-/* 0 to 3; defence.c defines them and changes 1 and 2 itself. */
+/* 0 to 3, see defence.c, which itself switches between 1 and 2. */
 static int do_mode(l4lb_ctl_table *table, int write, void *buffer,
 		   size_t *lenp, loff_t *ppos)
 {
@@ -159,7 +158,7 @@ static int do_sync_ports(l4lb_ctl_table *table, int write, void *buffer,
 	return 0;
 }
 
-/* "THRESHOLD PERIOD": one below the other, or both 0. */
+/* "THRESHOLD PERIOD": the threshold is less than the period, or both are 0. */
 static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 			     size_t *lenp, loff_t *ppos)
 {
@@ -195,7 +194,7 @@ static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 #define OWN(name, handler)						\
 	SETTING(name, sizeof(int), handler, .extra1 = &namespace)
 
-/* .data: offset in struct l4lb_sysctl, until it is copied for a namespace */
+/* .data: offset in struct l4lb_sysctl; fill_table() makes it a pointer */
 static const struct ctl_table settings[] = {
 	INT(am_droprate),
 	INT(amemthresh),
@@ -236,8 +235,8 @@ static const struct ctl_table settings[] = {
 #undef INT
 #undef SETTING
 
-/* Those that are the machine's business, as ip_vs has it: read-only in a
- * namespace of an unprivileged user.
+/* Settings that concern the whole machine: read-only in a namespace of an
+ * unprivileged user, as with ip_vs.
  */
 static bool is_privileged(const struct ctl_table *entry)
 {
@@ -268,7 +267,7 @@ void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl)
 	};
 }
 
-/* A copy of settings[] about @ln. */
+/* Copy settings[] for @ln. */
 static void fill_table(struct ctl_table *table, struct l4lb_net *ln)
 {
 	bool owned = ln->net->user_ns != &init_user_ns;
@@ -291,7 +290,7 @@ int l4lb_sysctl_net_init(struct l4lb_net *ln)
 
 	if (!zalloc_cpumask_var(&ln->sysctl.est_cpulist, GFP_KERNEL))
 		return -ENOMEM;
-	/* One more, all zero: kernels before 6.6 want it as the end. */
+	/* Kernels before 6.6 need an empty entry at the end. */
 	table = kcalloc(ARRAY_SIZE(settings) + 1, sizeof(*table), GFP_KERNEL);
 	if (!table)
 		goto err_free_cpulist;

@@ -5,7 +5,7 @@
 
 #include "base/net.h"
 
-/* Before the first command may come; net_init makes the files. */
+/* Defaults are set before the first command; net_init creates the files. */
 void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl);
 int l4lb_sysctl_net_init(struct l4lb_net *ln);
 void l4lb_sysctl_net_exit(struct l4lb_net *ln);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Settings in net.ipv4.vs of schedulers: lblc_expiration, lblcr_expiration.
+ * Schedulers' settings in net.ipv4.vs: lblc_expiration, lblcr_expiration.
  *
- * Each is there while its scheduler is registered, once in every namespace, and
- * is what that namespace's services have that do not set the option themselves.
+ * Each namespace has them while their scheduler is registered.  A setting is
+ * the default for services of the namespace that do not set the option.
  */
 #include <linux/slab.h>
 #include <linux/sysctl.h>
@@ -16,8 +16,8 @@
  * struct l4lb_sched_setting - a scheduler's setting in a namespace
  * @def: the scheduler and the value
  * @ln: the namespace
- * @header: of the file
- * @table: it, and the end that kernels before 6.6 want
+ * @header: sysctl handle of the file
+ * @table: the file's entry, and the empty one that kernels before 6.6 need
  */
 struct l4lb_sched_setting {
 	struct l4lb_sched_default	def;
@@ -52,8 +52,8 @@ static u32 default_of(const struct l4lb_sched_ops *ops)
 	return 0;
 }
 
-/* Configuration mutex not held.  A namespace of an unprivileged user has none,
- * as with ip_vs.
+/* Configuration mutex not held.  A namespace of an unprivileged user has no
+ * such settings, as with ip_vs.
  */
 static int setting_add(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
 {
@@ -86,7 +86,7 @@ static int setting_add(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
 	return 0;
 }
 
-/* Configuration mutex not held: a writer of the file holds it. */
+/* Configuration mutex not held: writers take it, and are waited for here. */
 static void setting_del(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_sched_setting *setting, *next, *found = NULL;

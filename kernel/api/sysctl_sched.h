@@ -3,7 +3,7 @@
 #ifndef _L4LB_SYSCTL_SCHED_H
 #define _L4LB_SYSCTL_SCHED_H
 
-/* Before the first namespace. */
+/* Call it before the first namespace is set up. */
 void l4lb_sysctl_sched_init(void);
 
 #endif /* _L4LB_SYSCTL_SCHED_H */

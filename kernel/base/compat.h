@@ -18,11 +18,11 @@
 #define __counted_by(member)
 #endif
 
-/* 6.3: extack sentences may hold values, of up to 79 characters in all.
+/* 6.3: extack messages may hold values, up to 79 characters in all.
  *
- * Before, the text must last until the answer is made up, which is after the
- * command has returned.  So it is kept for good, and may hold only what is the
- * kernel's own: what user space wrote (@str) is left out.
+ * Before, the text must outlive the command, because the reply is built after
+ * the command has returned.  So messages are kept forever.  They must not hold
+ * text from user space, which could fill the table: @str is left out.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #include <linux/mutex.h>
@@ -55,7 +55,7 @@ const char *l4lb_keep_sentence(const char *fmt, ...)
 	return found;
 }
 
-/* Numbers would soon fill what is kept: the offset has to do. */
+/* Left out: its numbers would soon fill the table of kept messages. */
 static inline __printf(2, 3)
 void l4lb_err_before(struct netlink_ext_ack *extack, const char *fmt, ...)
 {
@@ -73,7 +73,7 @@ do {									\
 	}								\
 } while (0)
 #else
-/* Puts something before the sentence; what does not fit is cut off. */
+/* Puts a prefix before the message; text that does not fit is cut off. */
 #define l4lb_err_before(extack, fmt, args...)				\
 do {									\
 	struct netlink_ext_ack *__ack = (extack);			\
@@ -101,7 +101,7 @@ do {									\
 	} while (0)
 #endif
 
-/* 6.10: IPv4 routes have a cast of their own. */
+/* 6.10: dst_rtable() exists. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define dst_rtable(_ptr) container_of_const(_ptr, struct rtable, dst)
 #endif
@@ -112,21 +112,21 @@ do {									\
 	register_net_sysctl(net, path, table)
 #endif
 
-/* 6.11: what handles a read or write of a sysctl cannot change its entry. */
+/* 6.11: the handler of a sysctl gets a const table entry. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define l4lb_ctl_table struct ctl_table
 #else
 #define l4lb_ctl_table const struct ctl_table
 #endif
 
-/* 6.2: what is called before a command gets only what a command needs. */
+/* 6.2: pre_doit() gets a struct genl_split_ops. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define l4lb_genl_ops const struct genl_ops
 #else
 #define l4lb_genl_ops const struct genl_split_ops
 #endif
 
-/* 6.6: a dump's attributes are where a command's are. */
+/* 6.6: a dump has a struct genl_info with its attributes, like a command. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define l4lb_dump_attrs(cb)	(genl_dumpit_info(cb)->attrs)
 #else
@@ -138,7 +138,7 @@ do {									\
 #include <net/gso.h>
 #endif
 
-/* 6.12: that a device locks by itself is no feature any more. */
+/* 6.12: a device's own locking (LLTX) is a flag, not a feature any more. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define l4lb_dev_lltx(dev) ((dev)->features |= NETIF_F_LLTX)
 #else

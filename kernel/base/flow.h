@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a packet is about. */
+/* A parsed packet and its flow. */
 #ifndef _L4LB_FLOW_H
 #define _L4LB_FLOW_H
 
@@ -18,9 +18,9 @@
 #include "sched.h"
 
 enum l4lb_parse {
-	L4LB_PARSE_OK,		/* flow, l4 and tcp are filled in */
-	L4LB_PARSE_FRAGMENT,	/* a fragment: nothing but l3 is known */
-	L4LB_PARSE_OTHER,	/* no protocol of ours; flow.proto says which */
+	L4LB_PARSE_OK,		/* flow, l4, tcp and chunk are filled in */
+	L4LB_PARSE_FRAGMENT,	/* a fragment: its ports are not known */
+	L4LB_PARSE_OTHER,	/* not TCP, UDP or SCTP; see flow.proto */
 	L4LB_PARSE_BAD,		/* truncated or malformed */
 };
 
@@ -29,8 +29,8 @@ enum l4lb_parse {
  * @flow: addresses, ports and protocol, as written in the packet
  * @l4: offset of the L4 header from skb->data
  * @tcp: TCP flag byte (FIN 0x01 .. CWR 0x80)
- * @chunk: type of the SCTP chunk that the packet stands for (SCTP_CID_*)
- * @hook: NF_INET_*, where it was met
+ * @chunk: type of the SCTP chunk that decides the state (SCTP_CID_*)
+ * @hook: NF_INET_*, where the packet was seen
  */
 struct l4lb_pkt {
 	struct l4lb_flow	flow;
@@ -47,7 +47,7 @@ enum {
 	L4LB_TCP_FLAG_ACK = 0x10,
 };
 
-/* Does it ask for a new connection? */
+/* Does the packet ask for a new connection? */
 static inline bool l4lb_pkt_opens(const struct l4lb_pkt *pkt)
 {
 	if (pkt->flow.proto == IPPROTO_TCP)
@@ -55,7 +55,7 @@ static inline bool l4lb_pkt_opens(const struct l4lb_pkt *pkt)
 	return pkt->flow.proto == IPPROTO_SCTP && pkt->chunk == SCTP_CID_INIT;
 }
 
-/* Does it end one, or say that there is none? */
+/* Does the packet end a connection, or say that there is none? */
 static inline bool l4lb_pkt_aborts(const struct l4lb_pkt *pkt)
 {
 	if (pkt->flow.proto == IPPROTO_TCP)
@@ -74,7 +74,7 @@ static inline bool l4lb_is_ipsec(const struct l4lb_flow *flow)
 	return flow->proto == IPPROTO_ESP || flow->proto == IPPROTO_AH;
 }
 
-/* The flow of the packets that go the other way. */
+/* The flow of the packets in the opposite direction. */
 static inline struct l4lb_flow l4lb_flow_inverse(const struct l4lb_flow *flow)
 {
 	return (struct l4lb_flow) {

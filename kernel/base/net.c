@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What every other file of a namespace's state builds on: its counters and its
- * configuration mutex.
+/* Per-namespace state that all other files need: counters and the configuration
+ * mutex.
  */
 #include "base/net.h"
 
 unsigned int l4lb_net_id __read_mostly;
 struct workqueue_struct *l4lb_wq;
 
-/* Context: may sleep.  -ENOMEM, and nothing is there. */
+/* Context: may sleep.  Return: 0, or -ENOMEM with nothing allocated. */
 int l4lb_net_init(struct l4lb_net *ln, struct net *net)
 {
 	int err = -ENOMEM;
@@ -36,7 +36,7 @@ err_free_drops:
 	return err;
 }
 
-/* The last: no packet and no reader is left. */
+/* Called last, when no packet and no reader is left. */
 void l4lb_net_exit(struct l4lb_net *ln)
 {
 	l4lb_stats_destroy(&ln->stats);

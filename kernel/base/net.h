@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What l4lb keeps per network namespace. */
+/* Per-namespace state of l4lb. */
 #ifndef _L4LB_NET_H
 #define _L4LB_NET_H
 
@@ -25,8 +25,8 @@ struct l4lb_timeouts {
 	unsigned int	udp;
 };
 
-/* net.ipv4.vs.*: read on the packet path with READ_ONCE().  Defaults that are
- * not 0, and what a value means, are in sysctl.c.
+/* net.ipv4.vs.*: read on the packet path with READ_ONCE().  Defaults other
+ * than 0, and the meaning of some values, are in sysctl.c.
  */
 struct l4lb_sysctl {
 	int		am_droprate;
@@ -65,10 +65,10 @@ struct l4lb_sysctl {
 };
 
 /**
- * struct l4lb_defence - what defence against floods remembers
- * @work: looks at the memory while a mode is automatic and there are services
- * @rate: in automatic mode, which of how many new flows is dropped
- * @attempts: to schedule a new flow, while some of them are dropped
+ * struct l4lb_defence - state of the flood defence
+ * @work: checks free memory while a mode is automatic and there are services
+ * @rate: in automatic mode, one of this many new flows is dropped
+ * @attempts: new flows seen while some of them are dropped
  */
 struct l4lb_defence {
 	struct delayed_work	work;
@@ -79,42 +79,42 @@ struct l4lb_defence {
 /**
  * struct l4lb_net - l4lb in one network namespace
  * @net: the namespace
- * @conns: connection table; allocated with the first service and kept until
- *	the namespace goes, so an idle namespace costs nothing
- * @bypass: by family, in place of a real server where there is none
- *	(cache_bypass); as old as @conns
+ * @conns: connection table; allocated with the first service, so an unused
+ *	namespace costs nothing, and kept until the namespace goes
+ * @bypass: by family, stands in for a real server in bypassed connections
+ *	(cache_bypass); allocated with @conns
  * @svc_table: services by key (RCU readers)
- * @n_fwmark: services by firewall mark; 0 spares the packet path a lookup
+ * @n_fwmark: number of services by firewall mark; 0 spares packets a lookup
  * @n_any_port: services with port 0, likewise
  * @n_one_packet: services with one-packet scheduling, likewise
- * @fast: the fast path; as old as @conns
+ * @fast: the fast path; allocated with @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
- * @n_fast_path: services that ask for the fast path by themselves
- * @fast_since: jiffies from which on packets must have been admitted
+ * @n_fast_path: services whose policy turns the fast path on
+ * @fast_since: jiffies; flows admitted to the fast path earlier must be again
  * @servers: real servers of services by address (RCU readers)
- * @server_names: all of them and those in @trash by service and address
+ * @server_names: real servers of services and in @trash, by service and address
  *	(configuration mutex)
- * @guards: services that guard their address, by it (RCU readers)
- * @n_guards: their number, likewise
+ * @guards: services that guard their address, by address (RCU readers)
+ * @n_guards: number of services with a guard, likewise
  * @timeouts: settable connection timeouts
  * @sysctl: net.ipv4.vs.*
  * @drops: per-CPU array of L4LB_DROP_MAX counters
  * @stats: totals of the namespace
- * @defence: against floods
+ * @defence: flood defence
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
- * @generation: another one after every change of what a dump shows
- * @n_services: by family: [0] IPv4, [1] IPv6; hooks are registered while > 0,
- *	or for the other family's @n_mixed
+ * @generation: changes with every change that a dump would show
+ * @n_services: by family: [0] IPv4, [1] IPv6; a family's hooks are registered
+ *	while its number or @n_mixed is > 0
  * @hooked: by family: hooks are registered
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
  * @exiting: the namespace is going: nothing may be added
- * @sysctl_header: of the namespace's sysctl directory
- * @sched_defaults: of schedulers' options, see sched_default.c
- * @sched_nets: list of all namespaces, see registry.c
+ * @sysctl_header: the namespace's sysctl directory
+ * @sched_defaults: defaults of schedulers' options, see sched_default.c
+ * @sched_nets: in the list of all namespaces, see registry.c
  */
 struct l4lb_net {
 	struct net			*net;
@@ -165,7 +165,7 @@ static inline void l4lb_drop(const struct l4lb_net *ln, enum l4lb_drop reason)
 	this_cpu_inc(ln->drops[reason]);
 }
 
-/* For work that frees what RCU readers may still see; see main.c. */
+/* For work that frees objects after a grace period; net_exit() flushes it. */
 extern struct workqueue_struct *l4lb_wq;
 
 int l4lb_net_init(struct l4lb_net *ln, struct net *net);

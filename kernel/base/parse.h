@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * skb -> struct l4lb_pkt: the only parser of packet headers on the way in.
+ * skb -> struct l4lb_pkt: header parser of all hooks (but not the fast path).
  *
  * skb->data is at the network header in every hook that calls it.  Nothing
  * here trusts a length field, and nothing keeps a pointer into the packet.
@@ -24,7 +24,7 @@ l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off, bool quoted,
 	pkt->flow.proto = iph->protocol;
 	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
 	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
-	/* A first fragment has its ports: enough to tell what is quoted. */
+	/* The first fragment has the ports: enough for a quoted packet. */
 	if (iph->frag_off & htons(quoted ? IP_OFFSET : IP_MF | IP_OFFSET))
 		return L4LB_PARSE_FRAGMENT;
 	return L4LB_PARSE_OK;
@@ -46,8 +46,8 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 	pkt->flow.saddr.in6 = iph->saddr;
 	pkt->flow.daddr.in6 = iph->daddr;
 	next = iph->nexthdr;
-	/* An extension header, as the stack has it.  But what it protects is
-	 * not ours to read, let alone to change.
+	/* The stack sees AH as an extension header.  Here it is the protocol:
+	 * the headers behind it are authenticated and must not be rewritten.
 	 */
 	if (next == NEXTHDR_AUTH) {
 		pkt->l4 = off + sizeof(_iph);
@@ -59,16 +59,16 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 		return L4LB_PARSE_BAD;
 	pkt->l4 = l4;
 	pkt->flow.proto = next;
-	/* A non-first fragment has no L4 header; a first one was left by
-	 * reassembly only inside an ICMP error, where its ports are usable.
+	/* Only the first fragment has an L4 header.  Reassembly leaves a first
+	 * fragment only inside an ICMP error, where its ports are usable.
 	 */
 	if (frag & htons(IP6_OFFSET))
 		return L4LB_PARSE_FRAGMENT;
 	return L4LB_PARSE_OK;
 }
 
-/* The packet's first chunk; but an ABORT behind a COOKIE ECHO or COOKIE ACK
- * counts for more.
+/* Takes the packet's first chunk, but an ABORT right behind a COOKIE ECHO or
+ * COOKIE ACK takes precedence.
  */
 static __always_inline enum l4lb_parse
 l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
@@ -91,8 +91,8 @@ l4lb_parse_chunk(const struct sk_buff *skb, struct l4lb_pkt *pkt)
 	return L4LB_PARSE_OK;
 }
 
-/* Ports, TCP flags and SCTP chunk; @quoted: inside an ICMP error, where eight
- * bytes of the L4 header are all there may be.
+/* Ports, TCP flags and SCTP chunk.  @quoted: the packet is quoted by an ICMP
+ * error, which may have only the first eight bytes of the L4 header.
  */
 static __always_inline enum l4lb_parse
 l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)

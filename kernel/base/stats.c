@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Traffic counters, their rates, and why packets were dropped.
+ * Traffic counters, their rates, and counters of drop reasons.
  *
- * Counters only ever grow; ZERO remembers where they stood.  The rate of each
+ * Counters only ever grow; ZERO stores their present values.  The rate of each
  * interval of two seconds moves the average a quarter of the way, so an average
  * forgets half of a burst in about five seconds.
  *
- * Nothing runs every two seconds.  The first packet that is to be counted after
- * an interval ends it, and the idle ones behind it: what was counted since the
- * last end was counted in the first of them.  Readers compute what that packet
- * would find.
+ * No timer runs every two seconds.  The first packet after an interval, before
+ * it is counted, closes that interval and any idle ones since: everything
+ * counted since the last close belongs to the first of them.  Readers compute
+ * the same result without closing anything.
  *
- * Intervals of all objects end at the same time.  So a packet looks at its real
- * server's only: the first packet for a service after an interval is the first
- * for a real server of the service, too.
+ * The intervals of all objects end at the same time.  So a packet checks only
+ * its real server's: the first packet for a service in an interval is also the
+ * first for one of its real servers.
  */
 #include "base/stats.h"
 #include "base/net.h"
@@ -27,7 +27,7 @@
 
 /* ---- counters ---- */
 
-/* Of the interval in which @now is. */
+/* The end, in jiffies, of the interval that contains @now. */
 static unsigned long interval_end(unsigned long now)
 {
 	return now - now % INTERVAL + INTERVAL;
@@ -49,14 +49,14 @@ int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 	return 0;
 }
 
-/* Any context in which no reader is left. */
+/* Context: any, when no reader is left. */
 void l4lb_stats_destroy(struct l4lb_stats *stats)
 {
 	free_percpu(stats->cpu);
 	stats->cpu = NULL;
 }
 
-/* One CPU's share since it exists; ZERO does not show here. */
+/* One CPU's counters since the object's creation; ZERO does not change them. */
 void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 			 struct l4lb_counters *count)
 {
@@ -92,8 +92,8 @@ static void stats_sum(const struct l4lb_stats *stats,
 
 /* ---- rates ---- */
 
-/* The average after an interval in which @count was counted, and @idle more in
- * which nothing was.
+/* The average after one interval with a count of @count and @idle further
+ * intervals without any.
  */
 static u64 rate_after(u64 rate, u64 count, unsigned long idle)
 {
@@ -105,8 +105,8 @@ static u64 rate_after(u64 rate, u64 count, unsigned long idle)
 	return rate;
 }
 
-/* The averages when the intervals that are over have ended.  @sum: what is
- * counted now.  False: none is over, or they stand still.
+/* The averages after the last interval that is over.  @sum: the counters now.
+ * Return: false if no interval has ended, or the rates are frozen.
  */
 static bool rate_now(const struct l4lb_stats *stats,
 		     const struct l4lb_counters *sum,
@@ -192,7 +192,7 @@ void l4lb_stats_zero(struct l4lb_stats *stats)
 	spin_unlock_bh(&stats->lock);
 }
 
-/* What is counted while they are frozen moves no average afterwards. */
+/* Counts from the frozen time do not affect the averages afterwards. */
 void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen)
 {
 	struct l4lb_counters sum;

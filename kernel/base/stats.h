@@ -31,7 +31,7 @@ struct l4lb_counters {
 /**
  * struct l4lb_stats - counters of one object and their rates
  * @cpu: live counters
- * @due: jiffies when the interval ends that the rates do not know yet
+ * @due: jiffies when the interval that is not yet in the rates ends
  * @lock: protects @due and everything below
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
@@ -62,7 +62,7 @@ void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 void l4lb_stats_zero(struct l4lb_stats *stats);
 void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
 
-/* Packet context, BH off: an interval has ended. */
+/* Packet context, BH off; call it when an interval has ended. */
 void l4lb_stats_end_interval(struct l4lb_stats *stats);
 
 static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
@@ -99,8 +99,8 @@ static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
 	u64_stats_update_end(&s->syncp);
 }
 
-/* Why a packet was not forwarded; names are in stats.c, order is the ABI of
- * /proc/net/l4lb: only ever append.
+/* Reasons why a packet was not forwarded; names are in stats.c.  The order is
+ * ABI (/proc/net/l4lb): only ever append.
  */
 enum l4lb_drop {
 	L4LB_DROP_HEADER,	/* malformed or truncated L3/L4 header */
@@ -111,28 +111,28 @@ enum l4lb_drop {
 	L4LB_DROP_TTL,		/* TTL or hop limit used up */
 	L4LB_DROP_TOO_BIG,	/* larger than the path's MTU, sender told */
 	L4LB_DROP_MEMORY,	/* out of memory */
-	L4LB_DROP_FRAGMENT,	/* a reply's fragments do not fit together */
+	L4LB_DROP_FRAGMENT,	/* a reply could not be reassembled */
 	L4LB_DROP_MARTIAN,	/* loopback real server, packet from outside */
-	L4LB_DROP_PACKET,	/* new flow, while drop_packet is at work */
+	L4LB_DROP_PACKET,	/* new flow, dropped by drop_packet */
 	L4LB_DROP_ENTRY,	/* connections, not packets: drop_entry */
-	L4LB_DROP_GUARD,	/* for an address of services, but for none */
+	L4LB_DROP_GUARD,	/* for a guarded address, but no service */
 	L4LB_DROP_FULL,		/* new flow, at conn_max connections */
 	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_MAX
 };
 
-/* What the fast path did with a packet, or why it left it to the stack; as
- * above.
+/* Packets that the fast path forwarded, or the reason why it left them to the
+ * stack.  Names and order: as above.
  */
 enum l4lb_fast_count {
-	L4LB_FAST_SENT,		/* forwarded by it */
+	L4LB_FAST_SENT,		/* forwarded by the fast path */
 	L4LB_SLOW_PROTOCOL,	/* neither TCP nor UDP */
 	L4LB_SLOW_HEADER,	/* fragment, options, TTL, tag, odd GSO, ... */
-	L4LB_SLOW_UNKNOWN,	/* of no connection */
-	L4LB_SLOW_SERVER,	/* its real server was removed or drains */
-	L4LB_SLOW_POLICY,	/* switched off, or tracked by the firewall */
+	L4LB_SLOW_UNKNOWN,	/* without a connection */
+	L4LB_SLOW_SERVER,	/* real server removed, draining or local */
+	L4LB_SLOW_POLICY,	/* fast path off, or flow in conntrack */
 	L4LB_SLOW_OPENS,	/* asks for a new connection */
-	L4LB_SLOW_ADMIT,	/* not admitted: its turn to be judged */
+	L4LB_SLOW_ADMIT,	/* flow not admitted, or not any more */
 	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
 	L4LB_FAST_MAX
 };

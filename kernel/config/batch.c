@@ -2,15 +2,14 @@
 /*
  * Batches: many services and their real servers, all at once or not at all.
  *
- *	prepare  what is not there is made, but not found by packets
- *	try      real servers get their settings, pools are built of them
- *	commit   everything is published; nothing here can fail
+ *	prepare  missing services and servers are created; packets ignore them
+ *	try      real servers get their settings, and pools are built from them
+ *	commit   everything is published; this step cannot fail
  *
- * A refusal in the first two steps takes back all of them.  What a scheduler
- * builds its table of is what real servers have, so of those that are there
- * already packets may see a new weight or method before the rest, as they do
- * when one is edited; if then, after all has been checked, the memory runs out,
- * they get their old one back.
+ * A failure in the first two steps undoes both.  A scheduler builds its table
+ * from the settings of the real servers themselves, so packets may see a new
+ * weight or method of an existing server before the rest of the batch, as when
+ * a single server is edited.  If memory runs out then, these are restored.
  *
  * The pool of each service is built once, whatever the number of its servers.
  */
@@ -46,7 +45,7 @@ int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
 	return -ENOMEM;
 }
 
-/* The references on schedulers that were not consumed go, too. */
+/* Also drops the references on schedulers that were not consumed. */
 void l4lb_batch_free(struct l4lb_batch *b)
 {
 	unsigned int i;
@@ -138,7 +137,7 @@ static int check_servers(struct l4lb_batch *b,
  * @extack: gets a sentence
  *
  * Context: may sleep.
- * Return: 0, -EEXIST with @b->at_service and @b->at_dest set, or -ENOMEM.
+ * Return: 0, -EEXIST with @b->at_service and @b->at_server set, or -ENOMEM.
  */
 int l4lb_batch_check(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 {
@@ -275,13 +274,13 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 
 /* ---- try ---- */
 
-/* Is one of the service's real servers to stay? */
+/* Does this real server of the service stay? */
 static bool stays(const struct l4lb_batch *b, const struct l4lb_server *server)
 {
 	return server->named || b->mode != L4LB_SET_REPLACE;
 }
 
-/* Those that are there in their order, then those that are new. */
+/* Existing real servers in their order, then new ones. */
 static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
 				   const struct l4lb_batch_service *s)
 {
@@ -345,7 +344,7 @@ static int try(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 	return err;
 }
 
-/* ---- back ---- */
+/* ---- undo ---- */
 
 static void undo_servers(struct l4lb_batch *b, struct l4lb_batch_service *s)
 {
@@ -374,7 +373,7 @@ static void undo(struct l4lb_batch *b)
 
 		if (!s->svc)
 			break;
-		/* Before its real servers, which it refers to. */
+		/* Before the real servers that the pool refers to. */
 		if (s->pool)
 			l4lb_pool_free(s->pool);
 		undo_servers(b, s);
@@ -444,7 +443,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	} else {
 		l4lb_service_settle(svc, &s->cfg, s->inst, s->pool);
 	}
-	s->ops = NULL;	/* the service has it now */
+	s->ops = NULL;	/* the reference is the service's now */
 }
 
 static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
@@ -468,15 +467,15 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 /**
  * l4lb_batch_apply() - make a batch the configuration, or change nothing
  * @ln: namespace
- * @b: the batch, which l4lb_batch_check() had nothing against; each of its
- *	services has all its settings.  Of services and real servers that it
- *	does not name, @b->mode tells
+ * @b: the batch, checked by l4lb_batch_check(); its services have all their
+ *	settings.  @b->mode decides about services and real servers that it does
+ *	not name
  * @extack: gets a sentence on failure
  *
  * Context: configuration mutex held, may sleep.
- * Return: 0, or a negative errno with @b->at_service and @b->at_dest set:
- * -EEXIST for a service that is there (L4LB_SET_ADD), -EINTR when a fatal signal
- * came, or what adding or editing one of them would return.
+ * Return: 0, or a negative errno with @b->at_service and @b->at_server set:
+ * -EEXIST for an existing service (L4LB_SET_ADD), -EINTR after a fatal signal,
+ * or any error of adding or editing a single service or real server.
  */
 int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
 		     struct netlink_ext_ack *extack)

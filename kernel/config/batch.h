@@ -10,8 +10,8 @@
  * struct l4lb_batch_server - one real server of a batch
  * @cfg: all its settings
  * @where: the attribute it was read from
- * @server: what it is in the kernel, once prepared
- * @old: the settings that @server had before they were tried
+ * @server: the real server, once prepared
+ * @old: the settings of @server before @cfg was tried
  * @old_last: likewise, its last weight
  */
 struct l4lb_batch_server {
@@ -25,20 +25,20 @@ struct l4lb_batch_server {
 /**
  * struct l4lb_batch_service - one service of a batch
  * @key: its identity
- * @cfg: all its settings; of the flags those in @mask
- * @mask: which flags it means
- * @ops: its scheduler, of which it holds a reference; NULL for "none"
+ * @cfg: all its settings, but only the flags in @mask
+ * @mask: flags that it sets or clears
+ * @ops: its scheduler, with a reference; NULL for "none"
  * @policy: all of its policy
  * @option: values of the scheduler's options that are in @set
- * @set: bits of the options it sets; others get their default
+ * @set: bits of the options it sets; the others get their default
  * @where: the attribute it was read from
  * @first: its first real server in l4lb_batch.servers
  * @n: how many it has
- * @svc: what it is in the kernel, once prepared
+ * @svc: the service, once prepared
  * @inst: the scheduler instance that @svc will have
  * @pool: the pool that @svc will have
- * @is_new: @svc was made for it
- * @tried: real servers whose settings were tried
+ * @is_new: @svc was created for this batch
+ * @tried: number of real servers whose settings were tried
  */
 struct l4lb_batch_service {
 	struct l4lb_svc_key		key;
@@ -59,14 +59,14 @@ struct l4lb_batch_service {
 };
 
 /**
- * struct l4lb_batch - what is to be
+ * struct l4lb_batch - a requested configuration
  * @services: the services
  * @servers: their real servers, those of a service next to each other
- * @n_services: their number
- * @n_servers: their number
- * @mode: L4LB_SET_*: what becomes of that which is there
- * @at_service: the service being checked, for error messages
- * @at_server: which of its real servers, or -1
+ * @n_services: number of @services
+ * @n_servers: number of @servers
+ * @mode: L4LB_SET_*: how existing services and real servers are treated
+ * @at_service: index of the service being checked, for error messages
+ * @at_server: index of its real server being checked, or -1
  */
 struct l4lb_batch {
 	struct l4lb_batch_service	*services;
@@ -77,7 +77,7 @@ struct l4lb_batch {
 	int				at_server;
 };
 
-/* May sleep; -ENOMEM, and the batch is empty. */
+/* May sleep.  Return: 0, or -ENOMEM with an empty batch. */
 int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
 		     unsigned int n_servers);
 void l4lb_batch_free(struct l4lb_batch *b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes of virtual services.  Each is a transaction: what can fail comes
- * first, and a failure takes back what was made.
+ * Changes of virtual services.  Each is a transaction: steps that can fail come
+ * first, and a failure undoes them.
  */
 #include "config/edit.h"
 
@@ -29,7 +29,7 @@ static bool service_any_port(const struct l4lb_service *svc)
 	return !svc->key.fwmark && !svc->key.port;
 }
 
-/* Replies of its NATed servers have no connection. */
+/* Do replies of its NATed servers have no connection? */
 static bool service_one_packet(const struct l4lb_service *svc)
 {
 	return svc->flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
@@ -49,7 +49,7 @@ static void service_count_one_packet(struct l4lb_service *svc, int n)
  * @svc: from l4lb_service_create()
  * @extack: gets a sentence on failure
  *
- * Hooks come first: until the service is enlisted they find nothing.
+ * Hooks are registered first: they do not use the service until it is enlisted.
  *
  * Return: 0 or a negative errno.
  */
@@ -76,7 +76,7 @@ int l4lb_service_insert(struct l4lb_service *svc,
 }
 
 /**
- * l4lb_service_enlist() - a new service begins to work
+ * l4lb_service_enlist() - put a new service to work
  * @svc: inserted; its pool is published
  * @cfg: its settings
  *
@@ -102,7 +102,7 @@ void l4lb_service_enlist(struct l4lb_service *svc,
 }
 
 /**
- * l4lb_service_discard() - take back what was not enlisted
+ * l4lb_service_discard() - free a service that was not enlisted
  * @svc: from l4lb_service_create(), without real servers
  */
 void l4lb_service_discard(struct l4lb_service *svc)
@@ -119,7 +119,7 @@ void l4lb_service_discard(struct l4lb_service *svc)
 	if (pool)
 		l4lb_pool_free(pool);
 	l4lb_inst_put(svc->inst);
-	/* A lookup may just be reading its flags. */
+	/* A lookup may still be reading its flags. */
 	queue_rcu_work(l4lb_wq, &svc->work);
 }
 
@@ -143,7 +143,7 @@ int l4lb_service_net_prepare(struct l4lb_net *ln,
  *	it passes to the service, on failure it stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0 or a negative errno; -EEXIST if there is such a service, -EINVAL
+ * Return: 0 or a negative errno; -EEXIST if the service exists, -EINVAL
  * for a scheduler's flag that @ops does not have.
  */
 int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
@@ -195,7 +195,7 @@ err_discard:
 }
 
 /**
- * l4lb_service_settle() - give a service what was made for it
+ * l4lb_service_settle() - give a service its new settings, scheduler and pool
  * @svc: the service
  * @cfg: all its settings, new and kept
  * @inst: a new scheduler instance, or the one it has
@@ -218,8 +218,8 @@ void l4lb_service_settle(struct l4lb_service *svc,
 		l4lb_inst_put(svc->inst);
 		svc->inst = inst;
 	}
-	/* Last: from here on its module may go, see l4lb_sched_unregister().
-	 * The same scheduler as before had two references: one is left.
+	/* Last: now its module may be unloaded, see l4lb_sched_unregister().
+	 * An unchanged scheduler had two references, and one is left.
 	 */
 	l4lb_sched_put(old_ops);
 }
@@ -228,7 +228,7 @@ void l4lb_service_settle(struct l4lb_service *svc,
  * l4lb_service_edit() - change settings or scheduler of a service
  * @svc: the service
  * @cfg: all its settings, new and kept
- * @ops: its scheduler, NULL for "none"; the one that is bound keeps its state.
+ * @ops: its scheduler, NULL for "none"; an unchanged one keeps its state.
  *	On success the caller's reference on it is consumed, on failure it
  *	stays with the caller
  * @extack: gets a sentence on failure
@@ -304,7 +304,7 @@ static void services_gone(struct l4lb_net *ln)
 		l4lb_conn_expire_nodest(ln);
 }
 
-/* Its connections stay; so do its real servers for a while, in the trash. */
+/* Its connections stay.  Its real servers stay in the trash for a while. */
 void l4lb_service_del(struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
@@ -314,7 +314,7 @@ void l4lb_service_del(struct l4lb_service *svc)
 	services_gone(ln);
 }
 
-/* Newest first: that is where the tables by address look first, too. */
+/* Newest first: the tables by address find the newest entry fastest. */
 static void services_del(struct l4lb_net *ln, bool named)
 {
 	struct l4lb_service *svc, *next;
@@ -337,7 +337,7 @@ void l4lb_service_flush(struct l4lb_net *ln)
 	services_del(ln, true);
 }
 
-/* All but those that a batch names. */
+/* Delete the services that the batch does not name. */
 void l4lb_service_del_others(struct l4lb_net *ln)
 {
 	services_del(ln, false);

@@ -22,8 +22,8 @@ void l4lb_service_del(struct l4lb_service *svc);
 void l4lb_service_flush(struct l4lb_net *ln);
 void l4lb_service_del_others(struct l4lb_net *ln);
 
-/* The steps of adding and editing, for batches: create, insert and a pool may
- * fail, and then comes discard; enlist and settle may not.
+/* Steps of adding and editing, for batches.  Creating, inserting and building a
+ * pool may fail: then discard the service.  Enlist and settle cannot fail.
  */
 int l4lb_service_insert(struct l4lb_service *svc,
 			struct netlink_ext_ack *extack);
@@ -34,10 +34,10 @@ void l4lb_service_settle(struct l4lb_service *svc,
 			 const struct l4lb_svc_config *cfg,
 			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool);
 
-/* What connections need, with the first service. */
+/* Allocate what connections need, when the first service is added. */
 int l4lb_service_net_prepare(struct l4lb_net *ln,
 			     struct netlink_ext_ack *extack);
-/* The namespace goes.  Takes the configuration mutex. */
+/* The namespace is going away.  Takes the configuration mutex. */
 void l4lb_service_flush_last(struct l4lb_net *ln);
 
 #endif /* _L4LB_EDIT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* net.ipv4.vs.run_estimation: the counters stand still, or go on. */
+/* net.ipv4.vs.run_estimation: 0 freezes the counters that readers see. */
 #include "config/estimation.h"
 
 #include "service/server.h"

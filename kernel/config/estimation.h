@@ -5,7 +5,7 @@
 
 #include "base/net.h"
 
-/* All counters of a namespace.  Configuration mutex held. */
+/* Freeze or resume all counters of a namespace.  Configuration mutex held. */
 void l4lb_stats_freeze_all(struct l4lb_net *ln, bool frozen);
 
 #endif /* _L4LB_ESTIMATION_H */

@@ -24,8 +24,8 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	l4lb_fast_changed(ln);
 }
 
-/* Cannot fail: the guard and the bands are reserved.  Removed real servers are
- * not told.
+/* Cannot fail: the guard and the bands are reserved.  Does not change on_loss
+ * of removed real servers.
  */
 void l4lb_service_apply_policy(struct l4lb_service *svc,
 			       const struct l4lb_policy *policy)
@@ -47,12 +47,12 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 }
 
 /**
- * l4lb_service_set_policy() - set what family L4LB sets of a service
+ * l4lb_service_set_policy() - set the policy of a service
  * @svc: the service
- * @policy: all of it, new and kept, in range
+ * @policy: all values, new and kept, in range
  * @extack: gets a sentence on failure
  *
- * Packets see it at once, though not all of it at the same time.
+ * Packets see the new values at once, but not all at the same moment.
  *
  * Context: configuration mutex held, may sleep.
  * Return: 0 or a negative errno with nothing changed.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Changes of what family L4LB sets of a service.  Configuration mutex held. */
+/* Changes of a service's policy.  Configuration mutex held. */
 #ifndef _L4LB_CONFIG_POLICY_H
 #define _L4LB_CONFIG_POLICY_H
 
@@ -9,7 +9,7 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 			    const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack);
 
-/* One of that policy; also when the service goes. */
+/* One value of the policy; also called when the service is deleted. */
 void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
 void l4lb_service_apply_policy(struct l4lb_service *svc,
 			       const struct l4lb_policy *policy);

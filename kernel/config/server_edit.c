@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Changes of the real servers of a service.  Each is a transaction: what can
- * fail comes first, and a failure takes back what was made.
+ * Changes of the real servers of a service.  Each is a transaction: steps that
+ * can fail come first, and a failure undoes them.
  */
 #include "config/server_edit.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- checks, in the order user space relies on ---- */
 
-/* @cfg on its own. */
+/* Check @cfg by itself. */
 static int server_check_config(const struct l4lb_service *svc,
 			       const struct l4lb_server_config *cfg,
 			       struct netlink_ext_ack *extack)
@@ -77,7 +77,7 @@ static int server_check_ipv6(struct net *net, const struct in6_addr *addr,
 	return -EINVAL;
 }
 
-/* @server: what l4lb_server_find() says about @cfg; @add: it is to be new. */
+/* @server: found by l4lb_server_find(), or NULL; @add: it must not exist. */
 static int server_check(const struct l4lb_service *svc,
 			const struct l4lb_server *server,
 			const struct l4lb_server_config *cfg, bool add,
@@ -108,14 +108,14 @@ static int server_check(const struct l4lb_service *svc,
 	return 0;
 }
 
-/* ---- into a service and out of it ---- */
+/* ---- adding to a service and removing from it ---- */
 
 static bool server_is_mixed(const struct l4lb_server *server)
 {
 	return server->sched.af != server->name.svc.af;
 }
 
-/* Into @svc: its connections live, a pool may have it already. */
+/* Add to @svc: its connections work from now on; a pool may have it already. */
 void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	lockdep_assert_held(&svc->ln->lock);
@@ -126,7 +126,7 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	WRITE_ONCE(server->available, true);
 }
 
-/* Out of @svc and into the trash.  Pools that still have it skip it. */
+/* Move from @svc to the trash.  Pools that still have the server skip it. */
 void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
@@ -142,7 +142,7 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	l4lb_server_trash(server);
 }
 
-/* What is in the trash stays there. */
+/* A server that is in the trash stays there. */
 static void server_forget_unused(struct l4lb_server *server)
 {
 	if (!list_empty(&server->node))
@@ -151,7 +151,7 @@ static void server_forget_unused(struct l4lb_server *server)
 	l4lb_server_put(server);
 }
 
-/* Made, or found in the trash; packets see nothing of it. */
+/* Create the server, or find it in the trash; packets do not see it yet. */
 static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
 					      const struct l4lb_server_config *cfg,
 					      struct netlink_ext_ack *extack)
@@ -175,13 +175,13 @@ static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
 }
 
 /**
- * l4lb_server_prepare() - the real server that a configuration means
- * @svc: its service, which need not be at work yet
+ * l4lb_server_prepare() - find or create the real server of a configuration
+ * @svc: its service, which need not be enlisted yet
  * @cfg: the real server
  * @extack: gets a sentence on failure
  *
- * Return: one that @svc has, or one to enlist or release, or an ERR_PTR() with
- * nothing changed.
+ * Return: a real server of @svc, or a new one to enlist or release, or an
+ * ERR_PTR() with nothing changed.
  */
 struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
 					const struct l4lb_server_config *cfg,
@@ -196,7 +196,7 @@ struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
 	return server ?: server_prepare_new(svc, cfg, extack);
 }
 
-/* The opposite, unless it was enlisted. */
+/* Undo l4lb_server_prepare(), unless the server is enlisted. */
 void l4lb_server_release(struct l4lb_server *server)
 {
 	if (!l4lb_server_is_new(server))
@@ -241,9 +241,9 @@ int l4lb_server_add(struct l4lb_service *svc,
 /**
  * l4lb_server_edit() - change a real server
  * @svc: its service
- * @server: what l4lb_server_find() found; NULL is refused in its turn, after the
+ * @server: result of l4lb_server_find(); NULL is refused, but only after the
  *	checks of @cfg that come first
- * @cfg: all its settings, new and kept; address, port and family are its own
+ * @cfg: all its settings, new and kept; address, port and family do not change
  * @extack: gets a sentence on failure
  *
  * Return: 0, -ENOENT without @server, or a negative errno with nothing changed.
@@ -275,14 +275,14 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 /**
  * l4lb_server_del() - remove a real server from its service
  * @svc: the service
- * @server: what l4lb_server_find() found, or NULL
+ * @server: result of l4lb_server_find(), may be NULL
  * @extack: gets a warning when the scheduler could not follow
  *
- * Its connections stay; see the head of this file.
+ * Its connections stay, see the head of service/server.c.
  *
- * An administrator must always get a server out, so a scheduler that fails (no
- * memory) does not hinder.  The pool that stays has a server of weight 0 then,
- * which is chosen by nobody, until the next change builds one without it.
+ * Removal must always work, even if the scheduler fails (no memory).  The old
+ * pool then still has the server, with weight 0, so it is not chosen, until the
+ * next change builds a new pool.
  *
  * Return: 0, or -ENOENT without @server.
  */
@@ -315,7 +315,7 @@ void l4lb_server_del_all(struct l4lb_service *svc)
 		l4lb_server_retire(server, svc);
 }
 
-/* ---- what becomes of the connections of removed servers ---- */
+/* ---- policy for connections of removed servers ---- */
 
 void l4lb_server_set_loss(const struct l4lb_service *svc)
 {

@@ -16,10 +16,9 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
 		    struct netlink_ext_ack *extack);
 
-/* The steps of adding, for batches.  prepare finds or makes the real server
- * that @cfg means and may fail; then comes release.  What is new
- * (l4lb_server_is_new()) becomes part of the service by enlist, which may not
- * fail; what is not needed any more leaves it by retire.
+/* Steps of adding, for batches.  Prepare finds or creates the real server of
+ * @cfg and may fail; release undoes it.  Enlist adds a new server
+ * (l4lb_server_is_new()) to the service and cannot fail; retire removes one.
  */
 struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
 					const struct l4lb_server_config *cfg,
@@ -33,11 +32,11 @@ static inline bool l4lb_server_is_new(const struct l4lb_server *server)
 	return !server->available;
 }
 
-/* Service is going: move all its real servers to the trash. */
+/* The service is being deleted: move all its real servers to the trash. */
 void l4lb_server_del_all(struct l4lb_service *svc);
-/* The policy of @svc has changed: tell those it had. */
+/* The policy of @svc has changed: set on_loss of its removed real servers. */
 void l4lb_server_set_loss(const struct l4lb_service *svc);
-/* Those of all services that a batch names have. */
+/* The same for all services that the batch names. */
 void l4lb_server_set_loss_named(struct l4lb_net *ln);
 
 #endif /* _L4LB_SERVER_EDIT_H */

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buckets of the connection table: a packet finds its connection here, and
- * that is in most cases two cache lines, the bucket's and the connection's.
+ * Buckets of the connection table: a packet finds its connection here, in most
+ * cases by reading two cache lines, the bucket's and the connection's.
  *
  *	hash	63 .. 56 .. shift		.. 7 .. 0
  *		stripe				   tag
  *		bucket ----------
  *
- * Buckets go by the highest bits, so arrays of any size have the connections
- * in one order, that of the hash: a walk goes on where it was, whatever becomes
- * of the size.  The hash is keyed: nobody outside can fill a bucket.
+ * The highest bits select the bucket, so arrays of any size keep connections in
+ * the same order, that of the hash, and a walk can go on after a resize.  The
+ * hash is keyed, so that no remote client can fill a bucket.
  *
- * Readers take no lock.  What moves is first written to its new place, then
- * removed from the old one, and readers look at the places in that order, so
- * they see it once or twice, but always.
+ * Readers take no lock.  An entry that moves is first written to its new place,
+ * then removed from the old one.  Readers look at the old place first, so they
+ * see it once or twice, but never miss it.
  */
 #include "conn/bucket.h"
 
@@ -47,15 +47,15 @@ static u64 hash_anew(const struct l4lb_conn_table *table,
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template)
 {
-	/* What find_both() has found out is still true. */
+	/* The hash that l4lb_conn_find_both() stored is still right. */
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
 		WARN_ON_ONCE(template ||
 			     flow->hash != hash_anew(table, flow, false));
 	return flow->hash ?: hash_anew(table, flow, template);
 }
 
-/* Of a packet that the slot of @kind is for: the server's to the client, or the
- * client's.  An address is its first word or four.
+/* The hash of packets that find @conn by its slot of @kind: the real server's
+ * replies or the client's packets.  An address is given by its first word.
  */
 static u64 hash_slot(const struct l4lb_conn_table *table,
 		     const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
@@ -85,7 +85,7 @@ static __always_inline u64 tag_of(u64 hash)
 	return (hash & GENMASK(TAG_BITS - 1, 0)) ?: 1;
 }
 
-/* The highest bit of each byte that is @tag; 0: of the free slots. */
+/* The highest bit of each byte that equals @tag; with 0, of each free slot. */
 static __always_inline u64 tags_equal(u64 tags, u64 tag)
 {
 	const u64 rest = TAG_HIGHS - TAG_ONES;	/* 0x7f in each */
@@ -126,7 +126,7 @@ home_of(const struct l4lb_conn_array *array, u64 hash)
 	return &array->buckets[hash >> array->shift];
 }
 
-/* What a slot of @kind says about a packet with the header of @flow. */
+/* Is a slot of @kind for a packet with the header of @flow? */
 static __always_inline bool same_key(const struct l4lb_conn *conn,
 				     const struct l4lb_flow *flow, u8 af,
 				     enum l4lb_conn_kind kind)
@@ -151,7 +151,7 @@ static __always_inline bool same_key(const struct l4lb_conn *conn,
 	       ipv6_addr_equal(&conn->v6.vaddr, &flow->daddr.in6);
 }
 
-/* Have the replies of both the same header? */
+/* Do the replies of both have the same header? */
 static bool same_replies(const struct l4lb_conn *a, const struct l4lb_conn *b)
 {
 	if (a->af != b->af || a->proto != b->proto || a->dport != b->dport ||
@@ -179,9 +179,9 @@ struct wanted {
 };
 
 /*
- * The first connection in a slot of one of these kinds for which the flow is.
- * If replies are among them they come first: in the namespace of a real server
- * that is a client, too, a header may be both.
+ * The first live connection with a slot of one of these kinds for this flow.
+ * If replies are wanted, they take precedence: in the namespace of a real
+ * server that is also a client, a header may be both a reply and a request.
  */
 static __always_inline struct l4lb_conn *
 look_up(const struct l4lb_conn_table *table, const struct wanted *w,
@@ -201,7 +201,7 @@ look_up(const struct l4lb_conn_table *table, const struct wanted *w,
 			equal = tags_equal(smp_load_acquire(&bucket->tags),
 					   tag_of(w->hash));
 			for (; equal; equal &= equal - 1) {
-				/* Was it moved?  Then it is seen further on. */
+				/* If it was moved, it is found further on. */
 				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
 				conn = slot_conn(slot);
 				kind = slot_kind(slot);
@@ -221,7 +221,7 @@ look_up(const struct l4lb_conn_table *table, const struct wanted *w,
 	return request;
 }
 
-/* One copy for each family.  *@hash: what it was, 0: there is no table yet. */
+/* One copy per family.  *@hash: the flow's hash; 0: there is no table yet. */
 static __always_inline struct l4lb_conn *
 find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	 u64 *hash, bool *reply)
@@ -268,7 +268,7 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
  * l4lb_conn_find_both() - the connection of a packet from either side
  * @ln: namespace
  * @flow: of the packet; its hash is filled in for a new connection
- * @reply: it is a reply to be translated
+ * @reply: set if the packet is a reply to be translated
  *
  * Context: RCU, BH off.
  * Return: as l4lb_conn_find_out(), or else as l4lb_conn_find_in().
@@ -350,7 +350,7 @@ unsigned int l4lb_conn_table_visit(const struct l4lb_conn_table *table,
 
 /* ---- writers: the stripe's lock ---- */
 
-/* The array that what is new goes into. */
+/* The array that new entries go into. */
 static struct l4lb_conn_array *last_array(struct l4lb_conn_array *array,
 					  const spinlock_t *lock)
 {
@@ -373,14 +373,14 @@ static void tag_set(struct l4lb_conn_bucket *bucket, unsigned int i, u64 tag)
 	unsigned int bit = i * TAG_BITS;
 	u64 tags = bucket->tags & ~(GENMASK_ULL(TAG_BITS - 1, 0) << bit);
 
-	/* What was written before, here and elsewhere, is seen before. */
+	/* Readers that see the new tag see all earlier writes. */
 	smp_store_release(&bucket->tags, tags | tag << bit);
 }
 
 static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 		     unsigned long slot, u64 tag)
 {
-	/* What is behind it is seen before. */
+	/* Readers that see the slot see what it points to. */
 	smp_store_release(&bucket->slot[i], slot);
 	tag_set(bucket, i, tag);
 }
@@ -388,7 +388,7 @@ static void slot_set(struct l4lb_conn_bucket *bucket, unsigned int i,
 static void slot_clear(struct l4lb_conn_bucket *bucket, unsigned int i)
 {
 	tag_set(bucket, i, 0);
-	/* A reader that sees this sees its new place. */
+	/* A reader that sees the slot empty sees the entry's new place. */
 	smp_store_release(&bucket->slot[i], 0);
 }
 
@@ -397,8 +397,8 @@ struct place {
 	unsigned int		i;
 };
 
-/* The first free slot from @bucket on, in one more bucket if need be; that is
- * NULL without memory.
+/* The first free slot from @bucket on, in an additional bucket if need be.
+ * Without memory its bucket is NULL.
  */
 static struct place first_free(struct l4lb_conn_array *array,
 			       struct l4lb_conn_bucket *bucket,
@@ -422,7 +422,7 @@ static struct place first_free(struct l4lb_conn_array *array,
 	return (struct place){ bucket, first_slot(free) };
 }
 
-/* The last slot from @bucket on and before @end for the replies of @conn. */
+/* The last slot from @bucket on, before @end, with replies equal to @conn's. */
 static struct place last_equal(struct l4lb_conn_bucket *bucket,
 			       struct place end, const struct l4lb_conn *conn,
 			       const spinlock_t *lock)
@@ -444,11 +444,11 @@ static struct place last_equal(struct l4lb_conn_bucket *bucket,
 }
 
 /*
- * Put @slot into @hole, the first free one from @bucket on.  Replies may be the
- * same for several connections (one client socket that reaches a real
+ * Put @slot into @hole, the first free one from @bucket on.  Replies to several
+ * connections may have the same header (one client socket that reaches a real
  * server through two VIPs).  As with ip_vs the newest gets them: it takes the
- * place of the first one, that of the next, and so on.  From the end, so that
- * each is in one of its places all the time.
+ * place of the first one, which takes that of the next, and so on.  The last
+ * one moves first, so that each is always in at least one place.
  */
 static void bucket_put(struct l4lb_conn_bucket *bucket, struct place hole,
 		       unsigned long slot, u64 tag, const spinlock_t *lock)
@@ -487,15 +487,15 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 }
 
 /**
- * l4lb_conn_bucket_move() - move a bucket to where its connections go
+ * l4lb_conn_bucket_move() - move a bucket's entries to the new array
  * @table: table
- * @from: array that is given up
+ * @from: the old array
  * @index: of the bucket
  *
- * The last ones go first: of equal replies the newest is found all the time.
+ * The last ones move first: of equal replies the newest is always found.
  *
  * Context: the stripe's lock.
- * Return: false without memory; what could not be moved stays, and is found.
+ * Return: false without memory; the entries that stay are still found.
  */
 bool l4lb_conn_bucket_move(struct l4lb_conn_table *table,
 			   struct l4lb_conn_array *from, u64 index)
@@ -525,8 +525,8 @@ spinlock_t *l4lb_conn_bucket_lock(struct l4lb_conn_table *table,
 	return stripe_lock(table, i << array->shift);
 }
 
-/* The connection of @kind with @key, which need not be alive, or NULL.  What is
- * on its way out is helped.
+/* The connection of @kind with @key, which need not be alive, or NULL.  Clears
+ * the slots of dead ones, which are about to be removed anyway.
  */
 static struct l4lb_conn *present(struct l4lb_conn_array *array,
 				 const struct l4lb_flow *key, u64 hash,
@@ -572,7 +572,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	spin_lock(lock);
 	array = rcu_dereference(table->array);
 	to = last_array(array, lock);
-	/* Where what is newer would be found later, it waits for memory. */
+	/* Fail if an older equal reply, left behind, would be found first. */
 	if (to != array &&
 	    !l4lb_conn_bucket_move(table, array, hash >> array->shift) &&
 	    kind == L4LB_CONN_OUT)
@@ -616,13 +616,13 @@ static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 }
 
 /**
- * l4lb_conn_table_insert() - make a connection one that is found
- * @table: table; l4lb_conn_admit() has said yes
+ * l4lb_conn_table_insert() - insert a connection into the table
+ * @table: table; l4lb_conn_table_admit() has returned true
  * @conn: connection or template
- * @flow: what it is found by, client to VIP
+ * @flow: the flow it is found by, client to VIP
  *
  * Context: RCU, BH off.
- * Return: NULL if it is in the table now, the connection that has its key
+ * Return: NULL if @conn is in the table now, the connection that has its key
  * already, or an ERR_PTR().
  */
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
@@ -657,7 +657,7 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 	return NULL;
 }
 
-/* Once for each that is in the table.  RCU. */
+/* Call it once for each connection in the table.  RCU. */
 void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 			    struct l4lb_conn *conn)
 {
@@ -668,7 +668,7 @@ void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 	atomic_dec(&table->n_out);
 }
 
-/* Nobody sees it any more; nothing is in it. */
+/* The chain is empty, and no reader is left. */
 void l4lb_conn_bucket_free_chain(struct l4lb_conn_bucket *bucket)
 {
 	struct l4lb_conn_bucket *next, *more;

@@ -10,7 +10,7 @@ struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow);
-/* Either at once; *@reply: @flow is from its real server. */
+/* Both at once; *@reply is set if @flow comes from the real server. */
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      struct l4lb_flow *flow, bool *reply);
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
@@ -24,10 +24,10 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 			    struct l4lb_conn *conn);
 
-/* Visit connections and templates by their hash, which no resizing changes.
- * range_end(): the last hash that is in one bucket with @first.
+/* Visit connections and templates by hash, which no resize changes.
+ * range_end(): the last hash in the same bucket as @first.
  * visit(): at least those from @first to @last; one that moves meanwhile may
- * come twice.  Return: how often @fn said true.
+ * be visited twice.  Return: how often @fn returned true.
  */
 typedef bool l4lb_conn_visit_fn(struct l4lb_conn *conn, void *arg);
 

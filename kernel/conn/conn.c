@@ -7,7 +7,7 @@
  *	create -> in the table -> kill -> last reference -> grace period -> freed
  *
  * Packets use connections under RCU and take no reference.  kill() may race
- * with itself and with state changes; l4lb_conn_lock() decides who counts what.
+ * with itself and with state changes; under l4lb_conn_lock() each counts once.
  */
 #include "conn/conn.h"
 
@@ -19,14 +19,14 @@
 
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
 
-/* By family: an IPv4 connection is half of the other. */
+/* By family: an IPv4 connection takes half the memory of an IPv6 one. */
 static struct kmem_cache *ipv4_cache, *ipv6_cache;
 
 spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 /*
  * The connection of a reply that has the VIP as its source already: with
- * direct routing and tunnels, where the director is on the way back, and from
+ * direct routing and tunnels, if replies pass through the director, and from
  * a real server on this host.
  */
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
@@ -95,7 +95,7 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	conn->state = l4lb_state_first(flow->proto);
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
-	/* Nobody else sees it yet. */
+	/* Not visible to other CPUs yet. */
 	atomic_set(&conn->flags, BIT(L4LB_CONN_INACTIVE) |
 		   (conn->method != IP_VS_CONN_F_MASQ ?
 		    BIT(L4LB_CONN_NO_OUTPUT) : 0));
@@ -110,7 +110,7 @@ static void conn_free_rcu(struct rcu_head *head)
 			conn);
 }
 
-/* Only templates are referred to by others than the table. */
+/* Only templates have a reference count: their connections refer to them. */
 static void conn_put(struct l4lb_conn *conn)
 {
 	if (!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
@@ -118,7 +118,7 @@ static void conn_put(struct l4lb_conn *conn)
 		call_rcu(&conn->rcu, conn_free_rcu);
 }
 
-/* The template lives on for its time from the end of @conn, which was @when. */
+/* The template's timeout runs again from @when, the end of @conn. */
 static void let_go(struct l4lb_conn *conn, u32 when)
 {
 	struct l4lb_conn *control = conn->control;
@@ -127,12 +127,12 @@ static void let_go(struct l4lb_conn *conn, u32 when)
 		return;
 	if ((s32)(when - READ_ONCE(control->last)) > 0)
 		WRITE_ONCE(control->last, when);
-	smp_mb__before_atomic();	/* its time before nobody holds it */
+	smp_mb__before_atomic();	/* write its time before releasing it */
 	atomic_dec(&control->n_holders);
 }
 
-/* Undo what creation did before the table: references and counters.  @conn is
- * dead, or was never alive: @control is still there.
+/* Undo what creation did before the insertion: references and counters.  @conn
+ * is dead, or was never in the table: @control is still valid.
  */
 static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 			 bool active)
@@ -161,7 +161,7 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 	if (!l4lb_conn_table_admit(table, flow))
 		return NULL;
 	*reason = L4LB_DROP_MEMORY;
-	/* A template may be the last to know it, and be dying. */
+	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
 	served = is_served(server);
@@ -183,7 +183,7 @@ release:
 }
 
 /*
- * Put @conn into the table, or give it up for the one that is there already:
+ * Insert @conn, or free it if the table already has a connection for this flow:
  * two first packets of a flow may race.  Returns the one in the table, NULL
  * without memory.
  */
@@ -205,16 +205,16 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 }
 
 /**
- * l4lb_conn_create() - a connection for a flow, which its real server counts
+ * l4lb_conn_create() - create a connection for a flow
  * @ln: namespace
  * @flow: the flow, client to VIP
  * @target: real server and port
- * @control: the template that chose it, or NULL
- * @reason: why there is none
+ * @control: the template that chose the server, or NULL
+ * @reason: set on failure
  *
  * Context: RCU, BH off.
- * Return: the flow's connection, which is in the table; it may be one that
- * another CPU made.  NULL without memory, or when the table is full.
+ * Return: the flow's connection, which is in the table; another CPU may have
+ * created it.  NULL without memory, or when the table is full.
  */
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,
@@ -245,12 +245,12 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 }
 
 /**
- * l4lb_conn_create_template() - a persistence template
+ * l4lb_conn_create_template() - create a persistence template
  * @ln: namespace
- * @key: connections whose flow masks to it go to
- * @target: this real server and port
- * @timeout: for so many jiffies after the last new one
- * @reason: why there is none
+ * @key: the masked flow of the connections that the template is for
+ * @target: their real server and port
+ * @timeout: jiffies that it lives without connections
+ * @reason: set on failure
  *
  * Context: RCU, BH off.  Return: as l4lb_conn_create().
  */
@@ -307,8 +307,8 @@ void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 	l4lb_server_active(conn->server, active);
 }
 
-/* Does @conn keep the template it was made by?  l4lb_conn_lock() held, and
- * @conn is not dead.
+/* Set whether @conn keeps its template from expiring.  l4lb_conn_lock() held,
+ * and @conn is not dead.
  */
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
 {
@@ -325,7 +325,7 @@ int __init l4lb_conn_init(void)
 {
 	unsigned int i;
 
-	/* Not ARRAY_SIZE(): with one processor a lock is nothing at all. */
+	/* Not ARRAY_SIZE(): without SMP a lock has size 0. */
 	for (i = 0; i < 1 << L4LB_CONN_LOCK_BITS; i++)
 		spin_lock_init(&l4lb_conn_locks[i]);
 	l4lb_conn_table_param();
@@ -348,7 +348,7 @@ err_bucket_exit:
 	return -ENOMEM;
 }
 
-/* After an rcu_barrier(): nothing is on its way to conn_free_rcu(). */
+/* Call it after rcu_barrier(), so that no conn_free_rcu() is pending. */
 void l4lb_conn_exit(void)
 {
 	kmem_cache_destroy(ipv6_cache);

@@ -15,58 +15,59 @@ enum {
 	L4LB_CONN_INACTIVE,	/* counted in total, not in active */
 	L4LB_CONN_NO_OUTPUT,	/* replies never seen (DR, tunnel, local) */
 	L4LB_CONN_TEMPLATE,
-	L4LB_CONN_ASSURED,	/* template: one of its connections answered;
-				 * connection: its template knows that it did
+	L4LB_CONN_ASSURED,	/* template: one of its connections was
+				 * established or (UDP) answered;
+				 * connection: it has told its template so
 				 */
 	L4LB_CONN_DEAD,		/* out of the table */
 	L4LB_CONN_ONE_PACKET,	/* lives for one packet, never in the table */
-	L4LB_CONN_CONTROLLED,	/* made by a template, @control */
+	L4LB_CONN_CONTROLLED,	/* created through a template, @control */
 	L4LB_CONN_NOTED,	/* seq and ack are known */
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
 	L4LB_CONN_SERVED,	/* has @served */
-	L4LB_CONN_DEVICES = 16,	/* from here: two bytes, see fast.h */
+	L4LB_CONN_DEVICES = 16,	/* first of two bytes, see fast_admit.h */
 };
 
 enum { L4LB_CONN_PACKETS_MANY = 9 };
 
-/* Jiffies.  Times have 32 bits: what is older than this looks new again. */
+/* Jiffies.  Times have 32 bits: much older ones would look new again. */
 #define L4LB_CONN_TIMEOUT_MAX	(3U << 29)
 
 /**
  * struct l4lb_conn - a connection or a persistence template
- * @last: jiffies of the last packet, to 1/4 s
+ * @last: jiffies of the last packet, accurate to 1/4 s
  * @timeout: jiffies it lives without packets; up to %L4LB_CONN_TIMEOUT_MAX
  * @flags: L4LB_CONN_* bits; the upper half: devices by which its packets may
  *	take the fast path
- * @admitted: jiffies when a term of the fast path began for it
+ * @admitted: jiffies when its present term on the fast path began
  * @refs: template: the table's, plus one for each connection it controls
  * @server: real server; holds a reference; never NULL in the table
  * @control: persistence template it was created through, or NULL
- * @seq: what the server expects next of the client; SCTP: its tag
- * @ack: what the client expects next; both only for resets, see reset.c
+ * @seq: sequence number the server expects next; SCTP: the client packets' tag
+ * @ack: number the client expects next; both only for resets, see reset.c
  * @n_holders: template: connections created through it that are not over
  * @rcu: to free it
- * @af: AF_INET or AF_INET6: which of @v4 and @v6 is there
+ * @af: AF_INET or AF_INET6: decides between @v4 and @v6
  * @proto: IPPROTO_*
  * @method: forwarding method at creation
  * @state: enum l4lb_state
- * @cport: client's port; of a template 0
- * @vport: port the client's packets have as their destination
+ * @cport: client's port; 0 in a template
+ * @vport: destination port of the client's packets
  * @dport: real server's port (what NAT writes, what a listing shows)
- * @packets: of the client, up to %L4LB_CONN_PACKETS_MANY
+ * @packets: number from the client, counted up to %L4LB_CONN_PACKETS_MANY
  * @fast_back: number of the route for replies, see fast.h
- * @v4: client, VIP, real server
- * @v6: the same; only so much of it is allocated as the family needs
+ * @v4: addresses of client, VIP and real server
+ * @v6: the same; IPv4 connections are allocated without its upper part
  * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
  *
- * Of IPv4 it is one cache line, with @served two.  The real server there is 0
- * if it is of the other family (tunnels): see l4lb_conn_server().
+ * An IPv4 connection takes one cache line, with @served two.  The real server's
+ * address is 0 if its family differs (tunnels): see l4lb_conn_server().
  *
  * Lookups return connections under RCU without a reference: nothing that
  * handles a packet may keep one beyond that packet.  @control, @seq and @ack
- * are gone when it is dead, which may be at any time: look at them under
- * l4lb_conn_lock(), and only if it is not.
+ * are overwritten when a connection dies, which may be at any time: read them
+ * under l4lb_conn_lock(), and only if the connection is not dead.
  */
 struct l4lb_conn {
 	u32				last;
@@ -139,7 +140,7 @@ static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
 	return conn->server->ln;
 }
 
-/* Of its service, 0 if that is by address. */
+/* The firewall mark of its service, 0 if that is by address. */
 static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
 {
 	return conn->server->name.svc.fwmark;
@@ -159,13 +160,13 @@ static inline union nf_inet_addr l4lb_conn_vip(const struct l4lb_conn *conn)
 	return (union nf_inet_addr){ .in6 = conn->v6.vaddr };
 }
 
-/* Of the family of the real server, see struct l4lb_sched_server. */
+/* In the real server's family, see struct l4lb_sched_server. */
 static inline union nf_inet_addr l4lb_conn_server(const struct l4lb_conn *conn)
 {
 	return conn->server->sched.addr;
 }
 
-/* The client's packets. */
+/* The flow of the client's packets. */
 static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
 {
 	return (struct l4lb_flow) {
@@ -207,8 +208,8 @@ static inline bool l4lb_conn_expired(const struct l4lb_conn *conn)
 	return l4lb_conn_idle(conn) > (s32)READ_ONCE(conn->timeout);
 }
 
-/* A packet was seen: it lives @timeout jiffies from now.  A write every
- * quarter of a second keeps the line shared between CPUs.
+/* A packet was seen: @conn lives @timeout jiffies from now.  One write every
+ * quarter of a second keeps the cache line shared between CPUs.
  */
 static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 {
@@ -218,7 +219,7 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-/* A packet of its client counts; no write to the shared line after a few. */
+/* Counts a client's packet; no write to the shared line after a few. */
 static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
 {
 	u8 packets = READ_ONCE(conn->packets);
@@ -227,7 +228,7 @@ static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->packets, packets + 1);
 }
 
-/* Of a reply that needs no translation.  RCU, BH off. */
+/* The connection of a reply that needs no translation.  RCU, BH off. */
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
 
@@ -249,7 +250,7 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
-/* Takes it out of the table; safe from several CPUs at once. */
+/* Removes @conn from the table; safe from several CPUs at once. */
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);

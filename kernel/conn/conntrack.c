@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * net.ipv4.vs.conntrack: NATed connections and the firewall's own memory of
- * them.  An entry has a tuple for each direction:
+ * net.ipv4.vs.conntrack: NATed connections and their conntrack entries.  An
+ * entry has a tuple for each direction:
  *
  *	original	client -> VIP		made when the packet came in
  *	reply		VIP -> client		changed to real server -> client
  *
- * before it is confirmed, which POST_ROUTING does.  So stateful rules see one
- * connection, and what they translate besides (the client's address, for
- * servers that would answer it directly) is translated back before the reply
- * comes here.
+ * The change is made before POST_ROUTING confirms the entry.  So stateful rules
+ * see one connection.  If they also translate the client's address (for servers
+ * that would answer it directly), conntrack undoes that before the reply comes
+ * here.
  *
- * Our connection decides.  When it ends the entry goes with it; when one begins
- * on an entry that is still there, a client has used its port anew: the entry
- * goes and the same packet gets another.  With this setting off, and with
- * tunnels and direct routing, whose replies nobody sees, packets are not tracked.
+ * An entry ends with its l4lb connection.  If a new connection finds an entry,
+ * the client has reused its port: the old entry is killed and the packet gets a
+ * new one.  With this setting off, and with tunnels and direct routing, whose
+ * replies are not seen here, packets are not tracked.
  */
 #include "conn/conntrack.h"
 
@@ -22,7 +22,7 @@
 #include <net/netfilter/nf_conntrack_core.h>
 #include <net/netfilter/nf_conntrack_zones.h>
 
-/* The entry of a packet that is the first of its direction to come along. */
+/* The packet's entry if it is new: unconfirmed, in its original direction. */
 static struct nf_conn *fresh(const struct sk_buff *skb)
 {
 	enum ip_conntrack_info info;
@@ -35,10 +35,10 @@ static struct nf_conn *fresh(const struct sk_buff *skb)
 }
 
 /**
- * l4lb_ct_alter() - what comes back will come from elsewhere
+ * l4lb_ct_alter() - change the reply tuple of a new entry to match NAT
  * @skb: a packet of @conn that is translated
  * @conn: the connection
- * @reply: from the real server; usually such a packet has its entry already
+ * @reply: @skb is a reply; usually its entry is an old one, which stays
  */
 void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		   bool reply)
@@ -49,7 +49,7 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 
 	if (!ct)
 		return;
-	/* IPsec, which follows a connection of another protocol, has none. */
+	/* IPsec packets follow a connection of another protocol: no ports. */
 	ports = nf_ct_protonum(ct) == conn->proto;
 	back = &ct->tuplehash[IP_CT_DIR_REPLY].tuple;
 	if (reply) {
@@ -64,7 +64,7 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 }
 
 /**
- * l4lb_ct_renew() - a connection begins: so must its entry
+ * l4lb_ct_renew() - replace an old entry when a connection begins
  * @skb: its first packet, as the client sent it
  * @conn: the connection, new
  * @pkt: the packet, parsed
@@ -102,7 +102,7 @@ static void tuple_fill(struct nf_conntrack_tuple *tuple,
 	tuple->dst.dir = IP_CT_DIR_ORIGINAL;
 }
 
-/* Is @ct the entry that was changed for @conn? */
+/* Was @ct changed for @conn? */
 static bool is_ours(const struct nf_conn *ct, const struct l4lb_conn *conn)
 {
 	const struct nf_conntrack_man *from =
@@ -112,7 +112,7 @@ static bool is_ours(const struct nf_conn *ct, const struct l4lb_conn *conn)
 	       from->u.all == conn->dport;
 }
 
-/* @conn is over.  Any context with RCU. */
+/* Removes the entry of @conn, which is over.  Any context with RCU. */
 void l4lb_ct_drop(const struct l4lb_conn *conn)
 {
 	struct nf_conntrack_tuple_hash *found;

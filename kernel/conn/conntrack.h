@@ -14,7 +14,7 @@ static inline void l4lb_skb_untrack(struct sk_buff *skb)
 	nf_ct_set(skb, NULL, IP_CT_UNTRACKED);
 }
 
-/* For connections that are tracked: L4LB_CONN_TRACKED. */
+/* Only for connections with L4LB_CONN_TRACKED. */
 void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		   bool reply);
 void l4lb_ct_renew(struct sk_buff *skb, const struct l4lb_conn *conn,

@@ -2,18 +2,18 @@
 /*
  * Defence against floods of new flows, which use up memory.
  *
- *	drop_packet	every so many-th new flow is dropped, before the
+ *	drop_packet	one of every so many new flows is dropped, before the
  *			scheduler is asked
- *	drop_entry	half-open and hardly used connections are given up
+ *	drop_entry	half-open and hardly used connections are dropped
  *	secure_tcp	a connection counts as established later (state.c)
  *
  * Each is off, on, or automatic: on while free memory is below amemthresh
- * pages.  Memory is looked at once a second, and only while one of the three
+ * pages.  Memory is checked once a second, and only while one of the three
  * is automatic and there is a service to defend.
  *
  * drop_entry has no walk of its own.  The sweep of the connection table visits
- * every connection once a second anyway; it gives up one in 32 of those that
- * may go, as many as ip_vs finds in the 32nd part of its table.
+ * every connection once a second anyway; it drops one in 32 of those that may
+ * go, as many as ip_vs finds by looking at 1/32 of its table.
  */
 #include "conn/defence.h"
 
@@ -31,7 +31,7 @@
 
 /* ---- memory ---- */
 
-/* Sets the modes that are automatic. */
+/* Sets @mode if it is automatic. */
 static void set_mode(int *mode, bool low)
 {
 	if (low)
@@ -69,7 +69,7 @@ static bool any_is_automatic(const struct l4lb_net *ln)
 	       mode_is_automatic(&ln->sysctl.secure_tcp);
 }
 
-/* Stops by itself; starts again with a service or a mode. */
+/* Stops by itself; a new service or mode starts it again. */
 static void look_work(struct work_struct *work)
 {
 	struct l4lb_net *ln = container_of(to_delayed_work(work),
@@ -100,7 +100,7 @@ void l4lb_defence_init(struct l4lb_net *ln)
 	INIT_DELAYED_WORK(&ln->defence.work, look_work);
 }
 
-/* Neither sysctl nor services are left to start it again. */
+/* Call it when no sysctl and no service is left to start the work again. */
 void l4lb_defence_exit(struct l4lb_net *ln)
 {
 	cancel_delayed_work_sync(&ln->defence.work);
@@ -129,7 +129,7 @@ static bool idle_longer(const struct l4lb_conn *conn, s32 spared)
 	return l4lb_conn_idle(conn) > spared;
 }
 
-/* Established, but not if the client has sent enough packets. */
+/* Idle, with few packets from the client: the fewer, the likelier. */
 static bool hardly_used(const struct l4lb_conn *conn)
 {
 	unsigned int packets = READ_ONCE(conn->packets);
@@ -163,7 +163,7 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 	return !(get_random_u32() % ENTRY_ONE_IN) && may_go(conn);
 }
 
-/* Not established yet, as far as is known, or over. */
+/* True if @conn is over, or not established yet as far as is known. */
 bool l4lb_defence_evicts(const struct l4lb_conn *conn)
 {
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))

@@ -7,7 +7,7 @@
 
 struct l4lb_conn;
 
-/* Values of each of the three; 1 and 2 change into each other by themselves. */
+/* Values of the three sysctls; READY and LOW change automatically. */
 enum l4lb_defence_mode {
 	L4LB_DEFENCE_OFF,
 	L4LB_DEFENCE_READY,	/* automatic, there is memory */
@@ -23,17 +23,17 @@ static inline bool l4lb_defence_works(const int *mode)
 /* Packet path: shall this attempt to schedule a new flow fail? */
 bool l4lb_defence_drops_packet(struct l4lb_net *ln);
 
-/* The sweep is at @conn, with drop_entry at work: shall it go? */
+/* Sweep, while drop_entry is active: shall @conn be dropped? */
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
 
-/* The table is full: may @conn go to make room? */
+/* The table is full: may @conn be evicted? */
 bool l4lb_defence_evicts(const struct l4lb_conn *conn);
 
 void l4lb_defence_init(struct l4lb_net *ln);
 void l4lb_defence_exit(struct l4lb_net *ln);
-/* A mode was set. */
+/* Call it after setting a mode. */
 void l4lb_defence_changed(struct l4lb_net *ln);
-/* There are services now.  Configuration mutex held. */
+/* Call it after adding a service.  Configuration mutex held. */
 void l4lb_defence_kick(struct l4lb_net *ln);
 
 #endif /* _L4LB_DEFENCE_H */

@@ -7,8 +7,8 @@
 
 #include "base/flow.h"
 
-/* SipHash-1-3 of words whose number follows from the family, which is in one of
- * them.
+/* SipHash-1-3.  The length is not hashed: the number of words follows from the
+ * family, which is in the first word.
  */
 struct hash_state {
 	u64	v0, v1, v2, v3;
@@ -35,10 +35,10 @@ static __always_inline u64 two(u32 high, u32 low)
 	return (u64)high << 32 | low;
 }
 
-/* A request and a reply have the same hash if their headers are equal, which is
- * what finding both at once takes.  Addresses have the words of their family.
+/* The hashed part of a header; @from and @to have one word, or four with IPv6.
+ * A request and a reply with equal headers have the same hash, so that one
+ * lookup can find either.
  */
-/* What of a header is hashed; @from and @to: of one word, or of four. */
 struct hash_input {
 	const __be32	*from;
 	const __be32	*to;

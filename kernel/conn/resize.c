@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The size of the connection table: between half a slot and four in use in a
- * bucket of six, and about two after a change.
+ * The size of the connection table: on average, between half a slot and four of
+ * a bucket's six are in use, and about two after a resize.
  *
- * Nothing waits for a change.  It is made by a work item, one bucket at a time,
- * each under its stripe's lock only; meanwhile readers look in both arrays.
- * Without memory the table works as it is, with longer chains; it is tried
- * again with an eighth more in it, or by the sweep, every quarter of a second.
+ * Nothing waits for a resize.  A work item does it, one bucket at a time, each
+ * under its stripe's lock only; meanwhile readers look in both arrays.  Without
+ * memory the table keeps its size, with longer chains; it tries again with an
+ * eighth more slots in use, and from the sweep every quarter of a second.
  */
 #include "conn/resize.h"
 
@@ -17,10 +17,10 @@
 
 #include "conn/bucket.h"
 
-#define BITS_MAX	24		/* 1 GiB, 64 million slots at their fullest */
-#define SLOTS_MOST	4		/* per bucket: then it grows */
-#define SLOTS_USUAL	3		/* at most, after a change */
-#define SLOTS_LEAST	2		/* in as many buckets one: then it shrinks */
+#define BITS_MAX	24		/* 1 GiB; 64 million slots in use */
+#define SLOTS_MOST	4		/* slots in use per bucket, at most */
+#define SLOTS_USUAL	3		/* likewise, after a resize */
+#define SLOTS_LEAST	2		/* buckets per slot in use, at most */
 #define RETRY		(HZ / 4)
 
 static unsigned int array_bits(const struct l4lb_conn_array *array)
@@ -28,8 +28,8 @@ static unsigned int array_bits(const struct l4lb_conn_array *array)
 	return 64 - array->shift;
 }
 
-/* A larger array saves time.  It is not worth a process of the host, which the
- * kernel would kill for memory: it takes half of what there is at most.
+/* A larger array only saves time.  It must not make the kernel kill a process
+ * for lack of memory, so it takes at most half of the available memory.
  */
 static bool affordable(const struct l4lb_conn_table *table, unsigned int bits)
 {
@@ -56,7 +56,7 @@ static struct l4lb_conn_array *array_alloc(unsigned int bits)
 	return array;
 }
 
-/* Nobody sees it any more. */
+/* No reader is left. */
 static void array_free(struct l4lb_conn_array *array)
 {
 	u64 i;
@@ -101,7 +101,7 @@ void l4lb_conn_resize_check(struct l4lb_conn_table *table)
 		mod_delayed_work(system_unbound_wq, &table->resize, 0);
 }
 
-/* False: some of it could not be moved. */
+/* Return: false if some entries could not be moved. */
 static bool move_all(struct l4lb_conn_table *table,
 		     struct l4lb_conn_array *array)
 {
@@ -119,7 +119,7 @@ static bool move_all(struct l4lb_conn_table *table,
 	return all;
 }
 
-/* Only this work item writes the two pointers. */
+/* Only the resize work writes table->array and array->next. */
 static struct l4lb_conn_array *array_current(const struct l4lb_conn_table *table)
 {
 	return rcu_dereference_protected(table->array, true);
@@ -151,10 +151,10 @@ static void resize_work(struct work_struct *work)
 		return;
 	}
 	rcu_assign_pointer(table->array, next);
-	/* Readers may still come along from here to there. */
+	/* Readers of the old array may still follow its next pointer. */
 	synchronize_rcu();
 	array_free(array);
-	/* Many may have come meanwhile. */
+	/* Many connections may have been added meanwhile. */
 	if (bits_wanted(table, array_bits(next)) != array_bits(next))
 		queue_delayed_work(system_unbound_wq, &table->resize, 0);
 }

@@ -6,9 +6,9 @@
 #include "conn/table.h"
 
 int l4lb_conn_resize_init(struct l4lb_conn_table *table);
-/* Nobody sees the table any more; it is empty. */
+/* The table is empty, and no reader is left. */
 void l4lb_conn_resize_exit(struct l4lb_conn_table *table);
-/* Is the size still right?  RCU; any context. */
+/* Starts a resize if the size is no longer right.  RCU; any context. */
 void l4lb_conn_resize_check(struct l4lb_conn_table *table);
 
 #endif /* _L4LB_CONN_RESIZE_H */

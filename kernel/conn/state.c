@@ -2,14 +2,14 @@
 /*
  * Connection states.
  *
- * The director is not an end point: it follows TCP from what it sees, which
- * with direct routing and tunnels is the client's half only.  So there are
- * three tables: for the client's packets (in), for the real server's (out),
- * and for the client's when replies take another way (in only).
+ * The director is not an end point: it follows TCP by the packets it sees, with
+ * direct routing and tunnels the client's only.  So there are three tables: for
+ * the client's packets (in), for the real server's (out), and for the client's
+ * when replies take another way (in only).
  *
- * A row is an event, the first of RST, SYN, FIN, ACK that is set; a column
- * the state before it.  A segment without any of these closes.  SCTP is
- * followed in the same way, by its chunks.
+ * A row is an event, the first of RST, SYN, FIN, ACK that is set; a column is
+ * the state before it.  A segment with none of these flags leads to CLOSE.
+ * SCTP is followed in the same way, by its chunks.
  */
 #include "conn/state.h"
 #include "conn/defence.h"
@@ -54,8 +54,8 @@ static const u8 tcp_next[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	},
 };
 
-/* With secure_tcp at work a client's ACK alone does not establish: the real
- * server must have been seen to agree, where its half can be seen.
+/* With secure_tcp active a client's ACK alone does not establish a connection:
+ * if replies can be seen, the real server must have answered.
  */
 static const u8 tcp_next_secure[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 	[SIDE_IN] = {
@@ -93,7 +93,7 @@ static const u8 tcp_next_secure[SIDE_MAX][ON_MAX][L4LB_TCP_MAX] = {
 #undef T_LI
 #undef T_SA
 
-/* By the chunk that a packet stands for; what is not named here is data. */
+/* Events of SCTP, by chunk, see l4lb_parse_chunk(); other chunks are data. */
 enum chunk_event {
 	ON_DATA, ON_INIT, ON_INIT_ACK, ON_COOKIE, ON_COOKIE_ACK, ON_SHUTDOWN,
 	ON_SHUT_ACK, ON_SHUT_DONE, ON_ERROR, ON_ABORT, ON_CHUNK_MAX
@@ -114,7 +114,7 @@ enum chunk_event {
 #define S_RJ L4LB_SCTP_REJECTED
 #define S_CL L4LB_SCTP_CLOSED
 
-/* What is not named here stays as it is: 0 is no state of SCTP. */
+/* States not named here do not change: 0 is not a state of SCTP. */
 static const u8 sctp_next[SIDE_MAX][ON_CHUNK_MAX][L4LB_STATE_MAX] = {
 	[SIDE_IN] = {
 		[ON_DATA]	= { [S_NO] = S_ES },
@@ -212,7 +212,7 @@ void l4lb_timeouts_init(struct l4lb_timeouts *timeouts)
 	timeouts->udp = 5 * 60 * HZ;
 }
 
-/* What its service says about a state, in seconds; 0: nothing. */
+/* The service's own timeout for a state, in seconds; 0: it has none. */
 static unsigned int service_timeout(const struct l4lb_conn *conn, u8 state)
 {
 	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
@@ -312,7 +312,7 @@ static u8 state_after(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	return sctp_next[side][chunk_event(pkt->chunk)][state] ?: state;
 }
 
-/* Of a closing of which only the client's half is seen, that is all. */
+/* FIN_WAIT is the last state that is seen if replies are not. */
 static bool is_over(const struct l4lb_conn *conn, u8 state)
 {
 	switch (state) {
@@ -328,7 +328,7 @@ static bool is_over(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
-/* Its template hears once that @conn was answered. */
+/* The template is told only once that @conn was established or answered. */
 static bool must_assure(const struct l4lb_conn *conn)
 {
 	return l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
@@ -353,8 +353,8 @@ static void assure_unlocked(struct l4lb_conn *conn)
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
-/* Which state follows is decided again under the lock: another CPU may have
- * seen the other direction's packet meanwhile.
+/* The next state is computed again under the lock: meanwhile another CPU may
+ * have seen a packet of the other direction.
  */
 static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 			 bool reply)
@@ -375,10 +375,10 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 }
 
 /**
- * l4lb_state_packet() - a packet of a connection was seen
+ * l4lb_state_packet() - update a connection after one of its packets
  * @conn: the connection
  * @pkt: the packet, parsed
- * @reply: it comes from the real server
+ * @reply: the packet comes from the real server
  *
  * Advances the state, sets its timeout, moves the connection between active
  * and inactive.  Takes a lock only when the state changes.

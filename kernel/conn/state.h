@@ -37,7 +37,7 @@ enum l4lb_state {
 	L4LB_STATE_MAX,
 };
 
-/* Of a connection that has not yet seen a packet. */
+/* State of a connection that has not yet seen a packet. */
 static inline enum l4lb_state l4lb_state_first(u8 proto)
 {
 	switch (proto) {
@@ -54,9 +54,9 @@ static inline enum l4lb_state l4lb_state_first(u8 proto)
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply);
 
-/* As in the State column: "ESTABLISHED", "UDP", "ASSURED", ... */
+/* As in the column "State": "ESTABLISHED", "UDP", "ASSURED", ... */
 const char *l4lb_state_name(const struct l4lb_conn *conn);
-/* Is there a state of that name? */
+/* Is there a state with this name? */
 bool l4lb_state_known(const char *name);
 
 void l4lb_timeouts_init(struct l4lb_timeouts *timeouts);

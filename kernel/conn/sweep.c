@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of connections that nobody uses any more.
+ * Removal of expired connections.
  *
  * Connections have no timers.  A packet's lookup compares times, so expiry is
- * exact for traffic; a sweep visits the whole table about once a second, in
- * slices, and removes what has expired, so counters are at most that late.  A
- * large table is visited more slowly, as looking at all of it costs more than
- * what has expired is worth: a million connections take four seconds, any number
- * 16 at most.
+ * exact for traffic.  A sweep visits the whole table about once a second, in
+ * slices, and removes expired connections, so counters are at most that late.
+ * In a large table that would cost more than it frees, so its sweep is slower:
+ * four seconds for a million connections, and never more than 16.
  */
 #include "conn/sweep.h"
 
@@ -19,7 +18,7 @@
 
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
-#define SWEEP_SLICES_MAX 64		/* of a large table */
+#define SWEEP_SLICES_MAX 64		/* for a large table, likewise */
 #define SWEEP_LARGE	BIT(18)	/* up to this size: swept every second */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
 
@@ -31,7 +30,7 @@ void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
 				   SWEEP_INTERVAL);
 }
 
-/* A template that is held may have seen its last packet so long ago that the
+/* The last packet of a template that is held may be so long ago that its 32-bit
  * time would look new again.
  */
 static void keep_age(struct l4lb_conn *conn)
@@ -68,9 +67,9 @@ static bool sweep_conn(struct l4lb_conn *conn, void *arg)
 	return true;
 }
 
-/* How many hashes a slice has: a power of two, for a bucket has as many or
- * fewer.  Under attack entries are dropped in passes of a second, whatever
- * there is.
+/* Number of hashes in a slice: a power of two, so that it consists of whole
+ * buckets.  While drop_entry is active, a pass takes one second at any size of
+ * the table.
  */
 static u64 slice_size(struct l4lb_conn_table *table)
 {
@@ -84,7 +83,6 @@ static u64 slice_size(struct l4lb_conn_table *table)
 	return 1ULL << (64 - order_base_2(slices));
 }
 
-/* One slice of the hashes. */
 static void sweep_slice(struct l4lb_conn_table *table)
 {
 	u64 at = table->sweep_at, end = at + slice_size(table), last;

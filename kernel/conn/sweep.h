@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The end of connections that nobody uses any more. */
+/* Removal of expired connections. */
 #ifndef _L4LB_CONN_SWEEP_H
 #define _L4LB_CONN_SWEEP_H
 
 #include "conn/table.h"
 
 void l4lb_conn_sweep_init(struct l4lb_conn_table *table);
-/* Something is in the table. */
+/* Call it after an insertion. */
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table);
 
 #endif /* _L4LB_CONN_SWEEP_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The connection table of a namespace: made with its first service, never
- * fuller than conn_max, emptied at its end.  What is in its buckets, how many
- * there are, and when entries leave: bucket.c, resize.c, sweep.c.
+ * The connection table of a namespace: created with its first service, limited
+ * to conn_max entries, emptied when the namespace ends.  See bucket.c for
+ * lookup and insertion, resize.c for the size, sweep.c for expiry.
  */
 #include "conn/table.h"
 
@@ -20,19 +20,19 @@
 
 #define TAB_BITS_MIN	8
 #define TAB_BITS_MAX	27
-#define TAB_BITS_START	15		/* of a table that is made */
-#define ENTRY_BITS	9		/* of a connection of ip_vs, in bytes */
-#define BUCKET_BITS	2		/* connections to a bucket of ours */
+#define TAB_BITS_START	15		/* of a new table, at most */
+#define ENTRY_BITS	9		/* log2: bytes per ip_vs connection */
+#define BUCKET_BITS	2		/* log2: connections per bucket here */
 #define VISIT_BATCH	128		/* buckets per RCU section */
-#define EVICT_LOOKS	32		/* connections asked to make room */
-#define EVICT_RANGES	1024		/* buckets to find them in */
+#define EVICT_LOOKS	32		/* connections to choose from */
+#define EVICT_RANGES	1024		/* buckets searched for them */
 
 static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
 MODULE_PARM_DESC(conn_tab_bits, "size of a namespace's connection table to begin with, as a power of two: 8 to 27, or as memory allows; it grows by itself");
 
-/* Idempotent; configuration mutex held.  @expired is called for each connection
- * that the sweep is about to kill because its time is over.
+/* Idempotent; configuration mutex held.  The sweep calls @expired for each
+ * connection whose time is over, before killing it.
  */
 int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 {
@@ -54,7 +54,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 		return -ENOMEM;
 	}
 	get_random_bytes(&table->key, sizeof(table->key));
-	/* Not ARRAY_SIZE(): with one processor a lock is nothing at all. */
+	/* Not ARRAY_SIZE(): without SMP a lock has size 0. */
 	for (i = 0; i < 1 << L4LB_STRIPE_BITS; i++)
 		spin_lock_init(&table->locks[i]);
 	l4lb_conn_sweep_init(table);
@@ -106,7 +106,7 @@ static void conn_flush(struct l4lb_net *ln)
 
 static bool kill_if_nodest(struct l4lb_conn *conn, void *arg)
 {
-	/* A service that says what it wants is asked by the next packet. */
+	/* With an explicit on_loss the next packet decides, see hook.c. */
 	return !l4lb_server_available(conn->server) &&
 	       READ_ONCE(conn->server->on_loss) == L4LB_LOSS_DEFAULT &&
 	       kill(conn, arg);
@@ -135,8 +135,8 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 	kvfree(table);
 }
 
-/* What was asked for counts before it is there: as connections come, chains
- * never get longer than they would be with it.
+/* The size asked for counts, even if the array is still smaller: it grows with
+ * the connections, so chains never get longer than in an array of that size.
  */
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln)
 {
@@ -154,7 +154,7 @@ unsigned int l4lb_conn_table_size(struct l4lb_net *ln)
 	return 1U << wanted;
 }
 
-/* The bounds of ip_vs: four connections in a chain may take half of the memory. */
+/* The limits of ip_vs: at chains of four, connections fill half the memory. */
 void __init l4lb_conn_table_param(void)
 {
 	int bits = order_base_2(totalram_pages()) + PAGE_SHIFT - 1 - 2 -
@@ -166,7 +166,7 @@ void __init l4lb_conn_table_param(void)
 
 /* ---- conn_max ---- */
 
-/* Return: true, it was looked at. */
+/* Return: always true, since each call counts as a look. */
 static bool choose(struct l4lb_conn *conn, void *arg)
 {
 	struct l4lb_conn **chosen = arg;
@@ -178,8 +178,8 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 	return true;
 }
 
-/* Somebody must go for a connection with @hash: the one that was idle for
- * longest in the first of a few buckets that has any that may.
+/* Makes room for a connection with @hash: kills the longest idle one of those
+ * that may go, in the first bucket that has any.
  */
 static bool evict(struct l4lb_conn_table *table, u64 hash)
 {
@@ -195,7 +195,7 @@ static bool evict(struct l4lb_conn_table *table, u64 hash)
 	}
 	if (!conn)
 		return false;
-	/* Its time was over; it was not driven out. */
+	/* An expired connection does not count as evicted. */
 	if (!l4lb_conn_due(conn))
 		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
 	l4lb_conn_kill(conn);

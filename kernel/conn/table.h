@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Between the files of the connection table; everybody else uses conn.h. */
+/* The connection table: for its own files, and for others to set it up. */
 #ifndef _L4LB_CONN_TABLE_H
 #define _L4LB_CONN_TABLE_H
 
@@ -9,8 +9,8 @@
 
 #include "conn/conn.h"
 
-/* What is found: a connection has a slot for the client's packets, with NAT one
- * more for the replies; a template has one of its own kind.
+/* Kinds of slots.  A connection has one for the client's packets and, with NAT,
+ * one for the replies; a template has one of its own kind.
  */
 enum l4lb_conn_kind {
 	L4LB_CONN_IN,
@@ -20,17 +20,17 @@ enum l4lb_conn_kind {
 
 enum {
 	L4LB_BUCKET_SLOTS	= 6,
-	L4LB_STRIPE_BITS	= 8,	/* and fewest of an array's bits */
+	L4LB_STRIPE_BITS	= 8,	/* also an array's minimum */
 };
 
 /**
- * struct l4lb_conn_bucket - connections of equal high bits of the hash
- * @tags: byte i: 8 other bits of the hash of what is in slot i; 0: it is free
+ * struct l4lb_conn_bucket - connections with equal high bits of the hash
+ * @tags: byte i: the lowest 8 bits of slot i's hash, never 0; 0: it is free
  * @slot: address of the connection, and its kind in the lowest bits
- * @next: more of the same, when it is full
+ * @next: next bucket of the chain, when this one is full
  *
- * A cache line.  A reader looks at @tags first and then at the slots that may
- * match; a writer, under the stripe's lock, does it the other way round.
+ * One cache line.  A reader looks at @tags first and then at the slots that may
+ * match; a writer, under the stripe's lock, sets a slot before its tag.
  */
 struct l4lb_conn_bucket {
 	u64				tags;
@@ -41,10 +41,10 @@ struct l4lb_conn_bucket {
 /**
  * struct l4lb_conn_array - buckets
  * @buckets: by the highest bits of the hash
- * @shift: the others
- * @chained: there may be buckets that are full
- * @next: array to which everything moves, when this one has the wrong size;
- *	what is not here (any more) is there
+ * @shift: number of the other bits
+ * @chained: some buckets may have a chain
+ * @next: during a resize, the array that all entries move to; those not here
+ *	(any more) are there
  */
 struct l4lb_conn_array {
 	struct l4lb_conn_bucket		*buckets;
@@ -59,19 +59,19 @@ typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
 /**
  * struct l4lb_conn_table - the connections of a namespace
  * @key: of the hash
- * @array: where they are; the first of the two while it is resized
- * @resize_at: slots in use with which it is time to look at the size
- * @bits_min: it is never smaller
+ * @array: the buckets; during a resize, the old array
+ * @resize_at: with more slots in use, an insertion checks the size
+ * @bits_min: the array never has fewer bits
  * @ln: the namespace
- * @expired: called by the sweep for what it is about to kill: its time is over
- * @resize: moves everything to another array
- * @sweep: removes what has expired
+ * @expired: called by the sweep for expired connections, before killing them
+ * @resize: moves all entries to another array
+ * @sweep: removes expired connections
  * @sweep_at: hash where the sweep goes on
- * @sweeping: it is queued or running
+ * @sweeping: the sweep is queued or running
  * @n: connections and templates, and those about to be inserted
  * @n_out: slots of replies
- * @locks: by the highest bits of the hash, so that whatever the size is, a
- *	bucket has one
+ * @locks: by the highest bits of the hash, so that a bucket of any array has
+ *	one
  */
 struct l4lb_conn_table {
 	siphash_key_t			key;
@@ -95,9 +95,9 @@ int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired);
 void l4lb_conn_table_destroy(struct l4lb_net *ln);
 /* Kill the connections of removed real servers (expire_nodest_conn). */
 void l4lb_conn_expire_nodest(struct l4lb_net *ln);
-unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as ip_vs counts */
+unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 
-/* Room for one more?  If so it is taken.  RCU, BH off. */
+/* Takes room for one more connection; false: there is none.  RCU, BH off. */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 			   const struct l4lb_flow *flow);
 static inline void l4lb_conn_table_release(struct l4lb_conn_table *table)
@@ -115,14 +115,14 @@ static inline bool l4lb_conn_has_out(const struct l4lb_conn *conn)
 }
 
 /* Is its time over?  A template lives as long as connections hold it; the last
- * one sets its time before it lets go.
+ * holder sets the template's time before it lets go.
  */
 static inline bool l4lb_conn_due(const struct l4lb_conn *conn)
 {
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE)) {
 		if (atomic_read(&conn->n_holders))
 			return false;
-		smp_rmb();	/* n_holders before last */
+		smp_rmb();	/* read n_holders before last */
 	}
 	return l4lb_conn_expired(conn);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Listings.  An open walk keeps its place between two read() or recv() calls,
- * as a hash: connections come in the order of theirs, which the table's size
- * does not change.  So each that is there all the time comes once, and to go on
- * takes no longer than to begin.
+ * Listings.  Between two read() or recv() calls an open walk keeps its place as
+ * a hash.  Connections are listed in the order of their hashes, which a resize
+ * does not change.  So each that exists all the time is listed once, and to go
+ * on takes no longer than to begin.
  */
 #include "conn/walk.h"
 
@@ -11,7 +11,7 @@
 
 #include "conn/bucket.h"
 
-/* Connections of a bucket, usually all. */
+/* Connections collected at a time: usually all of a bucket. */
 #define ROWS	32
 /* Buckets between two breaks. */
 #define BUCKETS	1024
@@ -24,12 +24,12 @@ struct row {
 /**
  * struct l4lb_conn_walk - an open walk
  * @table: table, or NULL
- * @at: where it goes on: all with a lower hash have been shown
+ * @at: all connections with a lower hash have been shown
  * @done: there are no more
- * @filled: @rows holds the connections from @at up to
- * @last: this hash
- * @n: rows, by their hash
- * @next: next of them to show
+ * @filled: @rows holds the connections from @at to @last
+ * @last: hash
+ * @n: number of rows, in the order of their hashes
+ * @next: next row to show
  * @visited: buckets since the last break
  * @rows: one connection each
  */
@@ -43,9 +43,9 @@ struct l4lb_conn_walk {
 	struct row			rows[ROWS];
 };
 
-/* Process context.  Returns NULL without memory.  The table outlives it: a
- * walk belongs to an open file, which the namespace's end closes, or to a dump,
- * of which the socket holds the namespace.
+/* Process context.  Returns NULL without memory.  The table outlives the walk,
+ * which belongs to an open file that is closed when the namespace ends, or to a
+ * dump whose socket holds the namespace.
  */
 struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln)
 {
@@ -69,7 +69,7 @@ void l4lb_conn_walk_start(struct l4lb_conn_walk *walk)
 	__acquires(RCU)
 {
 	rcu_read_lock();
-	/* What was collected before may be gone. */
+	/* Connections collected before may be gone. */
 	walk->n = 0;
 	walk->next = 0;
 	walk->filled = false;
@@ -97,11 +97,11 @@ static bool collect(struct l4lb_conn *conn, void *arg)
 		return false;
 	while (i && row[i - 1].hash > hash)
 		i--;
-	/* It was met twice, on its way to another array. */
+	/* Visited twice, while it moves to another array. */
 	if (i && row[i - 1].hash == hash)
 		return false;
 	if (walk->n == ROWS) {
-		/* The rest next time. */
+		/* The rest comes with the next fill(). */
 		if (i == ROWS) {
 			walk->last = hash - 1;
 			return false;

@@ -5,14 +5,13 @@
 
 #include "conn/conn.h"
 
-/* Walk for listings (procfs, netlink), process context: start/stop bracket a
- * read section that holds RCU; next returns NULL at the end, skips expired ones
- * and reply tuples.  Now and then next lets go of RCU for a moment, and may
- * sleep: what it returned before is gone then.  back: what it returned last, in
- * this section, comes again.
- * A walk survives between start/stop pairs, and the table's growing.  It is
- * linear over a whole dump and shows each connection that is there all the
- * time once.
+/* Walk for listings (procfs, netlink), process context.  start and stop bracket
+ * an RCU read section.  next returns NULL at the end; it skips reply slots and
+ * expired connections.  Now and then it leaves RCU for a moment and may sleep:
+ * connections that it returned before are then no longer valid.  back makes
+ * next return its last connection of this section again.
+ * A walk keeps its place between start/stop pairs and during a resize.  A whole
+ * dump takes linear time and shows each connection once that exists throughout.
  */
 struct l4lb_conn_walk;
 struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln);

@@ -3,17 +3,17 @@
  * The fast path: packets of established flows, forwarded at the ingress of
  * the device they came in by.
  *
- *	fast_packet.c	the packets
- *	fast_admit.c	which flows: those whose packets the slow path has sent
+ *	fast_packet.c	handles a packet
+ *	fast_admit.c	which flows: those that the slow path has forwarded
  *	fast_device.c	which devices
- *	fast_new.c	first packets, for services that ask for it
- *	fast_routes.c	whose addresses those have
+ *	fast_new.c	first packets of flows, for services that ask for it
+ *	fast_routes.c	address checks for first packets
  *
- * A flow is admitted by direction, after one of its packets has been through
- * all of the stack, firewall and routing included, and for L4LB_FAST_TERM: so
- * whatever the administrator changes applies to it after that time at the
- * latest.  What concerns the director itself (services, real servers, routes,
- * neighbours, MTU) applies to the next packet.
+ * Each direction of a flow is admitted for L4LB_FAST_TERM, after one of its
+ * packets has passed the whole stack, firewall and routing included.  So any
+ * change by the administrator takes effect after that time at the latest.
+ * Changes of the director itself (services, real servers, routes, neighbours,
+ * MTU) take effect with the next packet.
  */
 #ifndef _L4LB_FAST_H
 #define _L4LB_FAST_H
@@ -28,13 +28,13 @@ struct l4lb_fast_routes;
 
 #define L4LB_FAST_TERM	(8 * HZ)	/* jiffies an admission lasts */
 
-/* Small numbers for devices and routes, of which a connection keeps two and
- * one; 0 is none.
+/* Devices and reply routes have small numbers: a connection stores those of two
+ * devices and one route.  0 is none.
  */
 #define L4LB_FAST_IDS	256
 
-/* Those in use, and since when (jiffies) the others are not: a number is not
- * given away again while a connection may have it from before.
+/* Numbers in use, and when (jiffies) the others were freed: a number is not
+ * reused while a connection may still store it.
  */
 struct l4lb_fast_ids {
 	DECLARE_BITMAP(used, L4LB_FAST_IDS);
@@ -58,11 +58,11 @@ struct l4lb_fast_back {
  * struct l4lb_fast - the fast path of a namespace
  * @back: routes of replies, by number (RCU)
  * @devices: struct l4lb_fast_device by ifindex (RCU; written under RTNL)
- * @device_ids: of @devices (RTNL)
+ * @device_ids: numbers of @devices (RTNL)
  * @lock: serialises changes of @back
- * @back_ids: of @back (@lock)
- * @work: judges all devices again
- * @routes: see fast_routes.c; NULL: nobody has scheduled at ingress (@work)
+ * @back_ids: numbers of @back (@lock)
+ * @work: attaches to devices, or detaches from them
+ * @routes: see fast_routes.c; NULL until services schedule at ingress (@work)
  * @ln: the namespace
  */
 struct l4lb_fast {
@@ -76,9 +76,7 @@ struct l4lb_fast {
 	struct l4lb_net			*ln;
 };
 
-/* What the service of @conn has, or its namespace: L4LB_FAST_PATH_OFF to
- * _NEW.
- */
+/* The mode of @svc, or by default of @ln: L4LB_FAST_PATH_OFF to _NEW. */
 static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 				 const struct l4lb_service *svc)
 {
@@ -95,7 +93,7 @@ static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 	       READ_ONCE(ln->n_fast_path);
 }
 
-/* A setting that applies from the next packet: that goes through the stack. */
+/* A setting has changed: the stack must see the next packet of each flow. */
 static inline void l4lb_fast_renew(struct l4lb_net *ln)
 {
 	WRITE_ONCE(ln->fast_since, (u32)jiffies);

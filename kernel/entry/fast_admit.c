@@ -2,13 +2,13 @@
 /*
  * Which flows take the fast path, and the routes of their replies.
  *
- * A direction is admitted when one of its packets has left by POST_ROUTING:
- * then every rule of the firewall, and routing, have let it pass.  A queue to
- * user space, whose verdict comes later, admits nothing.
+ * A direction is admitted when one of its packets has reached the end of
+ * POST_ROUTING: then the firewall and routing have let it pass.  A packet
+ * queued to user space admits nothing, because the verdict comes later.
  *
- * Replies go where the stack sent them, by whatever rules: it is the flow that
- * remembers the route, as a number, and the routes are few.  When one of them
- * ends, so do the admissions of all flows that have its number.
+ * Replies take the route that the stack has chosen, by whatever rules.  The
+ * flow stores the number of that route; there are few such routes.  When a
+ * route ends, replies of all flows with its number go through the stack again.
  */
 #include "entry/fast_admit.h"
 
@@ -29,7 +29,7 @@ u8 l4lb_fast_id_get(struct l4lb_fast_ids *ids)
 
 	for (i = 1; i < L4LB_FAST_IDS; i++) {
 		id = id % (L4LB_FAST_IDS - 1) + 1;	/* 1 to 255 */
-		/* freed[] is 0 until it was used. */
+		/* freed[] is 0 if the number was never used. */
 		if (test_bit(id, ids->used) ||
 		    (ids->freed[id] &&
 		     time_before(jiffies, ids->freed[id] + L4LB_FAST_TERM + HZ)))
@@ -69,7 +69,7 @@ static void back_drop(struct l4lb_fast *fast, u8 id)
 	call_rcu(&back->rcu, back_free_rcu);
 }
 
-/* Routes that go through @dev, NULL: all. */
+/* Drop the routes through @dev; NULL: all routes. */
 void l4lb_fast_back_flush(struct l4lb_fast *fast, const struct net_device *dev)
 {
 	const struct l4lb_fast_back *back;
@@ -107,7 +107,7 @@ static u8 back_new(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
 	back->dst = dst;
 	back->cookie = af == AF_INET6 ? rt6_get_cookie(dst_rt6_info(dst)) : 0;
 	rcu_assign_pointer(fast->back[id], back);
-	/* The device may be going down, and its notifier have been here. */
+	/* The device may be down, and its notifier may have run before. */
 	if (!netif_running(dst->dev))
 		back_drop(fast, id);
 	return id;
@@ -119,7 +119,7 @@ free:
 	return 0;
 }
 
-/* The number of a route, which may be new; 0: none is left. */
+/* Find the number of a route, or allocate one; 0: failed. */
 static u8 back_id(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
 {
 	const struct l4lb_fast_back *back;
@@ -143,8 +143,8 @@ static u8 back_id(struct l4lb_fast *fast, struct dst_entry *dst, u8 af)
 
 /* ---- admission ---- */
 
-/* After a term both directions have to be seen again; the first of them begins
- * the next.
+/* After a term both directions must be admitted again; the first one to be
+ * admitted starts the next term.
  */
 void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 {
@@ -157,7 +157,7 @@ void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device)
 		if (begins)
 			new &= ~(0xffU << l4lb_fast_device_shift(!reply));
 	} while (new != old && !atomic_try_cmpxchg(&conn->flags, &old, new));
-	smp_wmb();	/* the other direction's is gone before it is renewed */
+	smp_wmb();	/* clear the other direction before the new term */
 	if (begins)
 		WRITE_ONCE(conn->admitted, (u32)jiffies);
 }
@@ -209,7 +209,7 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 	l4lb_fast_admit(conn, true, device);
 }
 
-/* What we have forwarded, and replies that we have translated. */
+/* Looks at requests that were forwarded and replies that were translated. */
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af)
 {

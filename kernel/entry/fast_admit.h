@@ -5,14 +5,14 @@
 
 #include "entry/fast.h"
 
-/* 0: there is none. */
+/* Allocate a number; 0: there is none left. */
 u8 l4lb_fast_id_get(struct l4lb_fast_ids *ids);
 void l4lb_fast_id_put(struct l4lb_fast_ids *ids, u8 id);
 
 /* RCU, BH off from here on. */
 
-/* While a client's packet is on its way through the rest of the stack:
- * L4LB_FAST_EXPECTED, then its address once it has left.
+/* While a client's packet passes the rest of the stack: L4LB_FAST_EXPECTED,
+ * then the address of its skb once it has reached the end of POST_ROUTING.
  */
 DECLARE_PER_CPU(const void *, l4lb_fast_request);
 #define L4LB_FAST_EXPECTED	((const void *)1)
@@ -22,18 +22,18 @@ static inline void l4lb_fast_expect_request(void)
 	this_cpu_write(l4lb_fast_request, L4LB_FAST_EXPECTED);
 }
 
-/* @device: by which it came in. */
+/* @device: number of the device that the packet came in by. */
 void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device);
 
-/* That packet, which came in by @in, was @skb.  What has become of it? */
+/* Admit the client's direction if @skb, which came in by @in, was sent. */
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 			     const struct net_device *in);
 
-/* POST_ROUTING, after everybody else. */
+/* The last hook at POST_ROUTING. */
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af);
 
-/* By which device, by number, a direction's packets may come. */
+/* Where conn->flags has the device that a direction's packets come in by. */
 static inline unsigned int l4lb_fast_device_shift(bool reply)
 {
 	return L4LB_CONN_DEVICES + 8 * reply;
@@ -58,15 +58,15 @@ static inline bool l4lb_fast_admitted(const struct l4lb_net *ln,
 		    l4lb_fast_device_shift(reply)) == device;
 }
 
-/* For listings: is that direction of @conn on the fast path?  A packet's own
- * properties may yet send it through the stack.  RCU.
+/* For listings: is that direction of @conn on the fast path?  Single packets
+ * may still need the stack, because of their own properties.  RCU.
  */
 static inline bool l4lb_fast_taken(const struct l4lb_net *ln,
 				   const struct l4lb_conn *conn, bool reply)
 {
 	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
-	/* A template has no term. */
+	/* A template has a reference count in place of @admitted. */
 	if (!svc || l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
 	    l4lb_conn_test(conn, L4LB_CONN_TRACKED) ||
 	    l4lb_fast_mode(ln, svc) == L4LB_FAST_PATH_OFF ||
@@ -76,7 +76,7 @@ static inline bool l4lb_fast_taken(const struct l4lb_net *ln,
 	return (u8)(atomic_read(&conn->flags) >> l4lb_fast_device_shift(reply));
 }
 
-/* The route for replies of that number; NULL if it no longer holds. */
+/* The reply route with number @id; NULL if it is no longer valid. */
 struct dst_entry *l4lb_fast_back_get(const struct l4lb_fast *fast, u8 id);
 void l4lb_fast_back_flush(struct l4lb_fast *fast,
 			  const struct net_device *dev);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which devices the fast path looks at: every one of a namespace with services
- * that is up, hands its packets to the IP stack and is not loopback.  What is
- * part of something else (a bridge's port, a bond's slave, a VRF's member, the
- * lower device of a macvlan) is left alone: the upper device has its packets.
+ * In a namespace with services the fast path is attached to every device that
+ * is up, hands its packets to the IP stack and is not loopback.  Lower devices
+ * (a bridge's port, a bond's slave, a VRF's member, the parent of a macvlan)
+ * are left out: the upper device gets their packets.
  *
- * Everything here is under RTNL, which orders it with devices that come, go,
- * and move to another namespace.  The configuration, whose mutex is inside
- * RTNL, asks for work.
+ * Attaching and detaching need RTNL, which serialises them with devices that
+ * appear, disappear or change their namespace.  The configuration mutex nests
+ * inside RTNL, so configuration changes queue work.
  */
 #include "entry/fast_device.h"
 
@@ -57,13 +57,13 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 		.priv		= d,
 		.pf		= NFPROTO_NETDEV,
 		.hooknum	= NF_NETDEV_INGRESS,
-		/* After rules and flow tables of the administrator's. */
+		/* After the administrator's rules and flow tables. */
 		.priority	= INT_MAX,
 	};
 	d->ln = fast->ln;
 	d->id = l4lb_fast_id_get(&fast->device_ids);
 	if (!d->id) {
-		/* They come and go: there will be one when a term is over. */
+		/* Freed numbers can be reused after a term: try again then. */
 		mod_delayed_work(l4lb_wq, &fast->work, L4LB_FAST_TERM);
 		goto free;
 	}
@@ -71,7 +71,7 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 		goto put_id;
 	if (nf_register_net_hook(fast->ln->net, &d->ops))
 		goto erase;
-	/* What a device has put together cannot be sent on. */
+	/* Packets merged by LRO cannot be forwarded. */
 	dev_disable_lro(dev);
 	return;
 
@@ -80,7 +80,7 @@ erase:
 put_id:
 	l4lb_fast_id_put(&fast->device_ids, d->id);
 free:
-	/* Its packets take the slow path. */
+	/* Without the hook, its packets take the slow path. */
 	kfree_rcu(d, rcu);
 }
 
@@ -133,14 +133,14 @@ static int device_event(struct notifier_block *nb, unsigned long event,
 
 	if (!fast)
 		return NOTIFY_DONE;
-	/* Up to these the device is running, and in this namespace. */
+	/* At these events detach, though the device may still be running. */
 	device_update(fast, dev,
 		      event != NETDEV_GOING_DOWN && event != NETDEV_DOWN &&
 		      event != NETDEV_UNREGISTER);
 	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
 		l4lb_fast_back_flush(fast, dev);
-	/* A master says that a device is no longer its own before it lets go of
-	 * the device's packets, a macvlan's goes with it: look again after that.
+	/* The rx_handler of a lower device is removed only after these events,
+	 * by its master or with its last macvlan: check again then.
 	 */
 	if (event == NETDEV_CHANGEUPPER || event == NETDEV_UNREGISTER)
 		l4lb_fast_changed(fast->ln);
@@ -165,7 +165,7 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	xa_init(&fast->devices);
 	spin_lock_init(&fast->lock);
 	INIT_DELAYED_WORK(&fast->work, work_fn);
-	/* Packets and devices see it whole. */
+	/* Packets and notifiers must see it initialised. */
 	smp_store_release(&ln->fast, fast);
 	return 0;
 }
@@ -178,7 +178,7 @@ void l4lb_fast_stop(struct l4lb_net *ln)
 		return;
 	cancel_delayed_work_sync(&fast->work);
 	rtnl_lock();
-	update_devices(fast);	/* ln->exiting: none */
+	update_devices(fast);	/* ln->exiting: detach all */
 	rtnl_unlock();
 	l4lb_fast_routes_stop(fast);
 	l4lb_fast_back_flush(fast, NULL);
@@ -189,7 +189,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 	if (!ln->fast)
 		return;
 	cancel_delayed_work_sync(&ln->fast->work);
-	/* Packets on their way when they were let go of may have noted more. */
+	/* Packets in flight during l4lb_fast_stop() may have added routes. */
 	l4lb_fast_back_flush(ln->fast, NULL);
 	WARN_ON(!xa_empty(&ln->fast->devices));
 	xa_destroy(&ln->fast->devices);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which devices the fast path looks at. */
+/* Which devices the fast path is attached to. */
 #ifndef _L4LB_FAST_DEVICE_H
 #define _L4LB_FAST_DEVICE_H
 
 #include "entry/fast.h"
 
 /**
- * struct l4lb_fast_device - a device whose packets are looked at
+ * struct l4lb_fast_device - a device that the fast path is attached to
  * @ops: the hook
  * @ln: its namespace
- * @id: what connections call it
+ * @id: its number in connections
  * @rcu: to free it
  */
 struct l4lb_fast_device {
@@ -22,14 +22,14 @@ struct l4lb_fast_device {
 /* With the first service; configuration mutex held. */
 int l4lb_fast_create(struct l4lb_net *ln);
 
-/* The namespace is going, its devices are still there.  Takes RTNL. */
+/* The namespace is going away; its devices still exist.  Takes RTNL. */
 void l4lb_fast_stop(struct l4lb_net *ln);
 
-/* Packets are gone, too. */
+/* After l4lb_fast_stop(), when no packet is left. */
 void l4lb_fast_destroy(struct l4lb_net *ln);
 
-/* Services, their policy or the sysctl have changed: which devices are looked
- * at may, too.  They follow in a moment.  Any lock may be held but RTNL.
+/* Services, their policy or the sysctl have changed: check in a moment, in a
+ * work item, which devices to attach to.  Any lock may be held.
  */
 void l4lb_fast_changed(struct l4lb_net *ln);
 

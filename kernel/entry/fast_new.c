@@ -2,13 +2,12 @@
 /*
  * Scheduling at ingress, for services that ask for it (fast-path new): the
  * first packet of a flow does not go through the stack, either.  Neither the
- * firewall nor reverse path filtering sees it, so what the stack would have
- * checked is checked here: both checksums, that the source may be another
- * host's, and that the VIP is an address of this one.  A director that stands
- * by routes packets to the active one.
+ * firewall nor reverse path filtering sees it, so the stack's checks are done
+ * here: both checksums, that the source can be another host, and that the VIP
+ * is an address of this host (a standby director must route the packet on).
  *
- * What needs more than that is left to the stack: firewall marks, which are
- * yet to be set, one-packet scheduling, floods, connection tracking.
+ * Everything else is left to the stack: firewall marks (which are not set yet),
+ * one-packet scheduling, defence against floods, connection tracking.
  */
 #include "entry/fast_new.h"
 
@@ -37,8 +36,8 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	       !READ_ONCE(ln->sysctl.conntrack);
 }
 
-/* Groups and IPv4-mapped addresses are not unicast; a link-local address may be
- * one of another link.
+/* Multicast and IPv4-mapped addresses are not unicast; a link-local address may
+ * belong to another link.
  */
 static bool is_plain_ipv6(const struct in6_addr *addr)
 {
@@ -47,7 +46,7 @@ static bool is_plain_ipv6(const struct in6_addr *addr)
 		 IPV6_ADDR_LINKLOCAL)) == IPV6_ADDR_UNICAST;
 }
 
-/* By an address of this host, or a route of type "local". */
+/* Local: an address of this host, or a route of type "local". */
 static bool is_local_ipv4(struct net *net, __be32 addr)
 {
 	return !ipv4_is_loopback(addr) &&
@@ -70,8 +69,8 @@ static bool is_local_ipv6(struct net *net, const struct in6_addr *addr)
 	return local;
 }
 
-/* @svc->vip_local has the answer, and the generation of the host's addresses and
- * routes that it was of.  The lowest bit is the answer; the next: there is one.
+/* @svc->vip_local caches the answer, with the generation of the addresses and
+ * routes that it is valid for.  Bit 0: the answer; bit 1: there is one.
  */
 static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
 {
@@ -86,7 +85,7 @@ static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
 	generation = generation << 2 | 2;
 	if (likely(settled && (known | 1) == (generation | 1)))
 		return known & 1;
-	/* Whatever changes after this has a generation of its own. */
+	/* Look up after reading the generation: later changes increment it. */
 	smp_rmb();
 	local = v4 ? is_local_ipv4(ln->net, vip->ip) :
 		   is_local_ipv6(ln->net, &vip->in6);
@@ -95,10 +94,10 @@ static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
 	return local;
 }
 
-/* Is the VIP an address of this host, and the source that of another one?  A
- * packet from this host itself, from a group, from everybody or from nobody is
- * left to the stack, which drops it (accept_local: does not), as it drops what
- * is for a loopback address.  @svc: by address.
+/* Is the VIP an address of this host, and the source a unicast address of
+ * another one?  Other sources (own, multicast, broadcast, zero) and loopback
+ * destinations are left to the stack, which drops such packets (own sources:
+ * unless accept_local is set).  @svc: a service by address.
  */
 static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
 			 const struct l4lb_flow *flow,
@@ -114,7 +113,7 @@ static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
 	       is_plain_ipv6(&flow->saddr.in6) && vip_is_local(ln, svc);
 }
 
-/* From a real server's own port: nat_icmp_send refuses it. */
+/* Comes from a real server's port: the slow path refuses it (nat_icmp_send). */
 static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
@@ -126,7 +125,7 @@ static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 {
 	const struct udphdr *udp = (const void *)skb->data + pkt->l4;
 
-	/* Padding would be summed up with it. */
+	/* nf_checksum() would include the padding. */
 	if (skb->len != len)
 		return false;
 	if (pkt->flow.af == AF_INET) {
@@ -140,14 +139,14 @@ static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 }
 
 /**
- * l4lb_fast_begin() - a connection for a packet that has none
+ * l4lb_fast_begin() - schedule a packet that has no connection
  * @skb: the packet, unchanged
  * @pkt: the packet, parsed
  * @d: the device it came in by
  * @len: its length without padding
  *
- * Context: softirq, RCU.  Return: the connection, admitted; NULL: this is for
- * the stack.
+ * Context: softirq, RCU.  Return: the connection, admitted; NULL: leave the
+ * packet to the stack.
  */
 struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,
@@ -168,7 +167,7 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	    !addresses_ok(ln, svc, &pkt->flow, skb->dev) ||
 	    !is_whole(skb, pkt, len))
 		return NULL;
-	/* Whatever refuses it tells the sender in the slow path. */
+	/* If it fails, the slow path fails again and tells the sender. */
 	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
 	if (!conn)
 		return NULL;

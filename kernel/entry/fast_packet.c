@@ -5,10 +5,10 @@
  *	headers -> connection -> admitted? -> route -> neighbour -> fits?
  *		-> trim, TTL, rewrite or wrap -> device
  *
- * Up to "fits?" nothing is changed and anything unusual is left to the stack,
- * the slow path, which knows what to do about it; each reason has a counter.
- * After it the packet is ours: forwarded, or dropped without memory.  What
- * leaves is what the slow path would have sent.
+ * Up to "fits?" the packet is not changed, and anything unusual is left to the
+ * stack (the slow path); each reason has a counter.  After that the packet is
+ * ours: it is forwarded, or dropped if there is no memory.  The packet that
+ * leaves is the same that the slow path would have sent.
  *
  * Softirq, RCU; skb->data is at the network header.
  */
@@ -32,9 +32,9 @@
 
 /* ---- the packet ---- */
 
-/* As any device hands it over, for nobody else, and not looked at before.  By
- * veth it may still be the sender's socket's, which is that of another
- * namespace and nothing to us.
+/* Addressed to this host, as a device hands it over, and not yet processed.
+ * From veth it may still have the sender's socket, which does not matter: that
+ * belongs to another namespace.
  */
 static __always_inline bool is_plain(struct sk_buff *skb)
 {
@@ -45,8 +45,8 @@ static __always_inline bool is_plain(struct sk_buff *skb)
 	       !rcu_access_pointer(skb->dev->rx_handler);
 }
 
-/* Segments that keep headers of their own; or what a device has put together
- * without saying how to take it apart.
+/* GSO packets that cannot be rewritten as one: their segments have headers of
+ * their own, or their type is not known (merged by the device).
  */
 static bool is_odd_gso(const struct sk_buff *skb)
 {
@@ -55,7 +55,7 @@ static bool is_odd_gso(const struct sk_buff *skb)
 		skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST);
 }
 
-/* @len: of the IP packet, the skb may have padding behind it. */
+/* @len gets the length of the IP packet; the skb may have padding after it. */
 static __always_inline bool
 read_ipv4(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int *len)
 {
@@ -116,8 +116,8 @@ read_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int len)
 
 /* ---- the connection ---- */
 
-/* Does this packet leave the connection in the state it is in?  A segment
- * with nothing but ACK does, between the handshake and the last FIN.
+/* Does this packet leave the connection in its state?  A segment with ACK but
+ * no SYN, FIN or RST does, between the handshake and the last FIN.
  */
 static bool keeps_state(const struct l4lb_conn *conn,
 			const struct l4lb_pkt *pkt)
@@ -133,7 +133,7 @@ static bool keeps_state(const struct l4lb_conn *conn,
 					      BIT(L4LB_TCP_CLOSE_WAIT));
 }
 
-/* Not given to this host's own stack. */
+/* Forwarding methods of the fast path: not local node, not bypass. */
 static bool is_forwarded(const struct l4lb_conn *conn)
 {
 	return conn->method == IP_VS_CONN_F_MASQ ||
@@ -141,7 +141,7 @@ static bool is_forwarded(const struct l4lb_conn *conn)
 	       conn->method == IP_VS_CONN_F_DROUTE;
 }
 
-/* A datagram that another server may get, see moves_on() in hook.c. */
+/* May another server get the datagram?  See moves_on() in hook.c. */
 static bool may_move(const struct l4lb_conn *conn,
 		     const struct l4lb_service *svc)
 {
@@ -150,7 +150,7 @@ static bool may_move(const struct l4lb_conn *conn,
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
 
-/* L4LB_FAST_SENT: its packets may.  @begun: by this one. */
+/* L4LB_FAST_SENT: the packet may pass.  @begun: it has created @conn. */
 static __always_inline enum l4lb_fast_count
 check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	   const struct l4lb_fast_device *d, bool reply, bool begun)
@@ -163,7 +163,7 @@ check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
 		     l4lb_conn_test(conn, L4LB_CONN_TRACKED)))
 		return L4LB_SLOW_POLICY;
-	/* It may begin anew, see port_reused() in hook.c. */
+	/* It may need a new connection, see port_reused() in hook.c. */
 	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
 		return L4LB_SLOW_OPENS;
 	if (unlikely(!l4lb_fast_admitted(d->ln, conn, reply, d->id)))
@@ -178,7 +178,7 @@ struct exit {
 	struct dst_entry	*dst;
 	const struct l4lb_route	*route;	/* of the request; NULL: a reply */
 	struct neighbour	*neigh;
-	unsigned int		len;	/* of its IP packet */
+	unsigned int		len;	/* of the IP packet */
 	bool			skip_cache;
 	bool			reply;
 };
@@ -194,7 +194,7 @@ static bool has_ipsec(const struct net *net)
 #endif
 }
 
-/* One that the stack would have to ask for, or has given up, is its. */
+/* A neighbour that is not resolved or has failed is left to the stack. */
 static __always_inline bool
 find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 {
@@ -244,7 +244,7 @@ find_reply_exit(const struct l4lb_conn *conn, const struct l4lb_fast *fast,
 	return likely(exit->dst) && find_neigh(exit, af, &client);
 }
 
-/* In one piece, or in those it was made of? */
+/* Does the packet fit, or do its GSO segments? */
 static bool fits(struct sk_buff *skb, unsigned int len, unsigned int l4,
 		 unsigned int mtu)
 {
@@ -285,8 +285,8 @@ static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 static void leave(struct sk_buff *skb, const struct exit *exit)
 {
-	/* What a driver left there is no option of ours, if the neighbour
-	 * has to report that it is gone.
+	/* If the neighbour turns out to be unreachable, the ICMP error would
+	 * take a driver's data in skb->cb for IP options.
 	 */
 	memset(skb->cb, 0, max(sizeof(struct inet_skb_parm),
 			       sizeof(struct inet6_skb_parm)));
@@ -320,7 +320,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (reply) {
 		l4lb_account_out(conn->server, len);
-		/* As forwarding has it, for queueing disciplines. */
+		/* For queueing disciplines, as IP forwarding sets it. */
 		if (pkt->flow.af == AF_INET)
 			skb->priority = rt_tos2priority(ip_hdr(skb)->tos);
 		l4lb_las_reply(skb, conn, len);
@@ -373,7 +373,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	count = check_conn(conn, &pkt, d, exit.reply, begun);
 	if (count != L4LB_FAST_SENT)
 		return count;
-	/* The stack drops it.  l4lb_fast_begin() has looked. */
+	/* The stack drops it.  l4lb_fast_begin() has checked the sum. */
 	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
 		return L4LB_SLOW_HEADER;
 	return forward(skb, &pkt, conn, ln, &exit);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What scheduling at ingress asks about addresses, without asking the routes
- * each time, which is the dearest step of a new connection.
+ * Address checks for scheduling at ingress, mostly without a route lookup,
+ * which would be the most expensive step of a new connection.
  *
- *	source, IPv4	May it be another host?  Nearly always, and a bitmap of
- *			the host's own addresses, by their lower half, says so
- *			for sure.  Where a bit is set the routes are asked.
- *	VIP		Is it here?  A service keeps the answer until an address
- *			or a route changes.
+ *	source, IPv4	Can it be another host?  A bitmap has a bit for each of
+ *			the host's own addresses, by their lower half.  Bit
+ *			clear (nearly always): yes.  Bit set: look it up.
+ *	VIP		Is it an address of this host?  A service caches the
+ *			answer until an address or a route changes.
  *
- * Routes tell what is added and removed.  What is removed keeps its bit: that
- * costs time, and nothing else.
+ * A notifier of the routing tables fills the bitmap.  Removed addresses keep
+ * their bit: that costs lookups, but the answer stays right.
  */
 #include "entry/fast_routes.h"
 
@@ -25,14 +25,14 @@
 #define LOCAL_NETS	8
 
 /**
- * struct l4lb_fast_routes - what is known of a namespace's routes
- * @nb: told about them, those of IPv4 by one at a time
- * @local: addresses that a packet from outside has not, single ones, by their
- *	lower bits
- * @n_nets: networks of them; more than %LOCAL_NETS: too many
- * @nets: the first of them
+ * struct l4lb_fast_routes - addresses of a namespace, from its routes
+ * @nb: notifier of route changes; IPv4 calls it one at a time
+ * @local: single addresses that no packet from outside has as its source, by
+ *	their lower bits
+ * @n_nets: number of networks of such addresses; > %LOCAL_NETS: too many
+ * @nets: the first %LOCAL_NETS of these networks
  * @changed: jiffies of the last change for IPv6
- * @generation: how many there were
+ * @generation: number of changes for IPv6
  */
 struct l4lb_fast_routes {
 	struct notifier_block	nb;
@@ -50,7 +50,7 @@ static unsigned int local_bit(u32 addr)
 	return addr & GENMASK(LOCAL_BITS - 1, 0);
 }
 
-/* Those that are nobody's own, by their first byte: 0, 127, 224 to 255. */
+/* Not unicast addresses: first byte 0, 127 or 224 to 255. */
 static bool is_special(u32 addr)
 {
 	u8 first = addr >> 24;
@@ -106,7 +106,7 @@ static void note(struct l4lb_fast_routes *routes,
 			 ~0U << (32 - route->dst_len) : 0);
 }
 
-/* Atomic, or under RTNL. */
+/* Called in atomic context or under RTNL. */
 static int route_event(struct notifier_block *nb, unsigned long event,
 		       void *ptr)
 {
@@ -129,11 +129,11 @@ static int route_event(struct notifier_block *nb, unsigned long event,
 }
 
 /**
- * l4lb_fast_routes_start() - ask for less from now on
- * @fast: of the namespace
+ * l4lb_fast_routes_start() - follow addresses and routes, to save lookups
+ * @fast: fast path of the namespace
  *
  * Context: may sleep; neither RTNL nor the configuration mutex; one at a time.
- * It may fail: then routes are asked about each packet.
+ * It may fail: then each packet needs a route lookup.
  */
 void l4lb_fast_routes_start(struct l4lb_fast *fast)
 {
@@ -146,22 +146,22 @@ void l4lb_fast_routes_start(struct l4lb_fast *fast)
 		return;
 	routes->nb.notifier_call = route_event;
 	routes->changed = jiffies;
-	/* It tells of those that are there before it returns. */
+	/* It reports existing routes before it returns. */
 	if (register_fib_notifier(fast->ln->net, &routes->nb, NULL, NULL))
 		kvfree(routes);
 	else
-		/* What it points to is seen before. */
+		/* Readers must see the filled bitmap. */
 		smp_store_release(&fast->routes, routes);
 }
 
-/* As above. */
+/* Same context as l4lb_fast_routes_start(). */
 void l4lb_fast_routes_stop(struct l4lb_fast *fast)
 {
 	if (fast->routes)
 		unregister_fib_notifier(fast->ln->net, &fast->routes->nb);
 }
 
-/* No packet is there any more. */
+/* No packet is left that could use it. */
 void l4lb_fast_routes_free(struct l4lb_fast *fast)
 {
 	kvfree(fast->routes);
@@ -169,10 +169,10 @@ void l4lb_fast_routes_free(struct l4lb_fast *fast)
 
 /**
  * l4lb_fast_source_ok() - may a packet from outside have this source?
- * @fast: of the namespace
+ * @fast: fast path of the namespace
  * @addr: the source
  *
- * Not if it is this host's, a group's, everybody's or nobody's.
+ * Not if it is an address of this host, multicast, broadcast or zero.
  * Context: softirq, RCU.
  */
 bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr)
@@ -188,14 +188,14 @@ bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr)
 }
 
 /**
- * l4lb_fast_generation() - another number with each change of addresses, routes
- * or rules of IPv6
- * @fast: of the namespace
- * @generation: the number; what is looked up after this is at least as new
+ * l4lb_fast_generation() - a number that changes with addresses, routes and
+ * rules of IPv6
+ * @fast: fast path of the namespace
+ * @generation: gets the number; a lookup after this is at least as new
  *
- * Some changes are told of a moment before they are made: in the tick of a
- * change, and the next, there is no number that would mean anything.
- * Context: softirq, RCU.  Return: there is one.
+ * Some changes are notified a moment before they are made, so the number is not
+ * valid during the jiffy of a change and the next one.
+ * Context: softirq, RCU.  Return: is the number valid?
  */
 bool l4lb_fast_generation(const struct l4lb_fast *fast, u32 *generation)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Whose addresses first packets may have. */
+/* Address checks for first packets. */
 #ifndef _L4LB_FAST_ROUTES_H
 #define _L4LB_FAST_ROUTES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet story.
+ * Netfilter hooks: the way of a packet.
  *
  *   client ---> PRE_ROUTING ---> LOCAL_IN ------> connection -> real server
  *                   |               (VIP is ours)  (or a new one: service,
@@ -10,9 +10,9 @@
  *
  *   LOCAL_OUT does both for clients and real servers on this host.
  *
- * Priorities are those of ip_vs: after filtering, so a firewall sees every
- * first packet.  "out" handlers run before "in" handlers: what a connection
- * knows as a reply is never scheduled.
+ * Priorities are those of ip_vs: after filtering, so the firewall sees a packet
+ * first.  "out" handlers run before "in" handlers, so a reply of a known
+ * connection is never scheduled.
  *
  * Handlers run under RCU with BH off; nothing here takes a reference.
  */
@@ -79,7 +79,7 @@ static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 	}
 }
 
-/* What is still to be computed, or was verified by the device, is right. */
+/* A CRC that is still to be computed or was verified by the device is right. */
 static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 {
 	const struct sctphdr *sctp;
@@ -87,14 +87,14 @@ static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 	if (skb->ip_summed == CHECKSUM_PARTIAL ||
 	    skb->ip_summed == CHECKSUM_UNNECESSARY)
 		return true;
-	/* The helper sums up with the header's field set to 0 for a while. */
+	/* sctp_compute_cksum() sets the header's field to 0 for a while. */
 	if (skb_ensure_writable(skb, pkt->l4 + sizeof(*sctp)))
 		return false;
 	sctp = (void *)skb->data + pkt->l4;
 	return sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
 }
 
-/* Broken packets shall not make connections; the local stack drops them. */
+/* Broken packets must not create connections; the local stack drops them. */
 static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			const struct l4lb_net *ln)
 {
@@ -139,7 +139,7 @@ static unsigned int schedule_new(struct sk_buff *skb,
 	return deliver(skb, pkt, conn);
 }
 
-/* For no service: it is this host's own, unless its address is guarded. */
+/* No service takes it: it is for this host, unless its address is guarded. */
 static unsigned int handle_other(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
@@ -170,7 +170,7 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return schedule_new(skb, pkt, ln, svc);
 }
 
-/* A client reuses a port: does its SYN start anew, on any real server? */
+/* A client reuses a port: does its SYN need a new connection? */
 static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
 	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
@@ -186,8 +186,8 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 	case L4LB_SCTP_CLOSED:
 		return true;
 	case L4LB_TCP_FIN_WAIT:
-		/* Half of the closing was not seen; it may not be over.  But
-		 * a server that drains must not get it: it would never end.
+		/* Replies are not seen, so it may not be over yet.  But reusing
+		 * it would keep a draining server busy for ever.
 		 */
 		return (drains || mode & 2) &&
 		       l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT);
@@ -196,8 +196,8 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 	}
 }
 
-/* A datagram for a server that drains: does it go to another one?  Only a
- * service that says so, and only if there is another.
+/* Does a datagram for a draining server go to another one?  Only if its service
+ * says so, and another server is usable.
  */
 static bool moves_on(const struct l4lb_conn *conn)
 {
@@ -208,8 +208,8 @@ static bool moves_on(const struct l4lb_conn *conn)
 	       l4lb_service_usable(svc);
 }
 
-/* Both ends learn that their connection is over; a datagram's sender, that
- * there is nobody.
+/* Tell both ends that the connection is over; the sender of a datagram gets an
+ * ICMP error.
  */
 static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			     struct l4lb_net *ln, struct l4lb_conn *conn)
@@ -242,7 +242,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	}
 	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
 		return end_lost(skb, pkt, ln, conn);
-	/* It may be added again: keep both sides waiting. */
+	/* The server may be added again: drop silently, so both ends wait. */
 	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 	return NF_DROP;
 }
@@ -262,9 +262,9 @@ static unsigned int handle_known(struct sk_buff *skb,
 	return handle_new(skb, pkt, ln);
 }
 
-/* The stack has filled in a Record Route or Timestamp option and left the
- * header's checksum to whoever sends the packet on.  That sum is part of the
- * checks and rewrites here.
+/* The stack may have filled in a Record Route or Timestamp option and left the
+ * header's checksum to be updated when the packet is sent on.  The checks and
+ * rewrites here need it now.
  */
 static void settle_options(struct sk_buff *skb)
 {
@@ -298,7 +298,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		if (l4lb_is_ipsec(&pkt.flow))
 			return l4lb_ipsec_in(skb, &pkt, ln);
 		if (READ_ONCE(ln->sysctl.ignore_tunneled))
-			skb->ipvs_property = 1;	/* and what is in it */
+			skb->ipvs_property = 1;	/* also skip its inner packet */
 		return NF_ACCEPT;
 	case L4LB_PARSE_BAD:
 		l4lb_drop(ln, L4LB_DROP_HEADER);
@@ -311,9 +311,9 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		      handle_new(skb, &pkt, ln);
 }
 
-/* nonlocal_vip: packets for a service whose address is not this host's come
- * by on their way to wherever it is.  The host's own rules about what it
- * forwards have seen them.
+/* Sysctl nonlocal_vip: services also take packets that this host forwards to
+ * their address, which is not local.  The firewall's FORWARD rules have already
+ * seen them.
  */
 static __always_inline unsigned int
 handle_forward(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
@@ -325,7 +325,7 @@ handle_forward(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	return handle_in(skb, state, af);
 }
 
-/* Errors for a VIP that is not an address of ours (firewall marks). */
+/* ICMP errors to a VIP that is not an address of this host (firewall marks). */
 static __always_inline unsigned int
 handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		    u8 af)
@@ -342,7 +342,7 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
 }
 
-/* From no connection: of a one-packet service, or nat_icmp_send refuses it. */
+/* No connection: a one-packet service's reply, or refused by nat_icmp_send. */
 static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
@@ -382,8 +382,8 @@ static unsigned int handle_reply(struct sk_buff *skb,
 	return conn ? reply(skb, pkt, conn) : handle_stray(skb, pkt, ln);
 }
 
-/* What NAT cannot rewrite, but whose ports say that it is a reply, must not leave
- * with the real server's address.
+/* A malformed packet cannot be rewritten by NAT.  If its ports say that it is a
+ * reply, it must not leave with the real server's address.
  */
 static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
 				  struct l4lb_pkt *pkt, struct l4lb_net *ln)
@@ -395,8 +395,8 @@ static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
 	return NF_DROP;
 }
 
-/* Reassemble a fragment of what may be a reply.  0: @skb is whole now; else
- * it is gone, kept until the rest comes.
+/* Reassemble a fragment that may belong to a reply.  0: @skb is complete now;
+ * else ip_defrag() has queued or freed it.
  */
 static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
 		      const struct l4lb_net *ln)
@@ -438,7 +438,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	return NF_ACCEPT;
 }
 
-/* The last to see a packet that leaves. */
+/* Runs last at POST_ROUTING. */
 static __always_inline unsigned int
 handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
@@ -447,9 +447,9 @@ handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 }
 
 /*
- * To this host: a packet for a VIP, most of them, or a reply to a client here.
- * Both in one look.  A reply that has the VIP as its source, an address of this
- * host, cannot come.
+ * A packet to this host: mostly for a VIP, else a reply to a client on this
+ * host.  One lookup finds either.  Replies with the VIP as their source are not
+ * looked for: they cannot come in while the VIP is an address of this host.
  */
 static __always_inline unsigned int
 handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
@@ -480,7 +480,7 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		      handle_new(skb, &pkt, ln);
 }
 
-/* One copy of a handler per family; BH off also for a process that sends. */
+/* One copy of a handler per family.  Processes that send get BH off here. */
 #define HANDLER(name, handler, af)					\
 static noinline unsigned int						\
 name##_bh_off(struct sk_buff *skb, const struct nf_hook_state *state)	\
@@ -552,7 +552,7 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 		err = nf_register_net_hooks(ln->net, ipv4_ops,
 					    ARRAY_SIZE(ipv4_ops));
 	} else {
-		/* LOCAL_IN sees IPv6 fragments unless somebody asks. */
+		/* Without this, LOCAL_IN would see IPv6 fragments. */
 		err = nf_defrag_ipv6_enable(ln->net);
 		if (err)
 			return err;
@@ -565,9 +565,9 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 	return err;
 }
 
-/* A real server of another family than its service needs hooks of its own:
- * ICMP errors about the tunnel to it.  If @af has no service, every such
- * server is of @af.
+/* A real server of another family than its service needs the hooks of its own
+ * family, for ICMP errors about its tunnel.  If @af has no service, every such
+ * server (n_mixed) is of @af.
  */
 static bool hook_needed(const struct l4lb_net *ln, u8 af)
 {
@@ -575,8 +575,8 @@ static bool hook_needed(const struct l4lb_net *ln, u8 af)
 	       (ln->n_services[af == AF_INET6] || ln->n_mixed);
 }
 
-/* Unless they are still needed.  Packets may be in a handler for a grace
- * period after it.
+/* Does nothing while the hooks are still needed.  Packets may be in a handler
+ * for a grace period afterwards.
  */
 void l4lb_hook_unregister(struct l4lb_net *ln, u8 af)
 {

@@ -5,8 +5,8 @@
 
 #include "base/net.h"
 
-/* Register or unregister the hooks of a family in a namespace: with its first
- * service or real server, with the last.  Configuration mutex held, may sleep.
+/* Register the hooks of a family in a namespace with its first service or real
+ * server, unregister them with the last.  Configuration mutex held, may sleep.
  */
 int l4lb_hook_register(struct l4lb_net *ln, u8 af);
 void l4lb_hook_unregister(struct l4lb_net *ln, u8 af);

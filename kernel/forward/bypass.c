@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bypass: the packet goes on to where it is addressed, as if it had not been
- * taken for a service.  That is what becomes of a transparent cache's traffic
- * when no cache is there.
+ * Bypass: the packet is forwarded to its own destination address, as if no
+ * service had matched.  Transparent caches use this while no cache server is
+ * available.
  *
- * The route is the packet's own, so there is none to be cached.
+ * The route depends on the packet, so it is not cached.
  */
 #include "forward/bypass.h"
 
@@ -37,7 +37,7 @@ static struct dst_entry *lookup(struct net *net, const struct l4lb_flow *flow,
 	return dst;
 }
 
-/* This host is where it is: it would come round for ever. */
+/* The destination is this host: the packet would loop for ever. */
 static unsigned int stop(const struct l4lb_net *ln, struct dst_entry *dst)
 {
 	dst_release(dst);
@@ -61,7 +61,7 @@ unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt.dst)))
 		goto release;
 	l4lb_forward_prepare(skb, pkt, conn, &rt);
-	skb_dst_set(skb, rt.dst);	/* with our reference */
+	skb_dst_set(skb, rt.dst);	/* takes our reference */
 	l4lb_forward_send(skb, pkt, ln->net);
 	return NF_STOLEN;
 

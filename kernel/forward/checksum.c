@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Checksums of what is not forwarded unseen. */
+/* Checking ICMP errors before they are rewritten or acted upon. */
 #include "forward/checksum.h"
 
-/* What is rewritten gets a new checksum, so a wrong one must end here. */
+/* A rewrite computes a new ICMP checksum, which would hide a wrong one. */
 bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			   const struct l4lb_net *ln)
 {

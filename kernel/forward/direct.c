@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Direct routing: the packet goes to the real server's link address as it is.
- * The real server has the VIP on an interface that answers no ARP, and replies
- * straight to the client.  The real server's port is never looked at.
+ * Direct routing: the packet is sent to the real server's link address with its
+ * addresses and ports unchanged.  The real server has the VIP on an interface
+ * that answers no ARP, and replies straight to the client.
  */
 #include "forward/direct.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* From a connection to its forwarding method. */
+/* Dispatch by the connection's forwarding method. */
 #include "forward/forward.h"
 
 #include "forward/bypass.h"
@@ -20,7 +20,7 @@ unsigned int l4lb_forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	case IP_VS_CONN_F_BYPASS:
 		return l4lb_bypass_xmit(skb, pkt, conn);
 	default:
-		/* Local node, and numbers that name no method. */
+		/* Local node, and undefined method numbers. */
 		return NF_ACCEPT;
 	}
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ICMP errors quote the packet they are about, as its sender last saw it:
+ * An ICMP error quotes the packet it is about, as the error's sender saw it:
  *
- *	about a reply	 VIP -> client quoted, sent to the VIP: goes to the
- *			 real server, with NAT under its own address
- *	about a request	 client -> real server quoted, from the real server's
- *			 side to the client: gets the VIP's address
- *	about a tunnel	 director -> real server quoted, sent to the
- *			 director: see tunnel_error.c
+ *	about a reply	 quotes VIP -> client and is sent to the VIP; goes to
+ *			 the real server, with NAT rewritten to its address
+ *	about a request	 quotes client -> real server and is sent to the client
+ *			 from the real server's side; gets the VIP's address
+ *	about a tunnel	 quotes director -> real server and is sent to the
+ *			 director; see tunnel_error.c
  */
 #include "forward/icmp.h"
 
@@ -22,8 +22,8 @@
 #include "forward/schedule.h"
 #include "forward/tunnel_error.h"
 
-/* Room for every header that may matter: the outer one of a tunnel, what is
- * between, the inner one and its ports.
+/* Bytes of the quoted packet to pull: enough for a tunnel's outer header, its
+ * encapsulation, the inner header and the inner ports.
  */
 #define QUOTE_HEADERS	256
 
@@ -36,8 +36,8 @@ static bool is_error(u8 af, u8 type)
 }
 
 /*
- * What was read once is not read differently later: headers are copied out of
- * pages that others may still write to, before anything is made of them.
+ * Pull the headers into the linear area before they are used: others may still
+ * write to page fragments, and a second read could differ from the first.
  */
 static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			struct l4lb_quote *quote)
@@ -60,8 +60,8 @@ static bool quote_parse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return true;
 }
 
-/* schedule_icmp: the error takes the way that its flow's packets would; those
- * that hash find the real server that the flow has.
+/* Sysctl schedule_icmp: the error is scheduled like a packet of its flow.  A
+ * hashing scheduler chooses the real server that the flow has.
  */
 static unsigned int icmp_schedule(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,
@@ -82,7 +82,7 @@ static unsigned int icmp_schedule(struct sk_buff *skb,
 		return NF_DROP;
 	conn = l4lb_schedule(svc, flow, &once, &reason);
 	if (!conn) {
-		/* An error is not answered by another. */
+		/* An ICMP error must not be answered with another one. */
 		l4lb_drop(ln, reason);
 		return NF_DROP;
 	}
@@ -154,7 +154,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_out(ln, &flow);
 	if (!conn) {
-		/* From a real server with the VIP: right as it is. */
+		/* The real server has the VIP: nothing to rewrite. */
 		conn = l4lb_conn_find_passing(ln, &flow);
 		if (conn)
 			l4lb_account_out(conn->server, skb->len);

@@ -8,12 +8,12 @@
 
 /**
  * struct l4lb_quote - an ICMP error and the packet it quotes
- * @type: of the error
- * @code: of the error
- * @info: MTU, for those that carry it
+ * @type: ICMP type of the error
+ * @code: ICMP code of the error
+ * @info: MTU, if errors of this type carry one
  * @off: offset of the quoted packet from skb->data
  * @pkt: the quoted packet
- * @parse: what came of parsing it
+ * @parse: result of parsing the quoted packet
  */
 struct l4lb_quote {
 	u8		type, code;
@@ -23,7 +23,7 @@ struct l4lb_quote {
 	enum l4lb_parse	parse;
 };
 
-/* ICMP errors about replies, about requests, about our tunnels: verdicts. */
+/* Handle ICMP errors on their way in and out.  Return netfilter verdicts. */
 unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 			  struct l4lb_net *ln);
 unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * AH and ESP have no ports, so nothing is scheduled by them.  They go where the
- * client's key exchange went: along the connection between UDP ports 500 of the
- * same client and VIP, by its method, and like its packets they keep it alive.
- * Before there is one they are the local stack's.
+ * AH and ESP have no ports and are not scheduled.  They follow the client's key
+ * exchange: the connection between UDP ports 500 of the same client and VIP.
+ * They use its forwarding method and keep it alive.  Without such a connection
+ * they go to the local stack.
  */
 #include "forward/ipsec.h"
 
@@ -28,7 +28,7 @@ static struct l4lb_flow ike_flow(const struct l4lb_flow *flow)
 /**
  * l4lb_ipsec_in() - an AH or ESP packet on its way to a VIP
  * @skb: the packet
- * @pkt: the packet, parsed up to that header
+ * @pkt: the packet, parsed up to its AH or ESP header
  * @ln: namespace
  *
  * Context: RCU, BH off.  Return: netfilter verdict.
@@ -53,7 +53,7 @@ unsigned int l4lb_ipsec_in(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 /**
  * l4lb_ipsec_out() - an AH or ESP packet on its way to a client
  * @skb: the packet
- * @pkt: the packet, parsed up to that header
+ * @pkt: the packet, parsed up to its AH or ESP header
  * @ln: namespace
  *
  * Context: RCU, BH off.  Return: netfilter verdict.

@@ -18,11 +18,11 @@ static void count(const struct l4lb_bands *bands, unsigned int band,
 /**
  * l4lb_las_band() - put a reply into the band of its connection
  * @skb: the reply; its priority becomes the band's number
- * @conn: with %L4LB_CONN_SERVED
+ * @conn: the connection, with flag %L4LB_CONN_SERVED
  * @len: bytes of the IP packet
  *
- * A service whose priority was switched off lets go of the connections that
- * began with it; they go on when it is on again, without what they had since.
+ * While the service's priority is off, replies are neither marked nor counted.
+ * When it is on again, @conn continues with the byte count it had before.
  *
  * Context: RCU, BH off.
  */
@@ -35,13 +35,13 @@ void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 
 	if (!svc)
 		return;
-	/* Pairs with l4lb_las_set(): then the counters are there, too. */
+	/* Pairs with l4lb_las_set(): svc->bands is set before the priority. */
 	if (smp_load_acquire(&svc->policy.priority) != L4LB_PRIORITY_LAS)
 		return;
 	while (band < L4LB_BANDS - 1 &&
 	       served >= READ_ONCE(svc->band_ends[band]))
 		band++;
-	/* Where two CPUs write at once, one packet is not counted. */
+	/* Not atomic: if two CPUs write at once, one packet is not counted. */
 	WRITE_ONCE(conn->served, min_t(u64, (u64)served + len, U32_MAX - 1));
 	skb->priority = band;
 	count(READ_ONCE(svc->bands), band, len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The bands of replies: see service/las.c. */
+/* Priority bands of replies, see service/las.c. */
 #ifndef _L4LB_LAS_REPLY_H
 #define _L4LB_LAS_REPLY_H
 
@@ -8,7 +8,7 @@
 void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 		   unsigned int len);
 
-/* A reply of @len bytes is on its way.  RCU, BH off. */
+/* Put a reply of @len bytes into its priority band.  RCU, BH off. */
 static inline void l4lb_las_reply(struct sk_buff *skb, struct l4lb_conn *conn,
 				  unsigned int len)
 {

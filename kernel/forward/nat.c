@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * NAT: the client's packets get the real server's address and port, its
- * replies the VIP's.  Both directions pass the director.
+ * NAT: the destination of the client's packets becomes the real server's
+ * address and port, the source of its replies the VIP's.  Both pass the
+ * director.
  *
  * One rewrite serves both directions, both families and every protocol with
- * ports: a descriptor says where the protocol keeps its checksum.  Sums are
- * updated from the difference (RFC 1624; a CRC likewise), so the payload is
- * never read and an error in it stays an error.
+ * ports: a descriptor says where the protocol keeps its checksum.  Checksums
+ * are updated from the difference (RFC 1624; a CRC likewise), so the payload is
+ * not read and a wrong checksum stays wrong.
  */
 #include "forward/nat.h"
 
@@ -43,7 +44,7 @@ static const struct l4_desc sctp_desc = {
 	.crc		= true,
 };
 
-/* NULL: AH and ESP, which have no ports, and whose sums are their own. */
+/* NULL: AH and ESP, which have no ports and no checksum to update. */
 static const struct l4_desc *l4_desc(u8 proto)
 {
 	switch (proto) {
@@ -59,17 +60,17 @@ static const struct l4_desc *l4_desc(u8 proto)
 	}
 }
 
-/* One end of a flow: what is written into the packet. */
+/* The new address and port of one end of a packet. */
 struct endpoint {
 	const union nf_inet_addr	*addr;
 	__be16				port;
-	bool				source;	/* which end of the packet */
+	bool				source;	/* else destination */
 };
 
 /*
- * In an SCTP packet of @len bytes a port that was @old is @new.  A CRC is
- * linear: of two packets it differs by the CRC, from 0, of what they differ
- * in, here four bytes and zeros behind them.
+ * Update the CRC of an SCTP packet of @len bytes after a port changed from @old
+ * to @new.  A CRC is linear: the CRCs of two packets differ by the CRC, from 0,
+ * of their XOR, which here is the four bytes of the ports followed by zeros.
  */
 static void crc_update(struct sctphdr *sctp, unsigned int len, bool source,
 		       __be16 old, __be16 new)
@@ -96,17 +97,17 @@ static void l4_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	*port = to->port;
 	if (desc->crc) {
-		/* The device, or the stack in its place, may compute it. */
+		/* CHECKSUM_PARTIAL: the device or the stack computes it. */
 		if (skb->ip_summed != CHECKSUM_PARTIAL)
 			crc_update((struct sctphdr *)(skb->data + l4),
 				   skb->len - l4, to->source, old_port,
 				   to->port);
-		/* What it has found over all of the packet is no longer so. */
+		/* CHECKSUM_COMPLETE includes the old port. */
 		if (skb->ip_summed == CHECKSUM_COMPLETE)
 			skb->ip_summed = CHECKSUM_NONE;
 		return;
 	}
-	/* A sum that is still to be computed is never "none". */
+	/* With CHECKSUM_PARTIAL a 0 does not mean "not computed". */
 	if (desc->zero_is_none && !*check && skb->ip_summed != CHECKSUM_PARTIAL)
 		return;
 	if (pkt->flow.af == AF_INET)
@@ -120,7 +121,7 @@ static void l4_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		*check = CSUM_MANGLED_0;
 }
 
-/* Write the address of @to into the IP header at @off; *@old is what was there. */
+/* Write @to's address into the IP header at @off; *@old gets the old one. */
 static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 		       const struct endpoint *to, union nf_inet_addr *old)
 {
@@ -141,8 +142,8 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 }
 
 /*
- * The common case of the two above: no checksum of the packet is anybody
- * else's to complete or to keep up to date, so both are updated from one
+ * The two above in one, for packets whose checksum neither the device nor the
+ * stack still has to complete or adjust: both checksums are updated from one
  * difference.
  */
 static __always_inline void
@@ -209,7 +210,7 @@ int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return rewrite(skb, pkt, &to);
 }
 
-/* Of the quoted packet when it was whole: how long its L4 part was. */
+/* Length of the quoted packet's L4 part before it was truncated. */
 static unsigned int quoted_len(const struct sk_buff *skb, u8 af,
 			       unsigned int off, const struct l4lb_pkt *inner)
 {
@@ -223,8 +224,8 @@ static unsigned int quoted_len(const struct sk_buff *skb, u8 af,
 	return end > inner->l4 ? end - inner->l4 : 0;
 }
 
-/* The packet that an ICMP error quotes: eight bytes of L4, maybe more.  Its
- * own checksums, where it has them, are kept right for hosts that compare them.
+/* Rewrite the packet that an ICMP error quotes.  Often only eight bytes of L4
+ * are quoted; a checksum among them is updated, because some hosts verify it.
  */
 static void quoted_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 			   const struct l4lb_pkt *inner,
@@ -272,8 +273,8 @@ static void icmp_checksum(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 }
 
 /*
- * Rewrite an ICMP error at @outer's end, and the packet it quotes, at the
- * other end: the quoted packet went the other way.
+ * Rewrite the ICMP error's header at @outer's end, and the quoted packet's at
+ * the opposite end, because the quoted packet went the other way.
  */
 static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			unsigned int quoted, const struct endpoint *outer)
@@ -286,7 +287,7 @@ static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (l4lb_parse_packet(skb, pkt->flow.af, quoted, true, &inner) !=
 	    L4LB_PARSE_OK)
 		return -EINVAL;
-	/* The ports are there; the checksum may be. */
+	/* The parser found the ports; a checksum may be quoted, too. */
 	if (skb_ensure_writable(skb, min_t(unsigned int, skb->len,
 					   inner.l4 + sizeof(struct tcphdr))))
 		return -ENOMEM;
@@ -303,7 +304,7 @@ static int rewrite_any(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			rewrite(skb, pkt, to);
 }
 
-/* The real server is this host: it gets the packet by the local stack. */
+/* The real server is this host: deliver through the local stack. */
 static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt, unsigned int quoted)
@@ -324,7 +325,7 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_DROP;
 	}
 	if (pkt->hook != NF_INET_LOCAL_IN) {
-		/* It leaves the hook, and the RCU section, with this route. */
+		/* The packet leaves the RCU section with this route. */
 		skb_dst_drop(skb);
 		skb_dst_set(skb, dst_clone(rt->dst));
 	} else {
@@ -359,8 +360,8 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_STOLEN;
 }
 
-/* The source changed: routing rules that look at it would choose again.
- * Without such rules the route depends on the destination, which did not.
+/* The source has changed, and routing rules may depend on it.  Without such
+ * rules the route depends only on the destination, which has not changed.
  */
 static bool reroute(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		    struct l4lb_net *ln)

@@ -12,8 +12,8 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn, bool reply);
 
-/* A real server's reply, or (@quoted) an ICMP error about a request: give it
- * the VIP's address back.  NF_ACCEPT: it goes on where it was going.
+/* Translate a real server's reply, or (@quoted) an ICMP error about a request:
+ * its source becomes the VIP.  NF_ACCEPT: it continues on its way.
  */
 unsigned int l4lb_nat_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			    const struct l4lb_conn *conn, unsigned int quoted);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One-packet scheduling: each datagram goes to a real server of its own, and no
- * connection remembers it.  With NAT the reply is known by where it comes from:
- * a real server's address and port stand for the service they are in.
+ * One-packet scheduling: each datagram is scheduled by itself and leaves no
+ * connection.  With NAT a reply is recognised by its source: the address and
+ * port of a real server identify its service.
  *
- *	A real server in several such services answers as the one it was added
- *	to last.
- *	Whatever it sends from that port gets the VIP as its source, also to
- *	hosts that are no clients.  The exception is this host: health checks
- *	from here must see the real server's address.
+ *	If a real server is in several such services, its replies belong to the
+ *	service it was added to last.
+ *	Every packet from that port gets the VIP as its source, also to hosts
+ *	that are not clients.  The exception is this host: health checks from
+ *	here must see the real server's address.
  */
 #include "forward/one_packet.h"
 
 #include "forward/nat.h"
 #include "service/server_table.h"
 
-/* The connection that a reply @flow would belong to.  It is never in the table
- * and refers to nothing beyond the caller's RCU section.
+/* A temporary connection for the reply @flow.  It is never in the table, and it
+ * is valid only in the caller's RCU section.
  */
 static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 		      struct l4lb_server *server,
@@ -31,19 +31,18 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 }
 
 /**
- * l4lb_one_packet_reply() - give a reply without a connection its VIP back
+ * l4lb_one_packet_reply() - translate a reply that has no connection
  * @skb: the packet, or an ICMP error
  * @pkt: the packet, parsed
  * @ln: namespace
- * @flow: of the reply; of an error, as if what it quotes had been answered
- * @quoted: offset of the packet that an error quotes, or 0
+ * @flow: flow of the reply; with an ICMP error: of a reply to the quoted packet
+ * @quoted: offset of the packet that the ICMP error quotes, 0 if it is no error
  *
- * Only for namespaces with such services: the caller checks, at less than a
- * call's cost.
+ * The caller checks ln->n_one_packet first, which is cheaper than this call.
  *
  * Context: RCU, BH off.
- * Return: the verdict, or -ENOENT if it comes from no real server of a one-packet
- * service.
+ * Return: the verdict, or -ENOENT if the packet does not come from a real
+ * server of a one-packet service.
  */
 int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  struct l4lb_net *ln, const struct l4lb_flow *flow,

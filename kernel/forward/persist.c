@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistence: a client's connections go to the real server that got its
+ * Persistence: all connections of a client go to the real server that got its
  * first one.
  *
- * A template in the connection table remembers the choice, keyed by the
- * client's address under the service's mask and by what was asked for:
+ * A template in the connection table stores the choice.  Its key is the
+ * client's address, masked with the service's netmask, and the destination:
  *
  *	service			template's VIP and port
- *	by firewall mark	the mark, 0: spans all its VIPs and ports
- *	by address, port 0	VIP, 0: spans the ports
+ *	by firewall mark	mark, 0: covers all VIPs and ports of the mark
+ *	by address, port 0	VIP, 0: covers all ports
  *	by address and port	VIP, port
  *
- * It lives as long as any connection made through it, and for the service's
- * timeout after the last one of these began, closed, or was last heard of.
+ * A template lives as long as any connection created through it, and then for
+ * the service's timeout, counted from the creation, end or last packet of these
+ * connections, whichever was last.
  */
 #include "forward/persist.h"
 
@@ -85,7 +86,7 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
-	/* User space may ask for 136 years. */
+	/* svc->timeout is in seconds: up to 136 years. */
 	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
 			L4LB_CONN_TIMEOUT_MAX);
 	target.dport = key->dport ? target.server->sched.port : 0;
@@ -111,7 +112,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	if (!template)
 		return NULL;
 
-	/* Another port than the service's own is a port as it is. */
+	/* Only the service's own port is mapped to the real server's port. */
 	target.server = template->server;
 	if (target.dport == svc->key.port && target.server->sched.port)
 		target.dport = target.server->sched.port;

@@ -5,9 +5,7 @@
 
 #include "conn/conn.h"
 
-/* Persistence (persist.c): the connection of a new flow of @svc.  NULL: none;
- * *reason says why.
- */
+/* Create the connection of a new flow of @svc.  NULL: none, see *reason. */
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_flow *flow,
 					enum l4lb_drop *reason);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Resets: a TCP RST or SCTP ABORT that both ends of a connection believe.
+ * Resets: a TCP RST or SCTP ABORT that both ends of a connection accept.
  *
- * A host takes a RST only with the sequence number it expects next.  What the
- * client sends says both: its own next number is what the server expects, its
- * acknowledgment what it expects itself.  So two words are kept for a
- * connection, and it makes no difference that with direct routing and tunnels
- * replies are never seen.  With SCTP one is enough: the verification tag of
- * the client's packets, which it gets back with the T bit.
+ * A host accepts a RST only with the sequence number it expects next.  A packet
+ * of the client has the numbers for both ends: the server expects the sequence
+ * number after it, the client expects the number it acknowledges.  So each
+ * connection stores two words, and replies, which with direct routing and
+ * tunnels are never seen, are not needed.  SCTP needs one word: the
+ * verification tag of the client's packets, which the client accepts with the T
+ * bit set.
  *
- * To the client a reset goes as from the VIP; to the server as a packet of the
- * client's, by the connection's forwarding method.
+ * The client's reset has the VIP as its source.  The server's has the client as
+ * its source and is sent by the connection's forwarding method.
  */
 #include "forward/reset.h"
 
@@ -25,7 +26,7 @@
 #include "forward/forward.h"
 #include "forward/send.h"
 
-/* ---- what is known ---- */
+/* ---- noting sequence numbers ---- */
 
 static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 		     const struct l4lb_pkt *pkt)
@@ -38,7 +39,7 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 	th = skb_header_pointer(skb, pkt->l4, sizeof(_th), &_th);
 	if (!th || th->rst)
 		return;
-	/* A new start: other numbers, known with the first acknowledgment. */
+	/* A SYN starts new numbers, known from the first ACK on. */
 	if (th->syn || !th->ack) {
 		if (th->syn)
 			l4lb_conn_clear(conn, L4LB_CONN_NOTED);
@@ -49,7 +50,7 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 		return;
 	seq = ntohl(th->seq) + skb->len - head + th->fin;
 	ack = ntohl(th->ack_seq);
-	/* Later ones only: a keep-alive goes one back. */
+	/* Never go back: a keep-alive's sequence number is one too low. */
 	if (!l4lb_conn_test_and_set(conn, L4LB_CONN_NOTED)) {
 		conn->seq = seq;
 		conn->ack = ack;
@@ -61,7 +62,7 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 		conn->ack = ack;
 }
 
-/* An INIT has no tag yet. */
+/* An INIT is sent with tag 0, which is not noted. */
 static void note_sctp(struct l4lb_conn *conn, const struct sk_buff *skb,
 		      const struct l4lb_pkt *pkt)
 {
@@ -76,7 +77,7 @@ static void note_sctp(struct l4lb_conn *conn, const struct sk_buff *skb,
 }
 
 /**
- * l4lb_reset_note() - remember what a reset of a connection would need
+ * l4lb_reset_note() - remember the numbers that a reset needs
  * @conn: the connection
  * @skb: a packet of its client, not yet rewritten
  * @pkt: the packet, parsed
@@ -89,7 +90,7 @@ void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
 	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return;
 	spin_lock_bh(l4lb_conn_lock(conn));
-	/* A dead one has something else there. */
+	/* In a dead connection the RCU head overlays these fields. */
 	if (l4lb_conn_test(conn, L4LB_CONN_DEAD))
 		goto unlock;
 	if (pkt->flow.proto == IPPROTO_TCP)
@@ -100,7 +101,7 @@ unlock:
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
-/* What is noted; false: nothing, or @conn is dead. */
+/* Read the noted numbers.  False: there are none, or @conn is dead. */
 static bool noted(const struct l4lb_conn *conn, u32 *seq, u32 *ack)
 {
 	bool known;
@@ -124,7 +125,7 @@ static unsigned int ip_len(const struct l4lb_flow *flow)
 				     sizeof(struct ipv6hdr);
 }
 
-/* An IP header for @len bytes that are to follow. */
+/* A new packet: an IP header, and room for @len bytes that the caller adds. */
 static struct sk_buff *packet_new(const struct l4lb_flow *flow,
 				  unsigned int len)
 {
@@ -191,7 +192,7 @@ static struct sk_buff *rst_new(const struct l4lb_flow *flow, u32 seq, u32 ack)
 	return skb;
 }
 
-/* @reflected: @tag is the receiver's peer's, not its own. */
+/* @reflected: @tag is the one the receiver sends, not the one it expects. */
 static struct sk_buff *abort_new(const struct l4lb_flow *flow, u32 tag,
 				 bool reflected)
 {
@@ -214,7 +215,7 @@ static struct sk_buff *abort_new(const struct l4lb_flow *flow, u32 tag,
 	return skb;
 }
 
-/* The route of a packet that we make, whatever its source address is. */
+/* Route a packet made here; its source need not be an address of this host. */
 static bool route_set(struct sk_buff *skb, const struct l4lb_flow *flow,
 		      struct net *net, u32 mark)
 {
@@ -282,7 +283,7 @@ static void send_to_server(struct sk_buff *skb, const struct l4lb_flow *flow,
 	if (route_set(skb, flow, net, l4lb_conn_fwmark(conn)))
 		verdict = l4lb_forward(skb, &pkt, conn, 0);
 	if (verdict == NF_ACCEPT)
-		dst_output(net, NULL, skb);	/* the server is here */
+		dst_output(net, NULL, skb);	/* server is this host */
 	else if (verdict == NF_DROP)
 		kfree_skb(skb);
 }
@@ -291,7 +292,7 @@ static void send_to_server(struct sk_buff *skb, const struct l4lb_flow *flow,
  * l4lb_reset_both() - tell client and server that a connection is over
  * @conn: the connection, not yet killed
  *
- * What is not known (no packet was noted), or cannot be sent, is not said.
+ * Sends nothing if no packet was noted.  Failures to send are ignored.
  *
  * Context: RCU, BH off.
  */
@@ -314,11 +315,11 @@ void l4lb_reset_both(struct l4lb_conn *conn)
 }
 
 /**
- * l4lb_reset_idle() - an expired connection ends aloud if its service says so
+ * l4lb_reset_idle() - reset an expired connection if its service says so
  * @conn: the connection, not yet killed
  *
- * Only an established one: in the other states the ends know already, or they
- * are not waiting for each other.
+ * Only an established connection: in other states the ends know already that it
+ * is over, or do not wait for each other.
  *
  * Context: RCU; any.
  */
@@ -353,7 +354,7 @@ static struct sk_buff *refuse_tcp(const struct sk_buff *skb,
 				th->fin);
 }
 
-/* An INIT's tag is what its sender wants to hear. */
+/* The sender of an INIT accepts an ABORT only with the INIT's initiate tag. */
 static struct sk_buff *refuse_sctp(const struct sk_buff *skb,
 				   const struct l4lb_pkt *pkt,
 				   const struct l4lb_flow *back)
@@ -368,7 +369,7 @@ static struct sk_buff *refuse_sctp(const struct sk_buff *skb,
 }
 
 /**
- * l4lb_reset_refuse() - the answer to a packet for which there is nobody
+ * l4lb_reset_refuse() - refuse a packet that no service takes
  * @skb: the packet: TCP without an acknowledgment, an SCTP INIT, or UDP
  * @pkt: the packet, parsed
  * @ln: namespace

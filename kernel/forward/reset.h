@@ -10,7 +10,7 @@
 void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
 		     const struct l4lb_pkt *pkt);
 void l4lb_reset_both(struct l4lb_conn *conn);
-/* The answer to a packet that opens something where nothing is. */
+/* Refuse a packet that wants to open a connection which no service takes. */
 void l4lb_reset_refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct l4lb_net *ln);
 
@@ -24,7 +24,7 @@ static inline bool l4lb_reset_wanted(const struct l4lb_conn *conn)
 	return svc && READ_ONCE(svc->policy.on_idle) == L4LB_IDLE_RESET;
 }
 
-/* A client's packet: what a reset would need of it, if there is to be one. */
+/* Note a client's packet, if the service wants resets of idle connections. */
 static inline void l4lb_reset_watch(struct l4lb_conn *conn,
 				    const struct sk_buff *skb,
 				    const struct l4lb_pkt *pkt)

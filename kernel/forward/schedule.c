@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A real server for a new flow, and the connection that remembers it:
+ * Choosing a real server for a new flow, and creating its connection:
  *
- *	persistent service	the client's last one, see persist.c
- *	one-packet service	a choice for each packet, remembered by nobody
+ *	persistent service	the client's real server, see persist.c
+ *	one-packet service	a new choice for each packet, no connection
  *	any other		the scheduler's choice
- *	no choice		by firewall mark, cache_bypass: none; the packet
- *				goes on to where it is addressed
+ *	no server available	service by firewall mark, cache_bypass on: the
+ *				packet goes on to its own destination
  */
 #include "forward/schedule.h"
 
@@ -18,7 +18,7 @@
 
 #define PORT_FTP_DATA	20
 
-/* The data connection of active FTP is its server's to open. */
+/* Only the server opens data connections of active FTP. */
 bool l4lb_flow_may_start(const struct l4lb_flow *flow)
 {
 	return flow->sport != htons(PORT_FTP_DATA);
@@ -61,7 +61,7 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 	*reason = L4LB_DROP_NO_DEST;
 	if (flags & IP_VS_SVC_F_PERSISTENT)
 		return l4lb_persist_schedule(svc, flow, reason);
-	/* "Any port" makes sense only if the client's ports stay together. */
+	/* Without persistence, a client's ports would get different servers. */
 	if (!svc->key.port && !svc->key.fwmark)
 		return NULL;
 	target.server = l4lb_service_pick(svc, flow);
@@ -79,12 +79,12 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 }
 
 /**
- * l4lb_schedule() - find a new flow its real server
+ * l4lb_schedule() - choose a real server for a new flow
  * @svc: the service it is for
  * @flow: the flow, client to VIP
- * @once: memory for a connection that does not outlive its packet; NULL: it is
- *	remembered, also if the service has become a one-packet service just now
- * @reason: why there is none
+ * @once: memory for the connection of a one-packet service; NULL: put it into
+ *	the table, even if the service has just become a one-packet service
+ * @reason: set if there is no connection
  *
  * Context: RCU, BH off.  Return: the flow's connection, or NULL.
  */

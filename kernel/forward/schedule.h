@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A real server for a new flow. */
+/* Choosing a real server for a new flow. */
 #ifndef _L4LB_SCHEDULE_H
 #define _L4LB_SCHEDULE_H
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the forwarding methods share, in the order a packet meets it:
+ * Steps shared by the forwarding methods, in their order:
  *
  *	route -> TTL -> MTU -> (method: rewrite) -> prepare -> send
  *
- * A packet that cannot go on is answered by ICMP while it still is what the
- * client sent, except for its TTL.
+ * ICMP errors are sent before the rewrite, so they quote the packet as the
+ * client sent it, except for its TTL.
  */
 #include "forward/send.h"
 
@@ -18,9 +18,9 @@
 #include "conn/conntrack.h"
 
 /*
- * A packet that came in for this host only because routing says so is answered
- * from its destination, which cannot be: that is no address of ours.  By the
- * way back to its sender it is answered as by a router.
+ * Policy routing (by firewall mark) can deliver packets here whose destination
+ * is not an address of this host.  icmp_send() cannot send from that address.
+ * With the route back to the sender it answers like a router.
  */
 static void answer_as_router(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 {
@@ -41,7 +41,7 @@ static void answer_as_router(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 static void reject(struct sk_buff *skb, const struct l4lb_pkt *pkt, u8 type,
 		   u8 code, u32 info)
 {
-	/* What this host sends has no device yet; ICMPv6 wants one. */
+	/* Locally sent packets have no device yet, but ICMPv6 needs one. */
 	if (!skb->dev)
 		skb->dev = skb_dst(skb)->dev;
 	if (pkt->flow.af == AF_INET) {
@@ -72,7 +72,7 @@ static unsigned int no_route(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
-/* What this host forwards has been through that already. */
+/* At FORWARD the stack has already decremented the TTL. */
 static bool ttl_decrease(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			 const struct l4lb_net *ln)
 {
@@ -112,7 +112,7 @@ bool l4lb_forward_by(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		*verdict = no_route(skb, pkt, ln);
 		return false;
 	}
-	/* The sum over the whole packet does not survive what follows. */
+	/* CHECKSUM_COMPLETE would be wrong after the changes that follow. */
 	skb_forward_csum(skb);
 	*verdict = NF_DROP;
 	return rt->local || ttl_decrease(skb, pkt, ln);
@@ -139,7 +139,7 @@ static bool fits_ipv4(const struct sk_buff *skb, unsigned int mtu)
 
 static bool fits_ipv6(const struct sk_buff *skb, unsigned int mtu)
 {
-	/* Reassembled here: it leaves in fragments of the size it came in. */
+	/* Reassembled here: it is fragmented again to the original size. */
 	if (IP6CB(skb)->frag_max_size)
 		return IP6CB(skb)->frag_max_size <= mtu;
 	if (skb->len <= mtu)
@@ -177,7 +177,7 @@ void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  const struct l4lb_conn *conn,
 			  const struct l4lb_route *rt)
 {
-	/* A socket of ours that early demultiplexing found is not its own. */
+	/* Early demultiplexing may have attached a socket of this host. */
 	if (pkt->hook != NF_INET_LOCAL_OUT)
 		skb_orphan(skb);
 	skb_clear_tstamp(skb);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * IP tunnelling: the packet goes to the real server inside another one, of
- * either family; with GUE (UDP) or GRE in between, if the server's tunnel is of
- * that type.  The real server unpacks it, has the VIP, and replies straight to
- * the client.
+ * IP tunnelling: the packet is sent to the real server inside another IP packet
+ * of either family, with GUE (UDP) or GRE in between if the server's tunnel
+ * type says so.  The real server has the VIP, unpacks the packet and replies
+ * straight to the client.
  *
  *	outer source	chosen by the route to the real server
  *	outer TTL	the inner one's, after it was decreased
  *	outer DSCP/ECN	the inner one's; CE becomes ECT(0) (RFC 3168, 9.1.1)
  *	outer DF	the inner one's, if net.ipv4.vs.pmtu_disc is on
  *
- * The inner packet keeps its size or its sender learns the smaller MTU; only
- * what may be fragmented is, on the outside.
+ * The inner packet is never fragmented.  If it is too big, either the outer
+ * packet is fragmented, or the sender gets an ICMP error with the smaller MTU.
  */
 #include "forward/tunnel.h"
 
@@ -26,7 +26,7 @@
 
 #include "forward/send.h"
 
-/* What the outer header takes over from the inner one. */
+/* Fields of the inner header that the outer one depends on. */
 struct inner {
 	u8	proto;		/* IPPROTO_IPIP or IPPROTO_IPV6 */
 	u8	tos;
@@ -34,15 +34,13 @@ struct inner {
 	__be16	df;
 };
 
-/* What is between the outer and the inner header: nothing, or GUE in UDP, or
- * GRE.
- */
+/* Encapsulation between outer and inner header: none, GUE in UDP, or GRE. */
 struct encap {
-	u8		proto;	/* in the outer header; with IPIP it is the inner's */
+	u8		proto;	/* of the outer header; 0 (IPIP): inner.proto */
 	u8		len;	/* bytes */
 	bool		csum;	/* it has a checksum */
 	bool		remcsum;/* the receiver completes the inner checksum */
-	__be16		port;	/* UDP: where to */
+	__be16		port;	/* UDP destination */
 };
 
 static void encap_read(const struct sk_buff *skb,
@@ -59,7 +57,7 @@ static void encap_read(const struct sk_buff *skb,
 		e->len = sizeof(struct udphdr) + sizeof(struct guehdr);
 		e->csum = tun.flags & (IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
 				       IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM);
-		/* A checksum that is there already needs nobody's help. */
+		/* Only a checksum that is still to be computed can be left. */
 		e->remcsum = tun.flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM &&
 			     skb->ip_summed == CHECKSUM_PARTIAL;
 		if (e->remcsum)
@@ -104,8 +102,8 @@ static void inner_read(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	}
 }
 
-/* Where to find, in what follows the GUE header, the checksum to complete, and
- * from where to sum up.  What is segmented later needs it done then.
+/* Remote checksum offload: tell the receiver where to start summing and where
+ * to store the checksum.  A GSO packet stays CHECKSUM_PARTIAL for segmentation.
  */
 static void push_remcsum(struct sk_buff *skb)
 {
@@ -130,7 +128,7 @@ static void push_gue(struct sk_buff *skb, const struct inner *in,
 		     const struct encap *e, const struct l4lb_conn *conn,
 		     const struct l4lb_route *rt)
 {
-	/* Flows take different ways, and CPUs, by their source port. */
+	/* Depends on the flow, to spread flows over paths and CPUs. */
 	__be16 sport = udp_flow_src_port(l4lb_conn_net(conn)->net, skb, 0, 0, false);
 	struct guehdr *gue;
 	struct udphdr *udp;
@@ -216,9 +214,7 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	iph->saddr = rt->saddr.in6;
 	iph->daddr = conn->server->sched.addr.in6;
 	skb->protocol = htons(ETH_P_IPV6);
-	/* Routers don't fragment IPv6, so the inner packet's leave to be
-	 * fragmented is used here.
-	 */
+	/* Routers do not fragment IPv6: allow this host to do it. */
 	skb->ignore_df = 1;
 }
 
@@ -228,7 +224,7 @@ static unsigned int outer_len(const struct l4lb_conn *conn)
 						sizeof(struct ipv6hdr);
 }
 
-/* What fits inside.  An IPv6 sender has no use for less than 1,280. */
+/* MTU inside the tunnel.  IPv6 senders ignore an MTU below 1280. */
 static unsigned int inner_mtu(const struct l4lb_conn *conn,
 			      const struct l4lb_pkt *pkt,
 			      const struct l4lb_route *rt,
@@ -257,7 +253,7 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (skb_cow_head(skb, need) ||
 	    iptunnel_handle_offloads(skb, encap_offload(e, v4)))
 		return -ENOMEM;
-	/* Segmentation takes it for the end of what is repeated. */
+	/* Segmentation repeats the headers up to this offset. */
 	if (!nested)
 		skb_reset_inner_mac_header(skb);
 
@@ -282,7 +278,7 @@ unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
 	return outer_len(conn) + e.len;
 }
 
-/* As ip_local_out() would have it, but for skb->cb. */
+/* Also sets the length and checksum as ip_local_out() does, but not skb->cb. */
 int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn, const struct l4lb_route *rt)
 {
@@ -307,7 +303,7 @@ static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		 const struct l4lb_conn *conn, const struct l4lb_route *rt,
 		 const struct encap *e)
 {
-	/* Without path MTU discovery the outside is fragmented. */
+	/* Without path MTU discovery the outer packet is fragmented. */
 	if (pkt->flow.af == AF_INET && !READ_ONCE(l4lb_conn_net(conn)->sysctl.pmtu_disc))
 		return true;
 	return l4lb_forward_fits(skb, pkt, l4lb_conn_net(conn), inner_mtu(conn, pkt, rt, e));
@@ -324,7 +320,7 @@ static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
-	/* The inner header's options are none of the outer one. */
+	/* skb->cb still has the options of the inner header. */
 	if (conn->server->sched.af == AF_INET) {
 		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 		ip_local_out(net, NULL, skb);
@@ -335,9 +331,9 @@ static unsigned int xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_STOLEN;
 }
 
-/* SCTP with its CRC left to a device, into a tunnel with a checksum: that is
- * derived from an inner checksum still to be computed, if it is an Internet
- * checksum.  A CRC has to be there first, in each segment.
+/* SCTP with CHECKSUM_PARTIAL, into a tunnel with a checksum.  That checksum can
+ * be derived from a pending Internet checksum, but not from a pending CRC: the
+ * CRC has to be computed first, in each segment.
  */
 static unsigned int xmit_sctp(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn,

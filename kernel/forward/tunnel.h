@@ -13,7 +13,7 @@ unsigned int l4lb_tunnel_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn,
 		     const struct l4lb_route *rt);
-/* Bytes that it would add. */
+/* Bytes that l4lb_tunnel_wrap() adds. */
 unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
 			      const struct l4lb_conn *conn);
 

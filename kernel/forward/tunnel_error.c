@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ICMP errors about our own tunnel packets.  They come to the director, which
- * made those packets, but concern the client, which knows of no tunnel:
+ * ICMP errors about our own tunnel packets.  They are sent to the director,
+ * which made those packets, but concern the client, unaware of the tunnel:
  *
  *	router -> director	quotes director -> real server (client -> VIP)
  *	VIP -> client		quotes client -> VIP
  *
- *	too big			the route learns the MTU; then the client is told
- *				what is left inside, if that must not be
+ *	too big			the route learns the MTU; the client is told the
+ *				MTU inside the tunnel if its packet must not be
  *				fragmented
- *	unreachable, expired	passed on
- *	anything else		not for the client
+ *	unreachable, expired	passed on to the client
+ *	anything else		not passed on
  *
- * Only an error that quotes a packet of a known connection, through the tunnel
- * of that connection's real server, is believed.  What the client gets is no
- * longer than what came, and limited by the stack's rates for ICMP.
+ * The client is told only if the error quotes a packet of a known connection in
+ * the tunnel of that connection's real server.  The error sent to the client is
+ * no longer than the one received, and obeys the stack's ICMP rate limits.
  */
 #include "forward/tunnel_error.h"
 
@@ -38,7 +38,7 @@ struct carried {
 	struct l4lb_pkt	pkt;
 };
 
-/* What the client is told. */
+/* The ICMP error for the client. */
 struct news {
 	u8	type, code;
 	u32	info;
@@ -87,7 +87,7 @@ static struct l4lb_server *tunnel_find(struct l4lb_net *ln,
 	return NULL;
 }
 
-/* ---- what is inside ---- */
+/* ---- the inner packet ---- */
 
 static u8 family_of(__be16 ethertype)
 {
@@ -95,7 +95,7 @@ static u8 family_of(__be16 ethertype)
 	       ethertype == htons(ETH_P_IPV6) ? AF_INET6 : AF_UNSPEC;
 }
 
-/* Behind a UDP header: a GUE header as tunnel.c makes it. */
+/* Length of UDP header and GUE header as tunnel.c makes them; 0: cut off. */
 static unsigned int gue_len(const struct sk_buff *skb, unsigned int off,
 			    u8 *proto)
 {
@@ -128,10 +128,10 @@ static unsigned int gre_len(const struct sk_buff *skb, unsigned int off,
 }
 
 /*
- * Find the client's packet in the one that @quote quotes.
+ * Find the client's packet inside the quoted tunnel packet.
  *
- * Return: %L4LB_PARSE_OK with @in filled in, %L4LB_PARSE_BAD if the quote ends
- * before that, %L4LB_PARSE_OTHER if we make no such packets.
+ * Return: %L4LB_PARSE_OK with @in filled in, %L4LB_PARSE_BAD if the quote is
+ * too short, %L4LB_PARSE_OTHER if we make no such tunnel packets.
  */
 static enum l4lb_parse carried_parse(const struct sk_buff *skb,
 				     const struct l4lb_quote *quote,
@@ -142,7 +142,7 @@ static enum l4lb_parse carried_parse(const struct sk_buff *skb,
 	u8 proto = quote->pkt.flow.proto, af = AF_UNSPEC;
 	enum l4lb_parse parse;
 
-	/* Ours have no options and no extension headers. */
+	/* Our tunnel packets have no options and no extension headers. */
 	if (l4 - quote->off != (v4 ? sizeof(struct iphdr) :
 				     sizeof(struct ipv6hdr)))
 		return L4LB_PARSE_OTHER;
@@ -177,7 +177,7 @@ static bool is_too_big(u8 af, const struct l4lb_quote *quote)
 	       quote->code == ICMP_FRAG_NEEDED;
 }
 
-/* These read the quoted header at skb->data. */
+/* ipv4_update_pmtu() and ip6_update_pmtu() read the header at skb->data. */
 static void learn_mtu(struct sk_buff *skb, struct l4lb_server *server,
 		      const struct l4lb_quote *quote)
 {
@@ -202,8 +202,8 @@ static bool may_fragment(const struct sk_buff *skb, const struct carried *in)
 	return in->pkt.flow.af == AF_INET && !(iph->frag_off & htons(IP_DF));
 }
 
-/* What is left inside by the route as it is now: the next packet that is too
- * big gets the same answer.
+/* The MTU inside the tunnel, from the current route: the next packet that is
+ * too big gets the same answer.
  */
 static bool tell_mtu(struct l4lb_server *server, unsigned int overhead, u8 af,
 		     struct news *news)
@@ -225,7 +225,7 @@ static bool tell_mtu(struct l4lb_server *server, unsigned int overhead, u8 af,
 	return true;
 }
 
-/* ---- anything else ---- */
+/* ---- other errors ---- */
 
 static bool v4_is_prohibited(u8 code)
 {
@@ -233,7 +233,7 @@ static bool v4_is_prohibited(u8 code)
 	       code == ICMP_PKT_FILTERED;
 }
 
-/* Types and codes as they are, or their next of kin in the other family. */
+/* Copy type and code, or translate them to the nearest of the other family. */
 static bool translate(u8 from, u8 to, const struct l4lb_quote *quote,
 		      struct news *news)
 {
@@ -264,7 +264,7 @@ static bool translate(u8 from, u8 to, const struct l4lb_quote *quote,
 	return true;
 }
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
 /* Make @skb look as if its packet had just come in for this host. */
 static bool become_input(struct sk_buff *skb, struct net *net, u8 was, u8 af)
@@ -288,7 +288,7 @@ static bool become_input(struct sk_buff *skb, struct net *net, u8 was, u8 af)
 	return true;
 }
 
-/* Answer the client's packet, which is at @in->off of @skb, from the VIP. */
+/* Send the error about the client's packet at @in->off in @skb, by the VIP. */
 static void tell(struct sk_buff *skb, struct net *net, u8 was,
 		 const struct carried *in, const struct news *news)
 {
@@ -309,9 +309,9 @@ free:
 	kfree_skb(packet);
 }
 
-/* ---- the error ---- */
+/* ---- entry point ---- */
 
-/* One-packet scheduling remembers no flow. */
+/* Flows of a one-packet service have no connection. */
 static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	const struct l4lb_service *svc = l4lb_service_lookup(ln, 0, flow);
@@ -320,9 +320,9 @@ static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
 }
 
 /*
- * Whose tunnel made the quoted packet?  With *@known it is for a client to hear
- * of.  Otherwise only the route may learn: routers are free to quote less than
- * what tells the client, and our packets must get through those, too.
+ * Find the real server whose tunnel made the quoted packet.  *@known: the
+ * client may be told.  Otherwise only the route may learn the MTU: a router may
+ * quote too little to identify the client, and our packets must still fit.
  */
 static struct l4lb_server *believe(const struct sk_buff *skb,
 				   struct l4lb_net *ln,
@@ -338,7 +338,7 @@ static struct l4lb_server *believe(const struct sk_buff *skb,
 		return NULL;
 	if (parse == L4LB_PARSE_BAD)
 		return tunnel_find(ln, outer);
-	/* Nothing but what was pulled is read from here on. */
+	/* From here on only the linear part of @skb is read. */
 	if (in->pkt.l4 + QUOTED_PORTS > skb_headlen(skb))
 		return NULL;
 	conn = l4lb_conn_find_in(ln, &in->pkt.flow);

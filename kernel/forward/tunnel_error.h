@@ -5,8 +5,8 @@
 
 #include "forward/icmp.h"
 
-/* An error that is about no flow of ours, perhaps about a tunnel packet that we
- * made (tunnel_error.c).  It goes on to the local stack in any case.
+/* Handle an ICMP error that may be about a tunnel packet of ours.  @skb stays
+ * unchanged and remains the caller's.
  */
 void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct l4lb_net *ln, const struct l4lb_quote *quote);

@@ -5,8 +5,8 @@
  * Readers take no lock.  An entry is replaced as a whole, and its memory and
  * its references on real servers last until its readers are done.
  *
- * The addresses are a remote client's to choose (services by firewall mark),
- * so the hash is keyed, and a full cache gives up an old entry for a new one.
+ * Remote clients choose the addresses (services by firewall mark), so the hash
+ * is keyed, and a full cache evicts an old entry for a new one.
  */
 #include "service/affinity.h"
 
@@ -21,14 +21,14 @@
 #include "service/server.h"
 
 #define AFFINITY_BITS	11
-#define AFFINITY_SWEEP	(60 * HZ)	/* between two looks at all entries */
+#define AFFINITY_SWEEP	(60 * HZ)	/* between two sweeps */
 
 struct affinity_entry {
 	struct hlist_node		node;
 	union nf_inet_addr		addr;
 	unsigned long			used;	/* jiffies; racy on purpose */
 	struct rcu_head			rcu;
-	struct l4lb_affinity_set	set;	/* last: of variable length */
+	struct l4lb_affinity_set	set;	/* last: has a flexible array */
 };
 
 struct l4lb_affinity {
@@ -86,8 +86,8 @@ static struct affinity_entry *entry_find(struct l4lb_affinity *cache, u32 bucket
 	return NULL;
 }
 
-/* Gives up the oldest entry of the first bucket from @bucket on that has one:
- * of eight, when the cache is full.
+/* Evicts the oldest entry of the first bucket from @bucket on that has any.  In
+ * a full cache of the default size a bucket has about eight.
  */
 static void evict_one(struct l4lb_affinity *cache, u32 bucket)
 {
@@ -101,8 +101,8 @@ static void evict_one(struct l4lb_affinity *cache, u32 bucket)
 	entry_unlink(cache, oldest);
 }
 
-/* Use is noted once a second, so an entry may look that much older than it is:
- * it is forgotten up to a second late rather than early.
+/* Use is noted once a second at most, so an entry may look a second older than
+ * it is.  Adding that second forgets it late rather than early.
  */
 static bool entry_is_idle(const struct l4lb_affinity *cache,
 			  const struct affinity_entry *e)
@@ -112,7 +112,7 @@ static bool entry_is_idle(const struct l4lb_affinity *cache,
 	return time_after(jiffies, READ_ONCE(e->used) + (expire + 1UL) * HZ);
 }
 
-/* Is an entry of no use: idle for too long, or with a server that is gone? */
+/* Is an entry useless: idle for too long, or with a removed server? */
 static bool entry_is_stale(const struct l4lb_affinity *cache,
 			   const struct affinity_entry *e)
 {
@@ -140,8 +140,8 @@ static void sweep_bucket(struct l4lb_affinity *cache, struct hlist_head *bucket)
 	spin_unlock_bh(&cache->lock);
 }
 
-/* Down to the bound, which may have been lowered by much: one entry at a time,
- * because packets wait for the lock, and each from another bucket.
+/* Evicts entries down to the limit, which may have been lowered a lot: one at a
+ * time, because packets wait for the lock, and each from another bucket.
  */
 static void sweep_surplus(struct l4lb_affinity *cache)
 {
@@ -192,14 +192,14 @@ l4lb_affinity_find(struct l4lb_affinity *cache, const union nf_inet_addr *addr)
 	e = entry_find(cache, bucket_of(cache, addr), addr);
 	if (!e || entry_is_idle(cache, e))
 		return NULL;
-	/* A write a second keeps the line shared between CPUs. */
+	/* One write a second keeps the cache line shared between CPUs. */
 	if (jiffies - READ_ONCE(e->used) >= HZ)
 		WRITE_ONCE(e->used, jiffies);
 	return &e->set;
 }
 EXPORT_SYMBOL_GPL(l4lb_affinity_find);
 
-/* The new entry, with its references; NULL without memory, or if one of the
+/* A new entry, with its references; NULL without memory, or if one of the
  * servers is being freed.
  */
 static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
@@ -230,9 +230,9 @@ static struct affinity_entry *entry_create(const union nf_inet_addr *addr,
 /**
  * l4lb_affinity_store() - remember the servers of an address
  * @cache: the service's cache
- * @addr: the address; what is known about it is replaced
+ * @addr: the address; its present entry, if any, is replaced
  * @server: the servers, newest first
- * @n: how many, 1 to %L4LB_AFFINITY_SERVERS
+ * @n: number of servers, 1 to %L4LB_AFFINITY_SERVERS
  *
  * Without memory the address is forgotten: the next flow chooses anew.
  * Context: RCU, BH off.
@@ -263,11 +263,11 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_store);
 
 /**
  * l4lb_affinity_due() - should a set lose a server?
- * @set: what l4lb_affinity_find() found
+ * @set: from l4lb_affinity_find()
  * @seconds: time without a change after which it should
  *
  * Context: RCU.
- * Return: true if it has not changed for longer.
+ * Return: true if the set has not changed for longer.
  */
 bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds)
 {
@@ -278,10 +278,10 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_due);
 /**
  * l4lb_affinity_saturated() - should an address move away from its server?
  * @pool: the service's servers
- * @d: the one that serves it
+ * @d: the server that serves the address
  *
- * Yes if it has more active connections than its weight while some server of
- * the pool has less than half of its own.
+ * True if @d has more active connections than its weight, while some server of
+ * the pool has fewer than half of its own weight.
  */
 bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
 			     const struct l4lb_sched_server *d)
@@ -300,7 +300,7 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_saturated);
 
 /**
  * l4lb_affinity_create() - an empty cache
- * @option: of the scheduler; the first are enum l4lb_affinity_option
+ * @option: the scheduler's options; the first are enum l4lb_affinity_option
  *
  * Context: process, may sleep.
  * Return: the cache, or ERR_PTR(-ENOMEM).
@@ -320,10 +320,10 @@ void *l4lb_affinity_create(const u32 *option)
 EXPORT_SYMBOL_GPL(l4lb_affinity_create);
 
 /**
- * l4lb_affinity_changed() - bring a cache into new bounds
+ * l4lb_affinity_changed() - apply new options to a cache
  * @state: the cache
  *
- * The next sweep is now.  Lookups go by the new options already.
+ * Sweeps the cache at once.  Lookups use the new options already.
  *
  * Context: any; the cache is not being destroyed.
  */
@@ -337,7 +337,7 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_changed);
 
 /**
  * l4lb_affinity_destroy() - free a cache with all its entries
- * @state: the cache, which nobody reads any more: the last pool is gone
+ * @state: the cache; the last pool is gone, so it has no readers
  *
  * Context: process, may sleep.
  */

@@ -8,15 +8,15 @@
 
 #include "sched.h"
 
-/* Bounds of a cache: a remote client chooses the addresses. */
+/* A cache has limits, because remote clients choose the addresses. */
 #define L4LB_AFFINITY_SERVERS	64	/* per address */
 
-/* A time in seconds, a day by default; two weeks fit jiffies everywhere. */
+/* A time in seconds, a day by default; two weeks fit jiffies at any HZ. */
 #define L4LB_AFFINITY_TIME						\
 	.min = 1, .max = 14 * 86400, .def = 86400, .sysctl = true
 
-/* Options of the cache: the first in the table of a scheduler that has one,
- * in this order.  When it is full, the oldest of a few entries makes room.
+/* Options of the cache.  A scheduler with a cache has them first in its table,
+ * in this order.  A full cache evicts the oldest of a few entries.
  */
 enum l4lb_affinity_option {
 	L4LB_AFFINITY_EXPIRE,
@@ -43,7 +43,7 @@ struct l4lb_affinity;
 
 /**
  * struct l4lb_affinity_set - the servers of one address
- * @changed: jiffies when the set changed last
+ * @changed: jiffies when the set last changed
  * @n: number of entries in @server, 1 to %L4LB_AFFINITY_SERVERS
  * @server: its servers, newest first; none is freed while the reader's RCU
  *	section lasts, but any may have been removed: see l4lb_server_usable()

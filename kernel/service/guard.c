@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Guards: what comes from outside for the address of a service, and no service
- * takes, does not reach this host's own programs.
+ * Guards: packets from outside that are addressed to a VIP, but match no
+ * service, do not reach this host's own programs.
  *
- * A service that guards is in a table by its address.  Only what would open
- * something is stopped, and a datagram that no socket of this host asked for:
- * a connection this host made from the address goes on.  What stays is refused
- * by the stack, without telling whether anybody listens there.
+ * Services with a guard are in a table by address.  A guard stops packets that
+ * would open a connection, and datagrams without a connected socket here: the
+ * connections that this host made from the VIP go on.  The stack refuses other
+ * stray packets, in the same way whether or not a program listens.
  */
 #include "service/guard.h"
 
@@ -15,7 +15,7 @@
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 
-/* The address: what comes before the protocol, without a mark. */
+/* Address and family: the key's part before the protocol, with mark 0. */
 static const struct rhashtable_params guard_params = {
 	.key_len	= offsetof(struct l4lb_svc_key, protocol),
 	.key_offset	= offsetof(struct l4lb_service, key),
@@ -31,7 +31,7 @@ static bool opens(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
 	case IPPROTO_SCTP:
 		return pkt->chunk == SCTP_CID_INIT;
 	default:
-		/* Early demultiplexing has found a socket that is connected. */
+		/* If set, early demultiplexing found a connected socket. */
 		return !skb->sk;
 	}
 }
@@ -58,8 +58,8 @@ u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return guard;
 }
 
-/* Once in the table a service stays there: a node that moves would mislead
- * those who are just reading it.
+/* Once in the table a service stays there: if its node was removed and inserted
+ * again, a reader standing on it would continue in another chain.
  */
 int l4lb_guard_reserve(struct l4lb_service *svc, u32 guard,
 		       struct netlink_ext_ack *extack)
@@ -107,7 +107,7 @@ int l4lb_guard_net_init(struct l4lb_net *ln)
 	return rhltable_init(&ln->guards, &guard_params);
 }
 
-/* Nobody reads it any more. */
+/* No reader is left. */
 void l4lb_guard_net_exit(struct l4lb_net *ln)
 {
 	rhltable_destroy(&ln->guards);

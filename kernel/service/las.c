@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Least attained service first.  How large an answer will be, a director cannot
- * see; how much of it has passed, it can.  Sizes being heavy-tailed, what has
- * had little so far is most likely to need little more: serving that first is
- * what is left of "shortest remaining processing time" for those who do not
- * know sizes (Rai, Urvoy-Keller, Biersack: Analysis of LAS scheduling for job
- * size distributions with high variance, SIGMETRICS 2003).
+ * Least attained service first.  A director cannot see how large a reply will
+ * be, only how much of it has passed.  Sizes are heavy-tailed, so a connection
+ * that has had few bytes so far probably needs few more.  Serving it first is
+ * close to "shortest remaining processing time" without knowing sizes (Rai,
+ * Urvoy-Keller, Biersack: Analysis of LAS scheduling for job size distributions
+ * with high variance, SIGMETRICS 2003).
  *
- * The bytes of replies that a connection has had are its band, and that is the
- * priority of its packets.  A queueing discipline decides which band is served first.
+ * The reply bytes that a connection has had decide its band, which becomes the
+ * priority of its packets.  A queueing discipline serves bands by priority.
  */
 #include "service/las.h"
 
@@ -33,7 +33,7 @@ int l4lb_las_check(const struct l4lb_policy *policy,
 	return 0;
 }
 
-/* Counters stay for as long as the service: packets may be counting. */
+/* Counters live as long as the service: packets may be using them. */
 int l4lb_las_reserve(struct l4lb_service *svc, const struct l4lb_policy *policy,
 		     struct netlink_ext_ack *extack)
 {
@@ -65,7 +65,7 @@ void l4lb_las_free(struct l4lb_service *svc)
 	kfree(svc->bands);
 }
 
-/* From the next packet; what was counted stays. */
+/* Takes effect with the next packet; the counters keep their values. */
 void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 {
 	const u32 *bytes = policy->las_bytes[0] ? policy->las_bytes :
@@ -77,7 +77,7 @@ void l4lb_las_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 		WRITE_ONCE(svc->policy.las_bytes[i], policy->las_bytes[i]);
 		WRITE_ONCE(svc->band_ends[i], bytes[i] ?: U32_MAX);
 	}
-	/* A packet that sees the priority sees the counters, too. */
+	/* A packet that sees the new priority also sees the counters. */
 	smp_store_release(&svc->policy.priority, policy->priority);
 }
 
@@ -106,7 +106,7 @@ static void sum(const struct l4lb_bands *bands,
 	}
 }
 
-/* Since the last ZERO; only of a service that has had the priority. */
+/* Counts since the last ZERO; only for a service that has counters. */
 void l4lb_las_read(const struct l4lb_service *svc,
 		   struct l4lb_band count[L4LB_BANDS])
 {

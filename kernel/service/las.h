@@ -7,7 +7,7 @@
 
 #include "service/service.h"
 
-/* What has left in a band. */
+/* Packets and bytes sent in one band. */
 struct l4lb_band {
 	u64	packets;
 	u64	bytes;
@@ -22,7 +22,7 @@ struct l4lb_bands_cpu {
 /**
  * struct l4lb_bands - counters of a service's bands
  * @cpu: each written only by its CPU, with BH off
- * @zero: where they stood at the last ZERO (configuration mutex)
+ * @zero: their values at the last ZERO (configuration mutex)
  */
 struct l4lb_bands {
 	struct l4lb_bands_cpu __percpu	*cpu;

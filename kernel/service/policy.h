@@ -8,23 +8,23 @@
 #include "l4lb.h"
 
 /**
- * struct l4lb_policy - settings of a service that family IPVS has no words for
+ * struct l4lb_policy - settings of a service that family IPVS does not have
  * @tcp: seconds an established connection lives without packets
  * @tcp_fin: likewise, in FIN_WAIT
  * @udp: likewise, a UDP flow
  * @sctp: likewise, an established association
- * @on_idle: L4LB_IDLE_*: what happens to an established connection then
+ * @on_idle: L4LB_IDLE_*: what happens when an established connection expires
  * @on_loss: L4LB_LOSS_*: what happens to connections of a removed real server
  * @on_drain: L4LB_DRAIN_*: what happens to UDP flows and persistent clients of
  *	a real server with weight 0
- * @guard: L4LB_GUARD_*: what happens to packets to its address that no service
- *	takes
+ * @guard: L4LB_GUARD_*: what happens to packets to its address that match no
+ *	service
  * @fast_path: L4LB_FAST_PATH_*: may its packets bypass the stack
- * @priority: L4LB_PRIORITY_*: of replies
+ * @priority: L4LB_PRIORITY_*: priority of replies
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *
- * 0 is the default of each: as the namespace has it.  The packet path reads
- * them with READ_ONCE(), a change applies from the next packet.
+ * 0 is the default of each: the namespace's setting, if there is one.  The
+ * packet path uses READ_ONCE(); a change applies from the next packet.
  */
 struct l4lb_policy {
 	u32	tcp;

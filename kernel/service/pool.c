@@ -3,7 +3,7 @@
  * Scheduler instances and pools.
  *
  * A pool is an immutable generation of a service's real servers.  A change
- * builds the next one, publishes it, and hands the one before to l4lb_wq, which
+ * builds the next one, publishes it, and hands the old one to l4lb_wq, which
  * frees it a grace period later in process context, where schedulers may sleep.
  *
  *	service --inst--> instance (ops, state)   one per bound scheduler
@@ -63,9 +63,9 @@ void l4lb_inst_put(struct l4lb_sched_inst *inst)
  * l4lb_inst_set() - set all options of a scheduler instance
  * @inst: the instance; its scheduler has options
  * @value: the new values, in the order of l4lb_sched_ops.options, in range
- * @set: bits of those that are the service's own
+ * @set: bits of the options that the service has set for itself
  *
- * Packets see them at once, though not all at the same time.
+ * Packets see the new values at once, though not all at the same moment.
  *
  * Context: configuration mutex held, may sleep.
  */
@@ -81,7 +81,7 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 		inst->ops->changed(inst->state);
 }
 
-/* Everything but the scheduler's table. */
+/* Frees everything but the scheduler's table. */
 static void pool_release(struct l4lb_pool *pool)
 {
 	unsigned int i;
@@ -125,15 +125,15 @@ void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
 }
 
 /**
- * l4lb_pool_build() - let a scheduler derive its table of a filled pool
+ * l4lb_pool_build() - let a scheduler build its table for a filled pool
  * @svc: the service the pool is for
  * @pool: not yet published
- * @inst: the instance, NULL for scheduler "none"; the one that is bound
- *	goes on where its present pool is
+ * @inst: the instance, NULL for scheduler "none"; the service's present one
+ *	continues from its present pool
  * @flags: of the service
  *
  * Context: configuration mutex held, may sleep.
- * Return: 0, or a negative errno and @pool is gone.
+ * Return: 0, or a negative errno with @pool freed.
  */
 int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 		    struct l4lb_sched_inst *inst, u32 flags)
@@ -155,7 +155,7 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 	if (!err)
 		return 0;
 	pool_release(pool);
-	/* Anything but an errno would be taken for a pool. */
+	/* The caller's ERR_PTR() of anything else would look like a pool. */
 	return IS_ERR_VALUE((long)err) ? err : -EINVAL;
 }
 

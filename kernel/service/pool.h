@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Scheduler instances and pools: how a service's real servers get to packets.
- * Configuration mutex held throughout; what may sleep says so.
+/* Scheduler instances and pools: a service's real servers as packets see them.
+ * Configuration mutex held throughout; functions that may sleep say so.
  */
 #ifndef _L4LB_POOL_H
 #define _L4LB_POOL_H
@@ -15,8 +15,8 @@ struct l4lb_server;
  * struct l4lb_sched_inst - a scheduler at work in a service
  * @ops: the scheduler
  * @state: its memory, from init() to exit()
- * @refs: of the service, and of each of its pools
- * @set: bits of those options that the service has set for itself
+ * @refs: held by the service and by each of its pools
+ * @set: bits of the options that the service has set for itself
  * @option: values, as in ops->options
  */
 struct l4lb_sched_inst {
@@ -39,11 +39,11 @@ static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc
 					 lockdep_is_held(&svc->ln->lock));
 }
 
-/* With one reference; NULL for scheduler "none"; ERR_PTR().  May sleep. */
+/* Return: one reference; NULL for "none"; or an ERR_PTR().  May sleep. */
 struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops);
 void l4lb_inst_put(struct l4lb_sched_inst *inst);
-/* Values and bits of all options; the scheduler hears of it. */
+/* Sets the values and bits of all options, and tells the scheduler. */
 void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 		   unsigned long set);
 
@@ -53,10 +53,10 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n);
 void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
 		   struct l4lb_server *server);
-/* Under @inst.  Negative errno, and @pool is gone.  May sleep. */
+/* Return: 0, or a negative errno with @pool freed.  May sleep. */
 int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 		    struct l4lb_sched_inst *inst, u32 flags);
-/* The next generation of @svc, with all of its real servers; ERR_PTR(). */
+/* The next pool of @svc, with all of its real servers, or ERR_PTR(). */
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags);
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
@@ -64,6 +64,6 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
  * weights, the flags or the scheduler.  On failure the old one stays.
  */
 int l4lb_service_rebuild(struct l4lb_service *svc);
-void l4lb_pool_free(struct l4lb_pool *pool);	/* one that nobody has seen */
+void l4lb_pool_free(struct l4lb_pool *pool);	/* never published */
 
 #endif /* _L4LB_POOL_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registry of schedulers, and the choice that several of them share.
+ * Registry of schedulers, and the choices that several of them share.
  *
  * A service holds a module reference on its scheduler only while it is bound
- * to it.  What it leaves behind when it lets go (old pools, the instance) is
- * torn down later, from RCU callbacks and l4lb_wq; unregistering waits for
- * that, so a scheduler module can be removed as soon as no service names it.
+ * to it.  The old pools and instance that it leaves behind are torn down later,
+ * from RCU callbacks and l4lb_wq.  Unregistering waits for that, so a scheduler
+ * module can be removed as soon as no service names it.
  */
 #include "service/registry.h"
 
@@ -17,7 +17,7 @@
 
 static DEFINE_MUTEX(sched_lock);	/* protects the lists */
 static LIST_HEAD(sched_list);
-static LIST_HEAD(sched_nets);	/* every namespace; likewise */
+static LIST_HEAD(sched_nets);	/* all namespaces */
 static const struct l4lb_sched_listener *listener;
 
 void l4lb_sched_listen(const struct l4lb_sched_listener *new)
@@ -44,7 +44,7 @@ static struct l4lb_sched_ops *sched_find(const char *name)
 	return NULL;
 }
 
-/* What is wrong with the options of @ops, or NULL. */
+/* The fault in the options of @ops, or NULL. */
 static const char *option_fault(const struct l4lb_sched_ops *ops)
 {
 	const struct l4lb_sched_option *o = ops->options, *other;
@@ -66,7 +66,7 @@ static const char *option_fault(const struct l4lb_sched_ops *ops)
 	return NULL;
 }
 
-/* What is wrong with @ops, or NULL. */
+/* The fault in @ops, or NULL. */
 static const char *sched_fault(const struct l4lb_sched_ops *ops)
 {
 	if (!sched_name_valid(ops->name) || !strcmp(ops->name, "none"))
@@ -86,7 +86,7 @@ static const char *sched_fault(const struct l4lb_sched_ops *ops)
 	return option_fault(ops);
 }
 
-/* Names the module, too: the name of the scheduler may be what is wrong. */
+/* Names the module, too, since the scheduler's own name may be the fault. */
 static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
 {
 	pr_err("module %s: scheduler \"%.*s\" %s\n",
@@ -94,7 +94,6 @@ static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
 	       L4LB_SCHED_NAME_MAX, ops->name, why);
 }
 
-/* In every namespace. */
 static void tell_removed(const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_net *ln;
@@ -118,7 +117,7 @@ static int tell_added(const struct l4lb_sched_ops *ops)
 	return 0;
 }
 
-/* The listener hears of all schedulers for a new namespace. */
+/* Tells the listener of all schedulers, for a new namespace. */
 int l4lb_sched_net_init(struct l4lb_net *ln)
 {
 	const struct l4lb_sched_ops *ops;
@@ -180,7 +179,7 @@ EXPORT_SYMBOL_GPL(l4lb_sched_register);
  * l4lb_sched_unregister() - forget a scheduler
  * @ops: was registered; no service is bound to it
  *
- * Returns when nothing of @ops can run any more.
+ * When it returns, no function of @ops can run any more.
  */
 void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
 {
@@ -189,9 +188,9 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
 	tell_removed(ops);
 	mutex_unlock(&sched_lock);
 
-	synchronize_rcu();		/* pick() on an old pool */
-	rcu_barrier();			/* its rcu_work is queued by now ... */
-	flush_workqueue(l4lb_wq);	/* ... and free() and exit() were run */
+	synchronize_rcu();		/* ends pick() on old pools */
+	rcu_barrier();			/* queues their rcu_work ... */
+	flush_workqueue(l4lb_wq);	/* ... which runs free() and exit() */
 }
 EXPORT_SYMBOL_GPL(l4lb_sched_unregister);
 
@@ -211,7 +210,7 @@ static const struct l4lb_sched_ops *sched_try_get(const char *name)
  * l4lb_sched_get() - find a scheduler, loading its module if need be
  * @name: as user space gave it
  *
- * Loading may take long and takes sched_lock in the module's init: call it
+ * Loading may take long, and the module's init takes sched_lock: call it
  * without the configuration mutex.
  *
  * Return: the scheduler with a reference on its module, or NULL.
@@ -237,13 +236,13 @@ void l4lb_sched_put(const struct l4lb_sched_ops *ops)
 }
 
 /**
- * l4lb_sched_each() - look at the registered schedulers in turn
+ * l4lb_sched_each() - call a function for each registered scheduler
  * @first: how many to skip
  * @fn: called with each; a return value other than 0 ends the walk
  * @arg: for @fn
  *
  * Context: process; takes sched_lock, under which @fn is called.
- * Return: what @fn returned last, 0 if it was not called.
+ * Return: the last return value of @fn, 0 if it was not called.
  */
 int l4lb_sched_each(unsigned int first,
 		    int (*fn)(const struct l4lb_sched_ops *ops, void *arg),
@@ -290,7 +289,7 @@ struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool)
 }
 EXPORT_SYMBOL_GPL(l4lb_pool_least);
 
-/* Does one more connection wait less at a than at b? */
+/* Would one more connection wait less at a than at b? */
 static bool server_faster(const struct l4lb_sched_server *a,
 			  const struct l4lb_sched_server *b)
 {

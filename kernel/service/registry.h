@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The schedulers there are. */
+/* The registered schedulers. */
 #ifndef _L4LB_REGISTRY_H
 #define _L4LB_REGISTRY_H
 
 #include "base/net.h"
 #include "sched.h"
 
-/* get returns a module reference; may sleep and load a module, so call it
- * without the configuration mutex.
+/* l4lb_sched_get() takes a module reference.  It may sleep and load a module:
+ * call it without the configuration mutex.
  */
 const struct l4lb_sched_ops *l4lb_sched_get(const char *name);
 void l4lb_sched_put(const struct l4lb_sched_ops *ops);
@@ -17,9 +17,8 @@ int l4lb_sched_each(unsigned int first,
 
 /**
  * struct l4lb_sched_listener - called for each scheduler in each namespace
- * @added: the scheduler or the namespace is new; 0 or a negative errno, and
- *	the new one is refused
- * @removed: either goes; also for a scheduler that @added was not called with
+ * @added: the scheduler or the namespace is new; a negative errno refuses it
+ * @removed: the scheduler or the namespace goes; also called if @added was not
  *
  * Context: may sleep; the configuration mutex is not held.
  */
@@ -28,7 +27,7 @@ struct l4lb_sched_listener {
 	void (*removed)(struct l4lb_net *ln, const struct l4lb_sched_ops *ops);
 };
 
-/* There is one.  Before the first namespace. */
+/* Sets the only listener; call it before the first namespace. */
 void l4lb_sched_listen(const struct l4lb_sched_listener *listener);
 
 int l4lb_sched_net_init(struct l4lb_net *ln);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The output route of a real server, looked up once and then only checked:
- * dst_check() is two compares, a lookup hundreds of nanoseconds.
+ * dst_check() takes two comparisons, a lookup hundreds of nanoseconds.
  *
- * A cached route holds its device, so it goes when the device does.
+ * A cached route holds its device, so it is dropped when the device goes down.
  */
 #include "service/route.h"
 
@@ -90,8 +90,8 @@ static const struct l4lb_route *route_renew(struct l4lb_server *server,
 		return NULL;
 	}
 	route_replace(server, route);
-	/* The device may have gone down between lookup and publishing, and
-	 * its notifier before that: nobody else would let it go then.
+	/* If the device went down after the lookup and its notifier ran before
+	 * the publishing, nothing else would drop this route.
 	 */
 	if (!netif_running(route->dst->dev))
 		l4lb_route_flush(server);
@@ -102,8 +102,8 @@ const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method)
 {
 	const struct l4lb_route *route = rcu_dereference(server->route);
 	/* Direct routing leaves the VIP in the packet, which must not be
-	 * taken for the next hop.  The method is the connection's: the real
-	 * server's may have been changed since.
+	 * taken for the next hop.  @method is the connection's: the real
+	 * server's may have changed since.
 	 */
 	bool known_nh = method == IP_VS_CONN_F_DROUTE;
 

@@ -11,7 +11,7 @@
  * struct l4lb_route - a route that was valid when it was looked up
  * @dst: the route; a reference is held
  * @cookie: for dst_check()
- * @saddr: source address chosen for it: outer source of a tunnel
+ * @saddr: source address for this route; the outer source of a tunnel
  * @known_nh: the next hop does not depend on the packet's destination
  * @local: the real server is this host
  * @rcu: to free it
@@ -25,15 +25,15 @@ struct l4lb_route {
 	struct rcu_head		rcu;
 };
 
-/* The route to @server for forwarding @method, from the cache if it still holds.
+/* The route to @server for forwarding @method, cached if that is still valid.
  * RCU; the result is valid in the same RCU section.  NULL: no route.
  */
 const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method);
 
-/* Forget the cached route: real server freed, edited, device going. */
+/* Forget the cached route: server freed or edited, or device going down. */
 void l4lb_route_flush(struct l4lb_server *server);
 
-/* The same for all of a namespace.  Configuration mutex held. */
+/* The same for all servers of a namespace.  Configuration mutex held. */
 void l4lb_route_flush_all(struct l4lb_net *ln);
 
 /* May a route depend on more than the destination? */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Defaults of schedulers' options, by namespace.  In seconds, and taken as
- * ip_vs takes them: what is out of the option's range counts as its nearest
- * end.
+ * Per-namespace defaults of schedulers' options, in seconds.  As with ip_vs any
+ * value may be written; one outside the option's range counts as the nearest
+ * value in it.
  */
 #include "service/sched_default.h"
 
 #include "service/pool.h"
 
 /**
- * l4lb_sched_default() - what a service has that does not set an option
- * @ln: its namespace
- * @ops: its scheduler
+ * l4lb_sched_default() - an option's default in a namespace
+ * @ln: the namespace
+ * @ops: the scheduler
  * @i: index of the option
  *
  * Context: configuration mutex held.
@@ -33,7 +33,6 @@ u32 l4lb_sched_default(const struct l4lb_net *ln,
 }
 
 /* Services that do not set the options themselves get the new default. */
-
 void l4lb_sched_default_changed(struct l4lb_net *ln,
 				const struct l4lb_sched_ops *ops)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What services of a namespace have that do not set a scheduler's option. */
+/* Per-namespace defaults of schedulers' options. */
 #ifndef _L4LB_SCHED_DEFAULT_H
 #define _L4LB_SCHED_DEFAULT_H
 

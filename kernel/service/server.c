@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Real servers: their life, their settings, their thresholds.
+ * Real servers: lifetime, settings and thresholds.
  *
  *	          add                     del
  *	(nothing) ----> in a service  <--------->  in the trash ----> freed
- *	                 available       add        no one refers to it,
- *	                                            for two minutes
+ *	                 available       add        unreferenced for two
+ *	                                            minutes
  *
- * A removed server keeps its connections, and they keep it: if it is added
- * again to a service with the same identity before it is freed, the same
+ * A removed server keeps its connections, which hold references on it: if it is
+ * added again to a service with the same identity before it is freed, the same
  * object is revived with its counters, and the connections go on.
  *
  * References are held by the list it is in (service or trash), by each pool
@@ -23,7 +23,7 @@
 #define TRASH_SWEEP	(60 * HZ)
 #define TRASH_IDLE	(120 * HZ)
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 static void server_free_rcu(struct rcu_head *rcu)
 {
@@ -33,9 +33,9 @@ static void server_free_rcu(struct rcu_head *rcu)
 	kfree(server);
 }
 
-/* The counters stay until readers of a connection to it are done.  The route
- * need not: @server has been out of service for long, so nobody sends to it and
- * the cache is not filled again.
+/* The counters stay until RCU readers of connections to @server are done.  The
+ * route can go at once: @server left its service long ago, so no packet fills
+ * the cache again.
  */
 void l4lb_server_put(struct l4lb_server *server)
 {
@@ -57,7 +57,7 @@ static void server_name(struct l4lb_server_name *name,
 	};
 }
 
-/* A real server without a service; the caller owns the reference. */
+/* A new real server, not yet in a service; the caller owns the reference. */
 struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 				       const struct l4lb_server_config *cfg)
 {
@@ -87,7 +87,7 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 	return server;
 }
 
-/* In the service or in the trash. */
+/* A real server in the service or in the trash, or NULL. */
 struct l4lb_server *l4lb_server_find_any(struct l4lb_service *svc,
 					 const struct l4lb_server_config *cfg)
 {
@@ -107,10 +107,10 @@ struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 
 /* ---- thresholds ---- */
 
-/* Past @u_thresh connections it is overloaded, until there are less than
- * @l_thresh.  Levels, not edges: CPUs that bind and unbind at once may write
- * in any order, so a CPU that changes the flag looks again.  The caller's change
- * is ordered before.
+/* A server is overloaded from @u_thresh connections on, until it has fewer than
+ * @l_thresh.  CPUs that bind and unbind at once may write the flag in any
+ * order, so a CPU that changes it checks the levels again.  The caller orders
+ * its own change before the call.
  */
 static void server_check_thresholds(struct l4lb_server *server)
 {
@@ -130,7 +130,7 @@ static void server_check_thresholds(struct l4lb_server *server)
 		if (READ_ONCE(server->sched.overloaded) == over)
 			return;
 		WRITE_ONCE(server->sched.overloaded, over);
-		smp_mb();	/* the flag before reading the levels again */
+		smp_mb();	/* write the flag before reading the levels */
 	}
 }
 
@@ -141,7 +141,7 @@ void l4lb_server_bind(struct l4lb_server *server, bool template)
 		return;
 	}
 	atomic_inc(&server->sched.total);
-	smp_mb__after_atomic();	/* total before the flag */
+	smp_mb__after_atomic();	/* write total before reading flag */
 	server_check_thresholds(server);
 }
 
@@ -153,7 +153,7 @@ void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
 		if (active)
 			l4lb_server_active(server, false);
 		atomic_dec(&server->sched.total);
-		smp_mb__after_atomic();	/* total before the flag */
+		smp_mb__after_atomic();	/* write total before reading flag */
 		server_check_thresholds(server);
 	}
 	l4lb_server_put(server);
@@ -191,11 +191,11 @@ void l4lb_server_apply(struct l4lb_server *server,
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);
 	WRITE_ONCE(server->u_thresh, cfg->u_thresh);
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
-	smp_mb();	/* levels before looking at them */
+	smp_mb();	/* write the levels before reading the flag */
 	server_check_thresholds(server);
 }
 
-/* ---- nobody ---- */
+/* ---- bypass ---- */
 
 static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 {
@@ -214,8 +214,8 @@ static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 	return server;
 }
 
-/* One a family, with the first service, until the namespace goes.  It belongs
- * to no service, so what goes by it is counted nowhere.
+/* One for each family, from the first service until the namespace goes.  They
+ * belong to no service, so their packets are counted nowhere.
  */
 int l4lb_server_bypass_create(struct l4lb_net *ln)
 {
@@ -227,7 +227,7 @@ int l4lb_server_bypass_create(struct l4lb_net *ln)
 	return ln->bypass[0] && ln->bypass[1] ? 0 : -ENOMEM;
 }
 
-/* After the last connection. */
+/* Call it after the last connection. */
 void l4lb_server_bypass_destroy(struct l4lb_net *ln)
 {
 	int i;
@@ -269,7 +269,7 @@ static void trash_sweep(struct work_struct *work)
 	mutex_unlock(&ln->lock);
 }
 
-/* Of a service that it has left.  Configuration mutex held. */
+/* @server has left its service.  Configuration mutex held. */
 void l4lb_server_trash(struct l4lb_server *server)
 {
 	struct l4lb_net *ln = server->ln;
@@ -288,7 +288,7 @@ void l4lb_server_trash_init(struct l4lb_net *ln)
 	INIT_DELAYED_WORK(&ln->trash_work, trash_sweep);
 }
 
-/* The namespace is going and has no services any more: forget them all.
+/* The namespace is going and has no services any more: empty the trash.
  * Takes the configuration mutex.
  */
 void l4lb_server_trash_flush(struct l4lb_net *ln)

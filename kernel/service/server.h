@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Real servers: what connections are forwarded to. */
+/* Real servers: the hosts that connections are forwarded to. */
 #ifndef _L4LB_SERVER_H
 #define _L4LB_SERVER_H
 
@@ -12,11 +12,11 @@ struct l4lb_route;
 /**
  * struct l4lb_tun - how packets are wrapped for a real server
  * @flags: IP_VS_TUNNEL_ENCAP_FLAG_*
- * @port: of GUE, network order
+ * @port: GUE port, network order
  * @type: IP_VS_CONN_F_TUNNEL_TYPE_*
  *
- * One word, read at once: a packet sent during an edit is wrapped the old way
- * or the new one.
+ * Read as one word: a packet sent during an edit is wrapped either the old way
+ * or the new way.
  */
 struct l4lb_tun {
 	union {
@@ -29,7 +29,7 @@ struct l4lb_tun {
 	};
 };
 
-/* What user space may set on a real server. */
+/* The settings of a real server. */
 struct l4lb_server_config {
 	union nf_inet_addr	addr;
 	__be16			port;
@@ -41,7 +41,7 @@ struct l4lb_server_config {
 	struct l4lb_tun		tun;
 };
 
-/* What a real server is called in its namespace: hashed whole. */
+/* Identity of a real server in its namespace; all its bytes are hashed. */
 struct l4lb_server_name {
 	struct l4lb_svc_key	svc;
 	union nf_inet_addr	addr;
@@ -49,7 +49,7 @@ struct l4lb_server_name {
 	u16			af;
 };
 
-/* What a real server's packets to clients have as their source. */
+/* Source of a real server's packets to clients. */
 struct l4lb_server_key {
 	union nf_inet_addr	addr;
 	__be16			port;
@@ -58,26 +58,26 @@ struct l4lb_server_key {
 
 /**
  * struct l4lb_server - a real server of one service
- * @sched: the part schedulers see; first, see l4lb_server_of()
+ * @sched: the part that schedulers see
  * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
- * @tun: its tunnel; l4lb_server_tun() for packets
+ * @tun: tunnel settings; packets read them with l4lb_server_tun()
  * @available: configured in a service, not in the trash
- * @on_loss: of its service's policy, once it is in the trash
+ * @on_loss: copy of its service's policy.on_loss while it is in the trash
  * @svc: its service; NULL while in the trash (RCU)
  * @ln: its namespace
  * @route: cached output route (RCU), owned by route.c
  * @route_lock: serialises replacing @route
  * @stats: counters
- * @persist: persistence templates
- * @u_thresh: connections at which it gets no more; 0: no limit
- * @l_thresh: connections below which it gets some again; 0: 3/4 of @u_thresh
+ * @persist: number of persistence templates
+ * @u_thresh: with this many connections it gets no more; 0: no limit
+ * @l_thresh: with fewer connections it gets more again; 0: 3/4 of @u_thresh
  * @refs: list membership, pools and connections hold one each
- * @name: of the service it belongs or belonged to, and its own
+ * @name: its identity, with that of the service it is or was in
  * @by_name: in l4lb_net.server_names from its creation until it leaves the trash
- * @named: by the batch that is being applied (configuration mutex)
+ * @named: the batch that is being applied names it (configuration mutex)
  * @by_key: in l4lb_net.servers while it is in a service
- * @key: there
- * @unlisted: RCU state when it was taken out of there, 0 before
+ * @key: its key in l4lb_net.servers
+ * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
  * @rcu: to free it
@@ -124,8 +124,8 @@ static inline bool l4lb_server_available(const struct l4lb_server *server)
 	return READ_ONCE(server->available);
 }
 
-/* Control path: configuration mutex held, may sleep.  Of @svc; or NULL.
- * find_any(): also one that is in the trash.
+/* Control path: configuration mutex held, may sleep.  find() returns a server
+ * of @svc or NULL; find_any() also finds one that is in the trash.
  */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg);
@@ -138,7 +138,7 @@ void l4lb_server_save(const struct l4lb_server *server,
 void l4lb_server_apply(struct l4lb_server *server,
 		       const struct l4lb_server_config *cfg);
 
-/* What connections without a real server are bound to: l4lb_net.bypass. */
+/* l4lb_net.bypass: stands in for a real server in bypassed connections. */
 int l4lb_server_bypass_create(struct l4lb_net *ln);
 void l4lb_server_bypass_destroy(struct l4lb_net *ln);
 
@@ -154,8 +154,8 @@ static inline void l4lb_server_hold(struct l4lb_server *server)
 
 void l4lb_server_put(struct l4lb_server *server);
 
-/* A connection (or template) is bound to @server, which it holds a reference
- * on: counts it and applies the thresholds.  unbind drops the reference.
+/* bind() counts a connection (or template) that holds a reference on @server,
+ * and applies the thresholds.  unbind() undoes that and drops the reference.
  */
 void l4lb_server_bind(struct l4lb_server *server, bool template);
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active);
@@ -168,8 +168,8 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 		atomic_dec(&server->sched.active);
 }
 
-/* Before the first packet of an interval counts: what counted so far belongs to
- * others.  The real server's last: it is where this is seen.
+/* Call it before the first packet of an interval is counted: the counts so far
+ * belong to earlier ones.  It ends the real server's last: callers check that.
  */
 void l4lb_account_interval(struct l4lb_server *server,
 			   struct l4lb_service *svc);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Real servers by address: whose packet is it that belongs to no connection?
- * A real server of several services is there several times, the one that was
- * added last first.
+ * Real servers by address, to find the sender of a packet without a connection.
+ * A real server of several services is in this table several times, the one
+ * that was added last first.
  *
- * And by name, for configuration: there each is once, in a service or in the
- * trash.
+ * And real servers by name, for configuration.  Each is in that table once,
+ * whether it is in a service or in the trash.
  */
 #include "service/server_table.h"
 
@@ -34,15 +34,15 @@ static_assert(sizeof(struct l4lb_server_name) ==
 static_assert(sizeof(struct l4lb_server_key) ==
 	      sizeof(union nf_inet_addr) + sizeof(__be16) + 2 * sizeof(u8));
 
-/* Configuration mutex held.  May sleep: one that was removed a moment ago comes
- * back a grace period later.
+/* Configuration mutex held.  May sleep: a server that was just removed must
+ * wait for a grace period.
  */
 int l4lb_server_table_add(struct l4lb_server *server)
 {
 	const struct l4lb_svc_key *svc = &server->name.svc;
 
 	lockdep_assert_held(&server->ln->lock);
-	/* A packet that still stands on it would go on in another chain. */
+	/* A reader still standing on it would continue in another chain. */
 	if (server->unlisted)
 		cond_synchronize_rcu(server->unlisted);
 	server->key = (struct l4lb_server_key) {
@@ -67,7 +67,7 @@ void l4lb_server_table_del(struct l4lb_server *server)
  * l4lb_server_by_source() - the NATed real server that a packet comes from
  * @ln: namespace
  * @flow: of the packet, real server to client
- * @one_packet: it must be of a service with one-packet scheduling
+ * @one_packet: only servers of services with one-packet scheduling
  *
  * Services by firewall mark are left out: they have no protocol and no port.
  *
@@ -99,7 +99,7 @@ struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,
 	return NULL;
 }
 
-/* Configuration mutex held.  A name is taken once: look first. */
+/* Configuration mutex held.  Look first whether the name is taken. */
 int l4lb_server_name_add(struct l4lb_server *server)
 {
 	lockdep_assert_held(&server->ln->lock);

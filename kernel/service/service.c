@@ -18,8 +18,8 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
-/* Only the administrator puts anything into this table, so nobody can fill a
- * chain of it: a few words of a quick hash will do.
+/* Only the administrator adds to this table, so no client can fill one of its
+ * chains: a quick hash of a few words will do.
  */
 static __always_inline u32 key_hash(const void *data, u32 len, u32 seed)
 {
@@ -63,8 +63,8 @@ static const struct rhashtable_params svc_params = {
 
 /* ---- packet path ---- */
 
-/* A batch puts its services into the table before it is sure that all of it
- * can be had.  They are not there until they have their flags.
+/* A batch adds its services to the table before it is sure to succeed.  Packets
+ * must ignore them until IP_VS_SVC_F_HASHED is set.
  */
 static struct l4lb_service *lookup_live(struct l4lb_net *ln,
 					const struct l4lb_svc_key *key)
@@ -72,7 +72,7 @@ static struct l4lb_service *lookup_live(struct l4lb_net *ln,
 	struct l4lb_service *svc;
 
 	svc = rhashtable_lookup(&ln->svc_table, key, svc_params);
-	/* Pairs with service_apply(): the flags, then the pool. */
+	/* Pairs with l4lb_service_apply(): read the flags, then the pool. */
 	if (svc && smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED)
 		return svc;
 	return NULL;
@@ -81,7 +81,7 @@ static struct l4lb_service *lookup_live(struct l4lb_net *ln,
 /**
  * l4lb_service_lookup() - the service a packet is for
  * @ln: namespace
- * @fwmark: of the packet; wins over its addresses
+ * @fwmark: of the packet; takes precedence over its addresses
  * @flow: of the packet, client to VIP
  *
  * Return: the service, valid in the caller's RCU section, or NULL.
@@ -155,7 +155,7 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 	return pool->ops ? pool->ops->name : "none";
 }
 
-/* Flags of one scheduler may mean something else to another, or nothing. */
+/* A flag of one scheduler may mean something else, or nothing, to another. */
 int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 			     struct netlink_ext_ack *extack)
 {
@@ -169,7 +169,7 @@ int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
-/* With this a new service is there for packets: its pool must be, too. */
+/* From here on packets find a new service: publish its pool before. */
 void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg)
 {
@@ -193,7 +193,7 @@ static void service_free_work(struct work_struct *work)
 }
 
 /**
- * l4lb_service_create() - a service without a pool, not yet to be found
+ * l4lb_service_create() - create a service without a pool, not in the table yet
  * @ln: namespace
  * @key: its identity
  * @ops: its scheduler, NULL for "none"
@@ -233,7 +233,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* A scheduler may have other reasons than memory. */
+/* A scheduler may fail for other reasons than memory. */
 void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack)
 {
 	if (err == -ENOMEM)
@@ -256,7 +256,7 @@ const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc)
 }
 
 /**
- * l4lb_service_options() - what a service's scheduler options are now
+ * l4lb_service_options() - current values of a service's scheduler options
  * @svc: the service
  *
  * Context: configuration mutex held; valid as long as it is.
@@ -272,9 +272,9 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
  * l4lb_service_set_options() - set all options of a service's scheduler
  * @svc: the service; its scheduler has options
  * @value: the new values, in the order of l4lb_sched_ops.options, in range
- * @set: bits of those that are the service's own from now on
+ * @set: bits of the options that the service sets for itself from now on
  *
- * Packets see them at once, though not all at the same time.
+ * Packets see the new values at once, though not all at the same moment.
  *
  * Context: configuration mutex held, may sleep.
  */
@@ -298,8 +298,8 @@ void l4lb_service_zero(struct l4lb_service *svc)
 		l4lb_stats_zero(&server->stats);
 }
 
-/* Into the table by identity: 0 or -ENOMEM.  Packets find it once it has its
- * flags, see l4lb_service_apply().
+/* Adds @svc to the table by identity: 0 or -ENOMEM.  Packets find it once its
+ * flags are set, see l4lb_service_apply().
  */
 int l4lb_service_table_add(struct l4lb_service *svc)
 {
@@ -314,7 +314,7 @@ void l4lb_service_table_del(struct l4lb_service *svc)
 	rhashtable_remove_fast(&svc->ln->svc_table, &svc->node, svc_params);
 }
 
-/* Services and real servers of a new namespace. */
+/* Tables of services and guards of a new namespace. */
 int l4lb_service_net_init(struct l4lb_net *ln)
 {
 	int err;
@@ -329,7 +329,7 @@ int l4lb_service_net_init(struct l4lb_net *ln)
 	return err;
 }
 
-/* No reader is left, and no service. */
+/* No reader and no service is left. */
 void l4lb_service_net_exit(struct l4lb_net *ln)
 {
 	l4lb_guard_net_exit(ln);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Virtual services: what a client connects to. */
+/* Virtual services: the addresses that clients connect to. */
 #ifndef _L4LB_SERVICE_H
 #define _L4LB_SERVICE_H
 
@@ -22,7 +22,7 @@ struct l4lb_svc_key {
 	u16			zero;
 };
 
-/* What user space may set on a service. */
+/* The settings of a service that family IPVS has. */
 struct l4lb_svc_config {
 	char	sched[L4LB_SCHED_NAME_MAX];	/* "none": no scheduler */
 	u32	flags;		/* IP_VS_SVC_F_*, already merged by mask */
@@ -38,19 +38,19 @@ struct l4lb_svc_config {
  * @flags: IP_VS_SVC_F_*; READ_ONCE() on the packet path
  * @timeout: persistence, seconds
  * @netmask: granularity of persistence, as in struct l4lb_svc_config
- * @policy: what family L4LB sets
- * @band_ends: bytes of replies where each band but the last ends, see las.c
- * @bands: what has left in them, or NULL: never asked for
- * @vip_local: is its address one of this host, see fast_new.c
+ * @policy: the settings that family L4LB has
+ * @band_ends: reply bytes at which each band but the last ends, see las.c
+ * @bands: counters of the bands, or NULL: PRIORITY was never set
+ * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
  * @guard_node: in l4lb_net.guards
- * @guard_listed: it is there
+ * @guard_listed: it is in l4lb_net.guards
  * @inserted: it is in l4lb_net.svc_table
- * @named: by the batch that is being applied (configuration mutex)
+ * @named: the batch that is being applied names it (configuration mutex)
  * @list: in l4lb_net.services
  * @work: to free it
  */
@@ -96,8 +96,8 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc);
 void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
 			      unsigned long set);
 
-/* What editing takes: flags that a scheduler has, a service without a pool, its
- * place in the table, its settings.
+/* The steps of adding and editing: check the flags, create a service, add it to
+ * the table, apply its settings.
  */
 int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
 			     struct netlink_ext_ack *extack);
@@ -110,7 +110,7 @@ void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg);
 void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack);
 
-/* By namespace. */
+/* Per namespace. */
 int l4lb_service_net_init(struct l4lb_net *ln);
 void l4lb_service_net_exit(struct l4lb_net *ln);
 
