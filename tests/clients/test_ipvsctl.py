@@ -269,11 +269,11 @@ def test_a_thousand_servers(director):
     director.ctl("restore", stdin=rules)
     assert director.ctl("save") == rules
     assert len(director.json("show")["services"][0]["servers"]) == 1000
-    assert "1000 already so" in director.ctl("restore", stdin=rules)
+    assert "1000 unchanged" in director.ctl("restore", stdin=rules)
 
 
 def test_a_service_with_more_servers_than_one_entry_holds(director):
-    """What is wrong is found far into the message, too."""
+    """An error is found, and its line named, far into the message, too."""
     lines = ["-A -t 192.0.2.10:80 -s rr"] + [
         f"-a -t 192.0.2.10:80 -r 10.1.{n // 250}.{n % 250 + 1}:80 -m -w {n}" for n in range(3000)]
     lines[2500] = "-a -t 192.0.2.10:80 -r 10.0.0.255 -m"

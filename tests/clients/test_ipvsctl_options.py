@@ -44,10 +44,10 @@ def test_options_are_set_shown_and_kept(director):
     director.ctl("svc change", *WEB, "scheduler lblcr")
     director.ctl("rs change", *WEB, "10.0.0.11 weight 4")
     assert values(director) == DEFAULTS | {"expire": 400, "shrink": 60}
-    # The default is not shown, and named again it is a value like another.
+    # A default is not shown, even if it was set explicitly.
     director.ctl("svc change", *WEB, "option shrink", str(DAY), "option entries 7")
     assert director.json("show")["services"][0]["options"] == {"expire": 400, "entries": 7}
-    # Another scheduler's own; what is named is the new one's.
+    # A new scheduler starts with its own defaults; the options given are its own.
     director.ctl("svc change", *WEB, "scheduler lblc option entries 8")
     assert values(director) == {"expire": DAY, "entries": 8}
     director.ctl("sched set", *WEB, "lblcr")
@@ -61,8 +61,8 @@ def test_options_are_set_shown_and_kept(director):
 
 
 def test_only_the_option_is_sent(director):
-    """The settings of the service are not written again, by which a change that
-    another program makes at the same time would be lost."""
+    """The other settings of the service are not written again: that could undo a
+    change which another program makes at the same time."""
     director.ctl("svc add", *WEB, "scheduler lblc")
     with director.ns.enter():
         done = subprocess.run([IPVSCTL, "-vv", "svc", "change", *WEB, "option", "expire", "5"],
@@ -120,13 +120,13 @@ def test_options_are_saved_and_restored(director, form, tmp_path):
     director.ctl("svc flush --yes")
     assert "services: 3 added" in director.ctl("restore", stdin=text)
     assert options() == before and saved() == text
-    assert "0 added, 0 changed, 3 already so" in director.ctl("restore", stdin=text)
-    # What the file does not name is at its default, what it names is set again.
+    assert "0 added, 0 changed, 3 unchanged" in director.ctl("restore", stdin=text)
+    # Options that the file omits get their default, the others their value again.
     director.ctl("svc change tcp 192.0.2.30:80 option expire 9")
     director.ctl("svc change fwm6:7 option entries 9")
-    assert "0 added, 2 changed, 1 already so" in director.ctl("restore", stdin=text)
+    assert "0 added, 2 changed, 1 unchanged" in director.ctl("restore", stdin=text)
     assert options() == before
-    # A file with a mistake is read to its end first.
+    # A file is read to its end before anything is changed.
     bad = text.replace("192.0.2.10", "192.0.2.44").replace("entries", "enties")
     director.ctl("svc change tcp 192.0.2.30:80 option expire 9")
     assert 'unknown option of scheduler lblcr "enties"' in director.ctl(
@@ -135,7 +135,7 @@ def test_options_are_saved_and_restored(director, form, tmp_path):
 
 
 def test_ipvsadm_stops_at_saved_options(director):
-    """It knows neither options nor comments; by then it has everything else."""
+    """ipvsadm knows neither options nor comments, but they come last, after the rules."""
     director.build("svc add tcp 192.0.2.10:80 scheduler lblc option expire 5\n"
                    "svc add tcp 192.0.2.11:80 scheduler rr server 10.0.0.11\n")
     rules = director.ctl("save")
@@ -148,7 +148,7 @@ def test_ipvsadm_stops_at_saved_options(director):
 
 @both_modules
 def test_ip_vs_has_no_options(director, module):
-    """It says so in one line, and knows its schedulers all the same."""
+    """ipvsctl says so in one line; it can still set and show schedulers of ip_vs."""
     rules = "-A -t 192.0.2.10:80 -s lblc\n#ipvsctl option tcp:192.0.2.10:80 expire 5\n"
     if module.is_l4lb:
         director.ctl("restore", stdin=rules)
@@ -162,16 +162,16 @@ def test_ip_vs_has_no_options(director, module):
     director.ctl("svc change", *WEB, "option expire 5", code=7)
     assert director.ctl("sched show rr") == "rr: round robin: each server in turn\n"
     assert "not found" in director.ctl("sched show nosuch", code=4)
-    # Flags are its own affair.
+    # ip_vs accepts and keeps flags that a scheduler does not have.
     director.ctl("svc change", *WEB, "flags port")
     director.ctl("svc change", *WEB, "scheduler lc")
     assert director.json("show")["services"][0]["flags"] == ["flag-2"]
 
 
-# -- what a service does otherwise than its namespace
+# -- per-service overrides of namespace settings
 
 def policy(director):
-    """Of WEB, as the kernel has it; what is not the default."""
+    """The kernel's policy settings of WEB that are not the default."""
     with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
         found = l4lb.policy(ipvs.service(VIP, 80, add=False))
     return {name: value for name, value in found.items() if value}
@@ -254,13 +254,13 @@ def test_policy_is_saved_and_restored(director, form):
         mark = ipvs.service(fwmark=7, af=socket.AF_INET6, add=False)
         l4lb.set_policy(mark, sctp=6)
         l4lb.set_policy(ipvs.service("192.0.2.30", 80, add=False), guard=2)
-        assert "0 added, 2 changed, 1 already so" in director.ctl("restore", stdin=text)
+        assert "0 added, 2 changed, 1 unchanged" in director.ctl("restore", stdin=text)
         assert l4lb.policy(mark)["sctp"] == 5 and len(l4lb.policies()) == 2
 
 
 @both_modules
 def test_ip_vs_has_no_policy(director, module):
-    """It says so in one line."""
+    """ipvsctl says so in one line."""
     rules = "-A -t 192.0.2.10:80 -s rr\n#ipvsctl service tcp:192.0.2.10:80 on-loss move\n"
     if module.is_l4lb:
         director.ctl("restore", stdin=rules)

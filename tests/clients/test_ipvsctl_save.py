@@ -38,7 +38,7 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
     before = director.state()
     director.ctl("svc flush --yes")
     said = director.ctl("restore", str(file))
-    assert "services: 5 added, 0 changed, 0 already so" in said
+    assert "services: 5 added, 0 changed, 0 unchanged" in said
     assert director.state() == before and director.ctl("save -F", form) == saved
     again = director.json("restore", stdin=saved)["restore"]
     assert again == {"dry_run": False,
@@ -49,7 +49,7 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
 @pytest.mark.parametrize("change", ("weight 5", "max-conns 10", "min-conns 4",
                                     "type gue port 6081", "remcsum"))
 def test_restore_sees_each_difference(director, change):
-    """Of a server, and nothing else."""
+    """Each setting of a server is restored when it alone differs."""
     director.ctl("svc add", *WEB, "server 10.0.0.11 tun type gue port 6080 csum weight 2 "
                  "max-conns 9 min-conns 3")
     saved = director.ctl("save")
@@ -100,8 +100,8 @@ def test_restore_merges_and_keeps_what_the_file_does_not_name(director):
     assert dry["restore"]["dry_run"] and len(dry["plan"]) == 4
     assert director.state() == before
     said = director.ctl("restore", stdin=rules)
-    assert "services: 1 added, 1 changed, 0 already so" in said
-    assert "servers:  1 added, 1 changed, 0 already so" in said
+    assert "services: 1 added, 1 changed, 0 unchanged" in said
+    assert "servers:  1 added, 1 changed, 0 unchanged" in said
     assert "1 services, and 1 servers" in said
     assert director.ctl("save") == (
         "-A -t 192.0.2.10:80 -s wrr\n-a -t 192.0.2.10:80 -r 10.0.0.11:80 -m -w 5\n"
@@ -130,7 +130,7 @@ def test_a_refusal_in_the_middle_says_how_far_it_came(director):
     said = director.ctl("restore", stdin=REFUSED, code=8)
     assert "10.0.0.255" in said and "applied 1 of 3 changes" in said
     fixed = REFUSED.replace("10.0.0.255", "10.0.0.12")
-    assert "services: 1 added, 0 changed, 1 already so" in director.ctl("restore", stdin=fixed)
+    assert "services: 1 added, 0 changed, 1 unchanged" in director.ctl("restore", stdin=fixed)
 
 
 def test_a_refused_restore_changes_nothing_and_names_the_line(director, tmp_path):
@@ -150,4 +150,4 @@ def test_a_refused_restore_changes_nothing_and_names_the_line(director, tmp_path
         assert said.splitlines()[1:] == ["  nothing was changed"]
         assert director.state() == before
     file.write_text(REFUSED.replace("10.0.0.255", "10.0.0.12"), encoding="ascii")
-    assert "services: 2 added, 0 changed, 0 already so" in director.ctl("restore", str(file))
+    assert "services: 2 added, 0 changed, 0 unchanged" in director.ctl("restore", str(file))

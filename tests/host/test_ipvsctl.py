@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ipvsctl without a kernel behind it: words, numbers, files, help, manual.
+"""ipvsctl without a kernel module: words, numbers, files, help, manual.
 
 Everything refused here must be refused before a message is sent, which is
-what exit status 2 promises. The runs are inside an empty network namespace
-all the same, so that a mistake cannot reach this machine's own services.
+what exit status 2 promises. The runs are nevertheless in an empty network
+namespace, so that a mistake cannot reach this machine's own services.
 L4LB_IPVSCTL names another build, such as the one with sanitizers.
 """
 
@@ -25,7 +25,7 @@ IPVSCTL = os.environ.get("L4LB_IPVSCTL") or str(TOP / "build/ipvsctl")
 
 @functools.cache
 def shield():
-    """What keeps a run away from the machine's services: root needs it."""
+    """A command prefix that protects the machine's services; root may not run without it."""
     for argv in (["unshare", "-n"], ["unshare", "-rn"]):
         if subprocess.run([*argv, "true"], capture_output=True, check=False).returncode == 0:
             return argv
@@ -49,7 +49,7 @@ def has_backend():
 SVC = "service add tcp 192.0.2.10:80 "
 RS = "server add tcp 192.0.2.10:80 "
 BAD = [
-    # what does not name a thing
+    # unknown or missing names
     ("shw", 'unknown object "shw"', "did you mean: show"),
     ("service ad", 'unknown verb "ad"', "did you mean: add"),
     ("service add", "no service named", "try: tcp 192.0.2.10:80"),
@@ -118,7 +118,7 @@ BAD = [
     (SVC + "persistent -5", 'bad persistent "-5"', None),
     (SVC + "mask 24", "the service is not persistent", "persistent 300"),
     (SVC + "persistent mask 33", 'bad mask "33"', None),
-    (SVC + "persistent mask 255.0.255.0", "in one row", None),
+    (SVC + "persistent mask 255.0.255.0", "must be contiguous", None),
     ("service add tcp [2001:db8::10]:80 persistent mask 0", 'bad mask "0"', None),
     ("service add tcp [2001:db8::10]:80 persistent mask 129", 'bad mask "129"', None),
     (SVC + "pe sip", "needs persistence", "persistent 300"),
@@ -133,7 +133,7 @@ BAD = [
     (SVC + "option expire 5 option expire 6", '"expire" is given twice', None),
     (SVC + "optoin expire 5", 'unknown service option "optoin"', "did you mean: option"),
     (SVC + " ".join(f"option o{n} 1" for n in range(17)), "more than 16 options", None),
-    # what only l4lb has
+    # options that only l4lb has
     (SVC + "timeout", '"timeout" needs a value', None),
     (SVC + "timeout 5m", 'unknown kind of timeout "5m"; known: tcp tcp-fin udp sctp', None),
     (SVC + "timeout tpc 5", 'unknown kind of timeout "tpc"', "did you mean: tcp"),
@@ -183,7 +183,7 @@ BAD = [
     (SVC + "server 10.0.0.11 server 10.0.0.11:80", "named twice", None),
     (SVC + "server 10.0.0.11 server 10.0.0.12:99999", "bad port", None),
     (SVC + "server", "no real server named", None),
-    # verbs that need more, or less
+    # too few or too many words for a verb
     ("service change tcp 192.0.2.10:80", "nothing to change", "scheduler wrr"),
     ("server change tcp 192.0.2.10:80 10.0.0.11", "nothing to change", "weight 5"),
     ("service delete tcp 192.0.2.10:80 now", 'unexpected word "now"', None),
@@ -465,7 +465,7 @@ WORDS = [w for row in BAD + [(g,) for g in GOOD] for w in row[0].split()] + \
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_words_crash_it(seed):
-    """Any line ends with a status of the manual's, and with a message if bad."""
+    """Every command line ends with a status that the manual lists; a failure has a message."""
     rng = random.Random(seed)
     for _ in range(60):
         words = [rng.choice(WORDS) for _ in range(rng.randint(1, 9))]
@@ -483,7 +483,7 @@ def test_no_rules_crash_it():
         assert ipvsctl("-n", "restore", stdin=text).returncode in range(10), text
 
 
-# One set of words in code, help, manual and completion.
+# Code, help, manual and completion have the same words.
 
 def help_text(*words):
     done = ipvsctl("help", *words)
@@ -492,7 +492,7 @@ def help_text(*words):
 
 
 def verbs():
-    """{object: [verb]} as the code has them."""
+    """{object: [verb]} of the source code."""
     found = {}
     for source in SOURCES.glob("*.c"):
         text = source.read_text(encoding="utf-8")
@@ -506,7 +506,7 @@ def verbs():
 
 
 def options():
-    """Every option with a dash, as the code's table has them."""
+    """Every option, with its dashes, of the table in the source code."""
     text = (SOURCES / "options.c").read_text(encoding="utf-8")
     rows = re.findall(r"^\t\{ (?:'(.)'|0), \"([\w-]+)\",", text, re.M)
     assert len(rows) > 15
@@ -619,7 +619,7 @@ def test_manual_is_lint_clean():
 
 @pytest.mark.skipif(not shutil.which("gcc") or "san" in IPVSCTL, reason="needs LD_PRELOAD")
 def test_a_silent_kernel_is_not_waited_for_ever(tmp_path):
-    """poll() that never sees an answer stands for a kernel that gives none."""
+    """A poll() that never reports an answer simulates a silent kernel."""
     source = tmp_path / "deaf.c"
     source.write_text("""
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Words, numbers and spelling. Numbers are read strictly: what strtoul()
- * would forgive ("0x50", "080", " 80", "-1", "80x") is an error here, since
- * each of them means something else to some other program.
+ * accepts ("0x50", "080", " 80", "-1", "80x") is an error here, because other
+ * programs read it differently.
  */
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +185,7 @@ const char *size_text(uint32_t bytes)
 	return text[at];
 }
 
-/* Edit distance, a swap of neighbours counting as one slip. */
+/* Edit distance; a swap of two neighbours counts as one edit. */
 static unsigned int distance(const char *a, const char *b)
 {
 	enum { LEN = 32 };
@@ -225,7 +225,7 @@ const char *suggest(const char *word, const char *const *known)
 	for (; *known; known++) {
 		unsigned int d = distance(word, *known);
 
-		/* Replacing every letter is not a slip. */
+		/* Replacing every letter is not a typing error. */
 		if (d > limit || d >= strlen(*known))
 			continue;
 		if (!found || d < limit) {

@@ -32,12 +32,12 @@ struct range {
 
 #define RANGE(from, to)	((struct range){ .min = (from), .max = (to) })
 
-/* The same, as a number in @range. */
+/* Takes the word after @keyword as a number in @range, or fails. */
 int arg_u32(struct args *a, const char *object, const char *keyword,
 	    struct range range, uint32_t *out);
 
-/* The same, as a time span (see parse_duration()) of at most @max seconds,
- * whole days.
+/* Takes the word after @keyword as a time span, or fails; see parse_duration().
+ * @max is in seconds, a whole number of days.
  */
 int arg_duration(struct args *a, const char *object, const char *keyword,
 		 uint32_t max, uint32_t *secs);
@@ -45,7 +45,7 @@ int arg_duration(struct args *a, const char *object, const char *keyword,
 /* Fails if a word is left over. */
 int arg_end(const struct args *a, const char *object);
 
-/* Fails about @word, offering the closest of the NULL-terminated @known. */
+/* Fails: @word is none of the NULL-terminated @known. Hints at the closest. */
 int arg_unknown(const char *object, const char *what, const char *word,
 		const char *const *known);
 
@@ -57,7 +57,7 @@ bool parse_duration(const char *s, uint32_t *secs);
 
 /* N, NK, NM or NG, in units of 1024: from 1 to 2^32 - 1. */
 bool parse_size(const char *s, uint32_t *bytes);
-/* The same back; good until the eighth call from now. */
+/* The reverse of parse_size(); the text is valid for the next seven calls. */
 const char *size_text(uint32_t bytes);
 
 /* The member of NULL-terminated @known closest to @word, or NULL if none is

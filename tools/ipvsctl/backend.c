@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Both modules serve the same netlink family, so the answer comes from sysfs:
- * only one of them can be loaded at a time.
+/* Both modules serve the same netlink family, so sysfs tells which is loaded:
+ * only one of them can be at a time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ const char *backend_version(void)
 	return version[0] ? version : NULL;
 }
 
-/* depmod's list has one line a module: path, colon, what it needs. Built-in
- * modules have a list of their own, in the same form without the colon.
+/* depmod's list has one line for each module: path, colon, dependencies. The
+ * list of built-in modules has only the paths.
  */
 static void each_in(const char *list, const char *prefix,
 		    void (*fn)(const char *name, void *arg), void *arg)
@@ -123,7 +123,7 @@ int backend_missing(void)
 		hint("try: build l4lb for this kernel and insmod l4lb.ko, or modprobe ip_vs");
 	} else {
 		rc = fail(RC_BACKEND, NULL,
-			  "no IPVS backend: neither l4lb nor ip_vs is there for kernel %s",
+			  "no IPVS backend: neither l4lb nor ip_vs is installed for kernel %s",
 			  uts.release);
 		hint("try: install this kernel's headers, build l4lb, and insmod l4lb.ko");
 	}

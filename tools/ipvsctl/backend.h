@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which kernel module answers for IPVS: ours, the in-tree one, or none. */
+/* Which kernel module serves IPVS: ours, the in-tree one, or none. */
 #ifndef IPVSCTL_BACKEND_H
 #define IPVSCTL_BACKEND_H
 
@@ -19,7 +19,7 @@ bool module_loaded(const char *name);
 void module_each(const char *prefix, void (*fn)(const char *name, void *arg),
 		 void *arg);
 
-/* Says what is missing and how to get it; returns the exit code. */
+/* Fails: says which module is missing, and how to load or build it. */
 int backend_missing(void);
 
 #endif

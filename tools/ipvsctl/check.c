@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The rules of a configuration that can work. The kernel's are wider: it
- * takes a service that drops every connection without a word.
+/* Rules of a configuration that can work. The kernel accepts more: even a
+ * service that silently drops every connection.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -55,7 +55,7 @@ int service_check(const struct service *svc)
 			    "ops (one-packet scheduling) is for udp and fwmark services");
 	if (svc->id.fwmark && svc->policy.value[L4LB_POLICY_ATTR_GUARD])
 		return fail(RC_USAGE, object,
-			    "guard is for services by address: a mark has none");
+			    "guard is for services by address: a fwmark service has none");
 	return check_flags(svc, object);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the kernel would take but no one can have meant: refused. */
+/* Refuses settings that the kernel accepts but that cannot be intended. */
 #ifndef IPVSCTL_CHECK_H
 #define IPVSCTL_CHECK_H
 

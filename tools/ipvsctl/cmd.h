@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The shape of the command line: nouns have verbs, verbs have a function. */
+/* Tables of the command line: a noun has verbs, a verb has a function. */
 #ifndef IPVSCTL_CMD_H
 #define IPVSCTL_CMD_H
 
@@ -18,13 +18,13 @@ struct verb {
 struct noun {
 	const char *name;
 	const char *alias;
-	const struct verb *verbs;	/* ends with a nameless one */
+	const struct verb *verbs;	/* the last has no name */
 	const char *help;
-	/* The noun alone is a command: its one verb has no name of its own. */
+	/* The noun has one verb, which is not written on the command line. */
 	int single;
 };
 
-/* One per file of the same name. */
+/* Each is defined in the .c file of its name. */
 extern const struct noun noun_show, noun_service, noun_server, noun_conn,
 			 noun_stats, noun_timeout, noun_scheduler, noun_info,
 			 noun_save, noun_restore;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads the JSON that save and show print. A key that is not known is a
- * mistake, not something to skip: it may be the one that mattered.
+/* Reads the JSON that save and show print. An unknown key is an error: skipping
+ * it might lose a setting.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #include "model.h"
 #include "svcopt.h"
 
-/* The keys of each kind of object; those after the gap are live figures,
- * which `-j show` prints and restore has no use for.
+/* The keys of each kind of object. Live figures, which `-j show` prints, come
+ * last; restore ignores them.
  */
 static const char *const service_keys[] = {
 	"id", "family", "protocol", "address", "port", "fwmark", "scheduler",
@@ -71,7 +71,7 @@ static int get_number(json_t *o, const char *object, const char *key,
 	return RC_OK;
 }
 
-/* NULL stays where there is no such key. */
+/* *out keeps its value if there is no such key. */
 static int get_string(json_t *o, const char *object, const char *key,
 		      const char **out)
 {
@@ -110,7 +110,7 @@ static bool is_v6(const char *address)
 	return !!strchr(address, ':');
 }
 
-/* A service is named by its "id", by its parts, or by both alike. */
+/* A service is named by "id", by other keys, or by both if they agree. */
 static int read_ident(json_t *o, const char *where, struct svc_id *id)
 {
 	const char *word = NULL, *proto = NULL, *addr = NULL, *family = NULL;
@@ -146,7 +146,7 @@ static int read_ident(json_t *o, const char *where, struct svc_id *id)
 		return rc;
 	rc = parse_word(buf, &parts);
 	if (!rc && !svc_id_equal(id, &parts))
-		rc = fail(RC_USAGE, where, "\"id\" says %s, the parts say %s",
+		rc = fail(RC_USAGE, where, "\"id\" says %s, other keys say %s",
 			  word, buf);
 	return rc;
 }
@@ -289,7 +289,7 @@ static int read_server_name(json_t *o, const struct svc_id *id,
 		server_defaults(srv, id, &name);
 	if (!rc && addr && word &&
 	    strcmp(word, ip_port_text(srv->af, &srv->addr, srv->port)))
-		rc = fail(RC_USAGE, object, "\"id\" says %s, the parts say %s",
+		rc = fail(RC_USAGE, object, "\"id\" says %s, other keys say %s",
 			  word, buf);
 	return rc;
 }
@@ -419,7 +419,7 @@ static int read_service(json_t *o, const char *where,
 	return rc;
 }
 
-/* The file's name goes before whatever was wrong inside it. */
+/* Messages about a service begin with the file's name. */
 static int read_document(const char *file, json_t *doc,
 			 struct service_list *list)
 {

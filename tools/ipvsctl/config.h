@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The JSON format, which restore reads. The reader checks everything before it
- * returns, and names file and line of what is wrong.
+ * returns; a message about a mistake names the file and the place in it.
  */
 #ifndef IPVSCTL_CONFIG_H
 #define IPVSCTL_CONFIG_H

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl conn`: connections, by netlink where the kernel has that, else as it
- * lists them in /proc. They are printed as they are read: a director may have a
- * million of them.
+/* `ipvsctl conn`: connections, by netlink if the kernel has the command, else
+ * from /proc. They are printed while they are read: there may be a million.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -139,7 +138,7 @@ static int walk_proc(struct walk *w)
 	if (!w->filter->by_service || !service->fwmark)
 		return proc_conns(filter_proc, w);
 	rc = fail(RC_USAGE, svc_text(service),
-		  "the kernel's list does not say which mark a connection came by");
+		  "the kernel's list does not say which mark a connection belongs to");
 	hint("try: conn show server SRV");
 	return rc;
 }
@@ -154,7 +153,7 @@ static int walk(struct walk *w)
 	if (rc)
 		return rc;
 	err = kern_conns(w->filter, w->fn, w);
-	/* The file is for all, and older than the command. */
+	/* Every kernel has the file, and every user may read it. */
 	if (err == -EOPNOTSUPP || err == -EPERM)
 		return walk_proc(w);
 	return err ? refuse(err, NULL, "listing the connections") : RC_OK;
@@ -170,7 +169,7 @@ static const char *service_name(const struct conn *c)
 	return svc_text(&id);
 }
 
-/* What the file in /proc does not say. */
+/* Keys for what only netlink tells. */
 static void known_json(json_t *o, const struct conn *c)
 {
 	const char *forward = forward_name(c->forward);
@@ -220,8 +219,8 @@ static json_t *conn_json(const struct conn *c)
 	return o;
 }
 
-/* What comes before the first connection, once it is known that the list can
- * be read.
+/* Printed with the first connection, when it is known that the list can be
+ * read.
  */
 static void show_head(void)
 {
@@ -271,7 +270,7 @@ static int conn_show(struct args *a)
 		rc = filter_word(a, &f);
 	if (!rc && opt.columns)
 		rc = fail(RC_USAGE, NULL,
-			  "conn show has fixed columns; choose some with awk, or of -j with jq");
+			  "conn show has fixed columns; select with awk, or with -j and jq");
 	if (rc)
 		return rc;
 	rc = walk(&w);

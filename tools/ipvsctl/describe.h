@@ -16,7 +16,7 @@ const char *describe_service(const struct service *svc);
 const char *describe_server(const struct svc_id *id, const struct server *srv);
 const char *describe_timeouts(const struct kern_timeouts *t);
 
-/* "persistent 300 mask 24 ops option expire 300": all but the scheduler; "" if there is none. */
+/* "persistent 300 mask 24 ops": all but the scheduler; "" if there is none. */
 const char *describe_options(const struct service *svc);
 
 /* "tun type gue port 6080 csum" */
@@ -28,7 +28,7 @@ const char *describe_flags(const struct service *svc);
 /* "24", or dotted for a mask with holes. */
 const char *describe_mask(uint16_t af, uint32_t netmask);
 
-/* ok, draining, overloaded; ok, down, no servers. */
+/* Server: ok, draining, overloaded. Service: ok, down, no servers. */
 const char *server_state(const struct server *srv);
 const char *service_state(const struct service *svc);
 

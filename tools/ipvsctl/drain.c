@@ -80,7 +80,7 @@ static int cannot_kill(const char *object)
 		      backend_name());
 
 	hint("try: drain --wait, then server delete");
-	hint("with net.ipv4.vs.expire_nodest_conn=1 deleting ends what is left");
+	hint("with net.ipv4.vs.expire_nodest_conn=1, deleting the server ends its connections");
 	return rc;
 }
 
@@ -140,7 +140,7 @@ int server_undrain(struct args *a)
 	if (rc)
 		return rc;
 	if (srv.weight && !weight)
-		return RC_OK;	/* it is in service already */
+		return RC_OK;	/* it is not drained */
 	if (!weight && !drain_recall(&id, &srv, &weight)) {
 		rc = fail(RC_USAGE, svc_text(&id),
 			  "server %s: its weight from before the drain is not known",

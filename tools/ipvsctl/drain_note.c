@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A drained server has weight 0, and the kernel's interface has no place for
- * the weight it had. A file in /run/ipvsctl remembers it: one file a server,
- * so that two runs cannot tear each other's notes, and gone after a reboot
- * like the configuration itself.
+/* A drained server has weight 0, and the kernel has no place for the weight it
+ * had before. /run/ipvsctl has a file with it for each server, so that two runs
+ * do not overwrite each other's notes. Like the configuration itself, the files
+ * are gone after a reboot.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 #define NOTES "/run/ipvsctl"
 
-/* Namespaces have the same addresses in them, so their number is in the name. */
+/* Namespaces may have the same addresses, so their inode is in the name. */
 static void note_path(char *path, size_t size, const struct svc_id *id,
 		      const struct server *srv)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The weights that drained servers had. */
+/* The weights that servers had before they were drained. */
 #ifndef IPVSCTL_DRAIN_NOTE_H
 #define IPVSCTL_DRAIN_NOTE_H
 
@@ -11,14 +11,14 @@ struct svc_id;
 
 void drain_remember(const struct svc_id *id, const struct server *srv,
 		    uint32_t weight);
-/* False: there is no note. */
+/* False if no weight is noted. */
 bool drain_recall(const struct svc_id *id, const struct server *srv,
 		  uint32_t *weight);
 
 /* Is any weight noted? */
 bool drain_any(void);
 
-/* The server is gone, new, or has a weight: drop the note of its old one. */
+/* Drops the note: the server was deleted or added, or has a weight again. */
 void drain_forget(const struct svc_id *id, const struct server *srv);
 
 #endif

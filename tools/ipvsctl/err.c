@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One failure per run, kept until the end so that its hints, and anything
- * learnt while undoing, come out together and in the form asked for.
+/* One failure per run. It is kept until the end, so that its message and all
+ * hints, also those added while undoing, are printed together.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -93,7 +93,7 @@ void note(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-/* "tcp 192.0.2.10:80" is one word, tcp:192.0.2.10:80, for programs. */
+/* For JSON: "tcp 192.0.2.10:80" in one word, tcp:192.0.2.10:80. */
 static char *object_word(const char *object)
 {
 	static const char *const protos[] = { "tcp ", "udp ", "sctp " };

@@ -7,7 +7,7 @@ enum exit_code {
 	RC_OK = 0,
 	RC_DIFF = 1,		/* a difference or a problem was found */
 	RC_USAGE = 2,		/* the words are wrong; nothing was sent */
-	RC_REFUSED = 3,		/* the kernel said no */
+	RC_REFUSED = 3,		/* the kernel refused */
 	RC_MISSING = 4,		/* no such service, server, scheduler */
 	RC_EXISTS = 5,
 	RC_PERM = 6,
@@ -18,8 +18,8 @@ enum exit_code {
 
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
-/* Records the message (the first one wins) and returns @code. @object is the
- * thing it is about, or NULL.
+/* Records a failure and returns its code; the first one recorded wins. @object
+ * is what the message is about, or NULL.
  */
 int fail(enum exit_code code, const char *object, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
@@ -27,21 +27,21 @@ int fail(enum exit_code code, const char *object, const char *fmt, ...)
 /* Adds a line of advice to the recorded message. */
 void hint(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Remembers which errno the kernel gave; JSON readers see its name. */
+/* Records the kernel's errno, whose name is printed with -j. */
 void fail_errno(int err);
 
-/* Puts "file:line: " (line 0: "file: ") before what the recorded failure is
- * about.
+/* Puts "file:line: " (line 0: "file: ") before the object of the recorded
+ * failure.
  */
 void fail_where(const char *file, unsigned int line);
 
 /* Changes the recorded exit code, when a later step makes matters worse. */
 int fail_code(enum exit_code code);
 
-/* Says something on stderr that is not an error; silent with -q. */
+/* Prints a remark on stderr, unless -q was given. */
 void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
-/* Prints what was recorded: text, or a JSON object with -j. */
+/* Prints the recorded failure: text, or a JSON object with -j. */
 void err_flush(void);
 
 #endif

@@ -43,7 +43,7 @@ static int parse_id(struct args *a, struct filter *f, bool server)
 		return fail(RC_USAGE, NULL, "two services named; name one");
 	f->by_id = true;
 	rc = parse_svc_id(a, &f->id);
-	/* A server's name begins with a digit or a bracket, a filter does not. */
+	/* No filter word begins like an address, or has a dot or a colon. */
 	if (rc || !server || !arg_peek(a) ||
 	    (!strchr("0123456789[", arg_peek(a)[0]) &&
 	     !strchr(arg_peek(a), '.') && !strchr(arg_peek(a), ':')))

@@ -20,7 +20,7 @@ struct filter {
 	uint32_t vip_len;
 	const char *scheduler;
 	const char *sort;
-	bool config;		/* figures are not needed */
+	bool config;		/* counters are not needed */
 };
 
 /* Reads filter words to the end; with @server, an ID may be followed by a
@@ -28,7 +28,7 @@ struct filter {
  */
 int filter_parse(struct args *a, struct filter *f, bool server);
 
-/* Fills @list with what passes; a service named by ID must be there. */
+/* Fills @list with what passes; fails if a service named by ID is missing. */
 int filter_read(const struct filter *f, struct service_list *list);
 
 #endif

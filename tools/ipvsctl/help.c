@@ -11,7 +11,7 @@ static const char words[] =
 "Words:\n"
 "  ID     tcp|udp|sctp ADDR:PORT   [ADDR6]:PORT for IPv6; or fwmark N [inet|inet6]\n"
 "         in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7\n"
-"  SRV    ADDR[:PORT]; without a port, the service's\n"
+"  SRV    ADDR[:PORT]; without a port: the service's port\n"
 "  DUR    90, 90s, 15m or 2h\n"
 "  FILTER proto P, vip ADDR[/LEN], port N, scheduler NAME, down, overloaded\n";
 
@@ -19,7 +19,7 @@ static const char codes[] =
 "Exit status:\n"
 "  0 done  2 wrong words or file, nothing sent  3 refused by the kernel\n"
 "  4 no such service, server or scheduler  5 already exists  6 not permitted\n"
-"  7 no IPVS module, or it lacks the feature  8 partly applied  9 out of time\n";
+"  7 no IPVS module, or it lacks the feature  8 partly applied  9 timed out\n";
 
 static const char examples[] =
 "Examples:\n"

@@ -5,7 +5,7 @@
 struct noun;
 struct args;
 
-/* The whole text, or that of @noun and perhaps one verb of it. */
+/* Print all help, or that of @noun, or only of its @verb if not NULL. */
 void help_all(const struct noun *const *nouns);
 void help_noun(const struct noun *noun, const char *verb);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Addresses are literals only: a name that resolves to two addresses, or to
- * another one tomorrow, has no place in a load balancer's configuration.
+/* Addresses must be literal: a name may resolve to two addresses, or to another
+ * one tomorrow.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -107,7 +107,7 @@ bool ip_equal(const struct ip *a, const struct ip *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* What a server's address may be, as far as can be told without routes. */
+/* Can it be a server's address? The kernel checks its routes, too. */
 bool ip_is_unicast(uint16_t af, const struct ip *addr)
 {
 	static const struct ip zero;
@@ -128,8 +128,8 @@ bool svc_id_equal(const struct svc_id *a, const struct svc_id *b)
 	return !svc_id_cmp(a, b);
 }
 
-/* The order of listings, which is ipvsadm's: addresses by family, protocol,
- * address and port, then marks.
+/* The order of listings, as in ipvsadm: first services by address (family,
+ * protocol, address, port), then services by mark.
  */
 int svc_id_cmp(const struct svc_id *a, const struct svc_id *b)
 {
@@ -197,7 +197,7 @@ static int split_port(char *buf, const char *object, const char **ip,
 	return RC_OK;
 }
 
-/* Of @end: all members. */
+/* Sets all members of @end. */
 static int parse_endpoint(const char *word, const char *object,
 			  struct srv_id *end)
 {
@@ -301,7 +301,7 @@ static int bad_svc_id(const char *word)
 	return rc;
 }
 
-/* proto:rest in one word */
+/* PROTO:ADDR:PORT, fwm:N or fwm6:N */
 static int parse_svc_word(const char *word, struct svc_id *id)
 {
 	const char *colon = strchr(word, ':');

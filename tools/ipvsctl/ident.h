@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Names of things: virtual services and real servers, as people write them,
- * as programs write them, and as the kernel wants them.
- */
+/* Names of virtual services and real servers: parsed, compared and printed. */
 #ifndef IPVSCTL_IDENT_H
 #define IPVSCTL_IDENT_H
 
@@ -26,14 +24,14 @@ struct svc_id {
 struct srv_id {
 	uint16_t af;
 	uint16_t port;
-	bool has_port;		/* false: it takes the service's */
+	bool has_port;		/* false: the service's port */
 	struct ip addr;
 };
 
 /* PROTO ADDR:PORT, PROTO:ADDR:PORT, fwmark N [inet|inet6], fwm:N or fwm6:N */
 int parse_svc_id(struct args *a, struct svc_id *id);
 
-/* ADDR[:PORT] or [ADDR6][:PORT]; @object names what the words are about. */
+/* ADDR[:PORT] or [ADDR6][:PORT]; @object is what messages are about. */
 int parse_srv_id(struct args *a, const char *object, struct srv_id *id);
 int parse_srv_word(const char *word, const char *object, struct srv_id *id);
 
@@ -53,7 +51,7 @@ int svc_id_cmp(const struct svc_id *a, const struct svc_id *b);
 
 bool proto_parse(const char *word, uint16_t *proto);
 
-/* These return one of a few static buffers, good for one message. */
+/* These return one of a few static buffers, enough for one message. */
 const char *proto_name(uint16_t proto);
 const char *ip_text(uint16_t af, const struct ip *addr);
 const char *ip_port_text(uint16_t af, const struct ip *addr, uint16_t port);

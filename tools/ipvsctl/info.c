@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl info`: who answers, and what it cannot do. */
+/* `ipvsctl info`: the module that serves IPVS, and what it cannot do. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -25,7 +25,7 @@ struct facts {
 	int nlimits;
 };
 
-/* What other parts of ipvsctl, or the user, have to do without. */
+/* What ipvsctl, or the user, has to do without. */
 static void find_limits(struct facts *f)
 {
 	const char **limit = f->limits;
@@ -35,7 +35,7 @@ static void find_limits(struct facts *f)
 		*limit++ = "counters and rates are up to 2 s old";
 	}
 	if (!wire_has_own())
-		*limit++ = "schedulers have no options, and take flags they do not have";
+		*limit++ = "schedulers have no options, and accept flags they do not know";
 	*limit++ = "connections cannot be dropped one by one (no drain --kill)";
 	if (!wire_has_own())
 		*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
@@ -116,11 +116,11 @@ static int info(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "info", info, "", "backend, versions, table size, what is missing",
+	{ "info", info, "", "backend, versions, table size, missing features",
 	  0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_info = {
-	"info", NULL, verbs, "the module that answers, and its limits", 1
+	"info", NULL, verbs, "the module that serves IPVS, and its limits", 1
 };

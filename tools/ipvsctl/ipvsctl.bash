@@ -53,8 +53,8 @@ _ipvsctl() {
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill
 		--help --version'
 
-	# Service names hold colons, at which bash would split them; so the line
-	# is split here, at blanks only.
+	# Bash splits words at colons, which service names have; so the line is
+	# split here, at blanks only.
 	read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
 	[[ ${COMP_LINE:0:COMP_POINT} == *[[:space:]] ]] && words+=('')
 	cword=$((${#words[@]} - 1))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The IPVS netlink ABI of <linux/ip_vs.h>; for what it has no words for see
- * kern_l4lb.c. Two habits of its older users are
- * kept because kernels rely on them: addresses are always sent as 16 bytes,
- * and a real server always names its address family and tunnel type.
+/* The IPVS netlink ABI of <linux/ip_vs.h>; kern_l4lb.c has what that lacks. As
+ * kernels expect from older programs, addresses are always sent as 16 bytes,
+ * and real servers with their address family and tunnel type.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +35,7 @@ bool kern_announce(const char *verb, const char *what)
 	return opt.dry_run;
 }
 
-/* The nested attribute @type of a reply, cut into @tb. */
+/* Parses the nested attribute @type of a reply into @tb. */
 static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
 		       int max)
 {
@@ -92,7 +91,7 @@ static int kern_servers(struct service *svc)
 	return err;
 }
 
-/* With the family L4LB one dump has all. */
+/* One dump of the family L4LB has all services and servers. */
 static int whole_services(struct service_list *list, bool live)
 {
 	int err = -EINTR, i;
@@ -174,8 +173,8 @@ static int service_write(int cmd, const struct service *svc)
 	return wire_call(msg, NULL, NULL);
 }
 
-/* A service without the options it was to have is taken back: nobody has seen
- * a packet go to it, because it has no servers yet.
+/* If its options or policy are refused, the service is deleted again. It has
+ * no servers yet, so no packet was forwarded.
  */
 int kern_service_add(const struct service *svc)
 {
@@ -347,7 +346,7 @@ static void take_info(struct nlmsghdr *nlh, void *arg)
 	struct nlattr *tb[IPVS_INFO_ATTR_MAX + 1];
 	struct kern_info *info = arg;
 
-	/* The two numbers are top-level attributes with their own numbers. */
+	/* Unlike in other replies, these are top-level IPVS_INFO_ATTR_*. */
 	if (genlmsg_parse(nlh, 0, tb, IPVS_INFO_ATTR_MAX, NULL) < 0)
 		return;
 	info->version = kern_get_u32(tb[IPVS_INFO_ATTR_VERSION]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the kernel knows, and how to change it: the IPVS commands as calls.
+/* Reads and changes the kernel's configuration: the IPVS commands as functions.
  *
- * kern_*() returns 0 or -errno and says nothing; the callers that talk to a
- * person turn that into a message with refuse_*() of refuse.h.
+ * kern_*() returns 0 or -errno and records no failure; callers do that with
+ * refuse_*() of refuse.h.
  */
 #ifndef IPVSCTL_KERN_H
 #define IPVSCTL_KERN_H
@@ -27,19 +27,19 @@ struct kern_info {
 /* All services, sorted; with their servers if @servers. */
 int kern_services(struct service_list *list, bool servers);
 
-/* The same without figures, which is less to read. */
+/* The same with servers; l4lb leaves the counters out, which is faster. */
 int kern_config(struct service_list *list);
 
 /* One service; -ESRCH if it is not there. */
 int kern_service(const struct svc_id *id, struct service *svc, bool servers);
 
-/* Says what is about to be done; true if it must not be done. */
+/* Prints a step for --dry-run or -v; true with --dry-run: do not take it. */
 bool kern_announce(const char *verb, const char *what);
 
 /* The writing calls: with --dry-run they print the change and do nothing. */
 int kern_service_add(const struct service *svc);	/* with its options and policy */
 int kern_service_set(const struct service *svc);	/* likewise */
-int kern_l4lb_set(const struct service *svc);	/* these only */
+int kern_l4lb_set(const struct service *svc);	/* options and policy only */
 int kern_service_delete(const struct svc_id *id);
 int kern_server_add(const struct svc_id *id, const struct server *srv);
 int kern_server_set(const struct svc_id *id, const struct server *srv);

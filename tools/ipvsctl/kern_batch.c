@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* One message, which libnl's buffers are too small for: it is packed here. */
+/* A batch is one message, packed here: it may be too large for libnl. */
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 enum { NEST_MAX = 60000 };	/* an attribute's length has 16 bits */
 
-/* What begins at an offset of the message. */
+/* The service or server that begins at an offset of the message. */
 struct place {
 	size_t offset;
 	const struct service *svc;
@@ -33,8 +33,8 @@ struct batch {
 	size_t len, size;
 	struct place *places;
 	size_t nplaces;
-	const struct service *open;	/* whose entry is not complete */
-	size_t entry, dests;		/* where its nests begin */
+	const struct service *open;	/* its entry is not complete */
+	size_t entry, dests;		/* offsets of its nests */
 };
 
 static void *must(void *p)
@@ -63,7 +63,7 @@ void batch_free(struct batch *b)
 	free(b);
 }
 
-/* Room for @n bytes, zeroed. */
+/* Appends @n zeroed bytes. */
 static void *grow(struct batch *b, size_t n)
 {
 	void *room;
@@ -166,7 +166,7 @@ static void entry_end(struct batch *b)
 	b->open = NULL;
 }
 
-/* Without the settings it goes on with the servers of the one before. */
+/* If not @whole, the entry has only more servers of the service before it. */
 static void entry_begin(struct batch *b, const struct service *svc, bool whole)
 {
 	const uint32_t flags[2] = { svc->flags & ~IP_VS_SVC_F_HASHED, ~0u };
@@ -223,7 +223,7 @@ void batch_server(struct batch *b, const struct service *svc,
 	nest_end(b, nest);
 }
 
-/* The last that begins before the offset, or nothing. */
+/* The last service or server that begins at or before @offset, if any. */
 static void find_place(const struct batch *b, size_t offset,
 		       const struct service **svc, const struct server **srv)
 {

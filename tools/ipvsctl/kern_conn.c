@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* L4LB_CMD_GET_CONNS: the kernel looks for what passes the filter. */
+/* L4LB_CMD_GET_CONNS: the kernel applies the filter. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void take_conn(struct nlattr **tb, struct conn *c)
 	c->fast_client = flags & L4LB_CONN_F_FAST_CLIENT;
 	c->fast_server = flags & L4LB_CONN_F_FAST_SERVER;
 	c->holders = get_u32(tb, L4LB_CONN_ATTR_HOLDERS);
-	/* Such a template has no VIP. */
+	/* A template of a service by mark has no VIP. */
 	if (c->template)
 		c->fwmark = c->mark;
 }
@@ -91,7 +91,7 @@ static void take_message(struct nlmsghdr *nlh, void *arg)
 		wire_enough();
 }
 
-/* Two words about the same thing. */
+/* Adds a second condition on @value; false if they contradict each other. */
 static bool agree(uint16_t *value, bool *set, uint16_t other)
 {
 	if (*set && *value != other)
@@ -107,7 +107,7 @@ static void put_addr(struct nl_msg *msg, int attr, uint16_t af,
 	nla_put(msg, attr, af == AF_INET ? 4 : 16, ip->b);
 }
 
-/* False: nothing can have all of that. */
+/* False if conditions contradict each other: no connection can pass. */
 static bool put_filter(struct nl_msg *msg, const struct conn_filter *f)
 {
 	bool by_af = f->af, by_proto = f->by_proto;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Connections, of which in-tree ip_vs has only the file that proc.h reads. */
+/* Connections by netlink; in-tree ip_vs has only the file that proc.h reads. */
 #ifndef IPVSCTL_KERN_CONN_H
 #define IPVSCTL_KERN_CONN_H
 
@@ -10,7 +10,7 @@
 
 struct conn;
 
-/* Which ones; those that have all of it. */
+/* A connection passes if it meets all conditions that are set. */
 struct conn_filter {
 	bool by_service, by_server, by_client, by_proto, template;
 	struct svc_id service;
@@ -23,9 +23,9 @@ struct conn_filter {
 	uint32_t limit;		/* 0: none */
 };
 
-/* Calls @fn for each connection that passes @f until it returns false; the
- * limit is the caller's. 0 or -errno: -EOPNOTSUPP where the kernel has no such
- * command, -EPERM for who may not use it; both before the first connection.
+/* Calls @fn for each connection that passes @f, until @fn returns false. @fn
+ * applies f->limit. Returns 0 or -errno: -EOPNOTSUPP if the kernel lacks the
+ * command, -EPERM if the user may not use it, both before the first call.
  */
 int kern_conns(const struct conn_filter *f,
 	       bool (*fn)(const struct conn *c, void *arg), void *arg);

@@ -142,7 +142,7 @@ static int read_options(const struct svc_id *id, struct sched_info *info)
 }
 
 /* The scheduler may have changed since the service was read: then the options
- * are another's.
+ * belong to another scheduler and are ignored.
  */
 static int get_options(struct service *svc)
 {

@@ -2,8 +2,8 @@
 /* Schedulers, their options, and services' policies: the family L4LB, which
  * in-tree ip_vs lacks.
  *
- * Like kern.h: 0 or -errno, and no message. Without the family the answer is
- * -EOPNOTSUPP.
+ * As in kern.h, functions return 0 or -errno and record no failure. Without the
+ * family they return -EOPNOTSUPP, unless noted.
  */
 #ifndef IPVSCTL_KERN_L4LB_H
 #define IPVSCTL_KERN_L4LB_H
@@ -16,7 +16,7 @@
 struct nlattr;
 struct service;
 
-/* What messages of the family have of a service. */
+/* Read a service's policy and bands from a message. */
 void l4lb_take_policy(struct nlattr *nest, struct service *svc);
 void l4lb_take_bands(struct nlattr *list, struct service *svc);
 
@@ -29,7 +29,7 @@ struct sched_option {
 
 struct sched_info {
 	char name[L4LB_NAME_LEN];
-	uint32_t flags;			/* IP_VS_SVC_F_SCHED* it has */
+	uint32_t flags;			/* IP_VS_SVC_F_SCHED* it knows */
 	struct sched_option options[L4LB_OPTIONS_MAX];
 	unsigned int n;
 };
@@ -42,16 +42,16 @@ struct sched_infos {
 /* A scheduler by name; the kernel loads its module if need be. */
 int kern_scheduler(const char *name, struct sched_info *info);
 
-/* Those that are registered; free .v. None without the family: that is 0. */
+/* All that are registered; free .v. Without the family: 0, and none. */
 int kern_schedulers(struct sched_infos *infos);
 
-/* Reads options and policy of a service that was read: what is not at its
- * default. Without the family everything is.
+/* Adds options and policy to a service that was read: values that are not at
+ * their default. Without the family: 0, and none.
  */
 int kern_l4lb(struct service *svc);
 
-/* Makes the kernel's options and policy those of @svc; others get their
- * default. Writes nothing if they are so already.
+/* Sets the service's options and policy in the kernel to those of @svc, others
+ * to their default. Sends nothing if none differs.
  */
 int kern_l4lb_sync(const struct service *svc);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the words of a command name, as it is in the kernel. */
+/* Services and servers that a command names, read from the kernel. */
 #include <errno.h>
 
 #include "args.h"
@@ -23,7 +23,7 @@ int server_words(struct args *a, struct svc_id *id, struct srv_id *name)
 {
 	int rc;
 
-	arg_accept(a, "to");	/* server add to ID SRV */
+	arg_accept(a, "to");	/* "server add to ID SRV" */
 	rc = parse_svc_id(a, id);
 	return rc ? rc : parse_srv_id(a, svc_text(id), name);
 }

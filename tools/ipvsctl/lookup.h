@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the words of a command name, as it is in the kernel; a failure says what
- * is missing.
+/* Services and servers that a command names, read from the kernel. A failure's
+ * message says what is missing.
  */
 #ifndef IPVSCTL_LOOKUP_H
 #define IPVSCTL_LOOKUP_H
@@ -13,13 +13,13 @@ struct service;
 struct srv_id;
 struct svc_id;
 
-/* Reads a service, or says why not. */
+/* Reads a service, with its servers if @servers. */
 int service_lookup(const struct svc_id *id, struct service *svc, bool servers);
 
-/* [to] ID SRV */
+/* Parses [to] ID SRV. */
 int server_words(struct args *a, struct svc_id *id, struct srv_id *name);
 
-/* Reads that server from the kernel; says so if it is not there. */
+/* Reads the server @name of the service @id. */
 int server_lookup(const struct svc_id *id, const struct srv_id *name,
 		  struct server *srv);
 

@@ -93,15 +93,15 @@ static int run_help(struct args *a)
 		return unknown_noun(word);
 	word = noun->single ? NULL : arg_next(a);
 	v = word ? find_verb(noun, word) : NULL;
-	/* "-h" at the end of a half-written line: the words may be anything */
+	/* With -h after a half-written line, an unknown verb is no error. */
 	if (word && !v && !opt.help)
 		return unknown_verb(noun, word);
 	help_noun(noun, v ? v->name : NULL);
 	return RC_OK;
 }
 
-/* No verb means the first one, which only shows; so do words that stats or
- * show take without one.
+/* Without a verb the noun's first one runs; it only shows something. After
+ * "stats", a word that is no verb is an argument of the first one.
  */
 static int run_noun(const struct noun *noun, struct args *a)
 {

@@ -10,7 +10,7 @@
 
 #include "model.h"
 
-/* Grows by doubling, which is when @n is 0 or a power of two. */
+/* Room for one more element: doubles when @n is 0 or a power of two. */
 static void *grow(void *v, size_t n, size_t size)
 {
 	if (n & (n - 1))
@@ -68,7 +68,7 @@ static size_t id_hash(const struct svc_id *id)
 	return h ^ h >> 15;
 }
 
-/* Open addressing; an empty place is 0, others are one more than their index. */
+/* Open addressing; a slot is 0 if empty, else the service's position plus 1. */
 static void index_add(struct service_list *list, size_t i)
 {
 	size_t mask = list->index_size - 1;
@@ -79,7 +79,7 @@ static void index_add(struct service_list *list, size_t i)
 	list->index[at] = (uint32_t)i + 1;
 }
 
-/* What was appended since the last time. */
+/* Adds the services that were appended since the last call. */
 static void index_update(struct service_list *list)
 {
 	if (2 * list->n > list->index_size) {
@@ -173,7 +173,7 @@ void service_list_sort(struct service_list *list)
 {
 	size_t i;
 
-	/* The index is of the order before. */
+	/* Sorting invalidates the index. */
 	free(list->index);
 	list->index = NULL;
 	list->index_size = 0;
@@ -186,9 +186,9 @@ void service_list_sort(struct service_list *list)
 			      sizeof(*list->v[i].servers), cmp_server);
 }
 
-/* The kernel does not export its overload flag; this is the rule by which it
- * sets it. Between min-conns and max-conns on the way down it may still be
- * set although this says no.
+/* The rule by which the kernel sets its overload flag, which is not exported.
+ * While the number falls from max-conns to min-conns, that flag may still be
+ * set although this returns false.
  */
 bool server_is_overloaded(const struct server *srv)
 {

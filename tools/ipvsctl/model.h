@@ -17,7 +17,7 @@ struct counters {
 	uint64_t cps, inpps, outpps, inbps, outbps;	/* a second */
 };
 
-/* Replies that have left in a band of `priority las`. */
+/* Replies sent in one band of `priority las`. */
 struct band {
 	uint64_t packets, bytes;
 };
@@ -33,7 +33,7 @@ struct server {
 	uint8_t tun_type;
 	uint16_t tun_port;
 	uint16_t tun_flags;
-	unsigned int line;	/* of the file it was read from, or 0 */
+	unsigned int line;	/* in the file it was read from, or 0 */
 	struct counters stats;
 };
 
@@ -42,7 +42,7 @@ enum {
 	SCHED_FLAGS = 0x38,	/* IP_VS_SVC_F_SCHED1 to 3 */
 };
 
-/* One of the scheduler's own. */
+/* An option of the scheduler. */
 struct svc_option {
 	char name[16];
 	uint32_t value;
@@ -55,13 +55,13 @@ struct service {
 	uint32_t flags;		/* IP_VS_SVC_F_* */
 	uint32_t timeout;	/* of persistence, seconds */
 	uint32_t netmask;	/* IPv4: network order mask; IPv6: length */
-	/* Those not at their default; as read, in the scheduler's order. */
+	/* Those not at their default, in the scheduler's order if read. */
 	struct svc_option options[SERVICE_OPTIONS_MAX];
 	size_t noptions;
 	struct policy policy;
 	struct band bands[L4LB_BANDS];
 	bool has_bands;
-	unsigned int line;	/* of the file it was read from, or 0 */
+	unsigned int line;	/* in the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;
@@ -70,12 +70,12 @@ struct service {
 struct service_list {
 	struct service *v;
 	size_t n;
-	/* service_find()'s: places of the first @indexed by their name. */
+	/* Hash table of service_find(), with the first @indexed services. */
 	uint32_t *index;
 	size_t index_size, indexed;
 };
 
-/* Appends a zeroed element; the pointer is good until the next append. */
+/* Appends a zeroed element; the pointer is valid until the next append. */
 struct service *service_append(struct service_list *list);
 struct server *server_append(struct service *svc);
 void service_list_free(struct service_list *list);
@@ -85,18 +85,18 @@ struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);
 struct server *server_find(const struct service *svc, uint16_t af,
 			   const struct ip *addr, uint16_t port);
-/* A scheduler's option of the service, or NULL: it has its default. */
+/* The scheduler's option @name, or NULL if it is at its default. */
 const struct svc_option *service_option(const struct service *svc,
 					const char *name);
-/* Sets or adds one; false if there are too many. */
+/* Sets or adds an option; false if there are too many. */
 bool service_option_set(struct service *svc, const char *name, uint32_t value);
 void service_list_sort(struct service_list *list);
 
-/* Room for a number of servers as a person reads it. */
+/* Judged by max-conns: the kernel does not export its own flag. */
 bool server_is_overloaded(const struct server *srv);
 bool service_is_down(const struct service *svc);
 
-/* The netmask of a service that has none of its own. */
+/* The netmask of a service without `mask`. */
 uint32_t netmask_full(uint16_t af);
 /* Prefix length, or -1 for a mask with holes. */
 int netmask_len(uint16_t af, uint32_t netmask);

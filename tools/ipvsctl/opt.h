@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the options of this run are. */
+/* The options of this run. */
 #ifndef IPVSCTL_OPT_H
 #define IPVSCTL_OPT_H
 
@@ -25,7 +25,7 @@ struct options {
 	const char *netns;
 	const char *columns;	/* -o: column list, or a file with save */
 	const char *format;	/* -F */
-	uint32_t timeout_ms;	/* for one answer of the kernel */
+	uint32_t timeout_ms;	/* for one answer from the kernel */
 	uint32_t wait_secs;
 	unsigned int given;	/* OPT_* that were on the command line */
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Options may stand anywhere on the line and are never abbreviated: a prefix
- * that is unique today is a script that breaks when an option is added. That
- * is why this is not getopt_long(), which insists on guessing.
+ * that is unique today may be ambiguous after the next option, and scripts that
+ * use it would break. getopt_long() accepts prefixes, so it is not used.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,18 +38,18 @@ static const struct option_def {
 	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only" },
 	{ 'n', "dry-run", NONE, 'n', NULL,
 	  "check and print what would be done, change nothing" },
-	{ 'q', "quiet", NONE, 'q', NULL, "no report of what was done" },
+	{ 'q', "quiet", NONE, 'q', NULL, "do not report what was done" },
 	{ 'v', "verbose", NONE, 'v', NULL,
-	  "name each change sent to the kernel; twice: dump the messages" },
+	  "print each change sent to the kernel; twice: dump the messages" },
 	{ 0, "timeout", VALUE, 'T', "SECS",
-	  "wait this long for each answer of the kernel (default 5)" },
+	  "wait this long for each answer from the kernel (default 5)" },
 	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error" },
 	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service" },
 	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]",
 	  "drain: wait until no connection is left (default 60 s)" },
 	{ 0, "kill", NONE, 'k', NULL,
 	  "drain: drop the connections that are left" },
-	{ 'h', "help", NONE, 'h', NULL, "this text, or that of the object named" },
+	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object" },
 	{ 'V', "version", NONE, 'V', NULL, "print the version" },
 };
 
@@ -165,7 +165,7 @@ static int unknown_option(const char *word)
 	return rc;
 }
 
-/* The value of @def: what is attached to the word, or the next word. */
+/* Sets @def from @attached or, without that, from the next word. */
 static int take_value(const struct option_def *def, const char *attached,
 		      struct args *line)
 {
@@ -221,7 +221,7 @@ static int parse_short(const char *word, struct args *line)
 	return RC_OK;
 }
 
-/* "-" is a file name, and -5 is a wrong number, not a wrong option. */
+/* "-" is a file name; -5 gets the message about a bad number. */
 static bool is_option(const char *word)
 {
 	if (word[0] != '-' || !word[1])

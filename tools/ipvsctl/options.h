@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Everything that is written with a dash. */
+/* Options: words that begin with a dash. */
 #ifndef IPVSCTL_OPTIONS_H
 #define IPVSCTL_OPTIONS_H
 

@@ -19,7 +19,7 @@ enum { COLUMNS_MAX = 16 };
 
 struct table {
 	struct libscols_table *scols;
-	int place[COLUMNS_MAX];		/* where a column is printed, or -1 */
+	int place[COLUMNS_MAX];		/* a column's index in @scols, or -1 */
 };
 
 json_t *envelope(void)

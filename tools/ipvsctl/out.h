@@ -14,31 +14,31 @@
 json_t *doc_new(void);
 int print_doc(json_t *doc);
 
-/* The JSON text of one value on stdout, as -j or -p ask; frees it. */
+/* Prints one value as JSON, indented with -p, and frees it. */
 int print_value(json_t *value);
 
-/* A step that a dry run does not take: a line of text, or with -j an entry of
- * the list that plan_json() gives away and out_finish() otherwise prints.
+/* A step that a dry run leaves out: prints it, or with -j adds it to a list.
+ * plan_json() hands that list over; otherwise out_finish() prints it.
  */
 void plan_step(const char *verb, const char *what);
 json_t *plan_json(void);
 
-/* The envelope object {"schema":...} alone. */
+/* The object {"schema":...} of every document. */
 json_t *envelope(void);
 
 struct column {
-	const char *key;	/* what -o calls it */
+	const char *key;	/* its name for -o */
 	const char *head;
 	bool right;		/* numbers */
 	bool tree;
-	bool extra;		/* only printed when -o names it */
+	bool extra;		/* only printed on request */
 };
 
 struct table;
 struct row;
 
-/* Fails if -o names a column there is not. The keys in @also (NULL-ended, or
- * NULL) are shown although they are extra.
+/* Fails if -o names an unknown column. Extra columns are printed if -o names
+ * them or their keys are in @also (NULL-terminated, or NULL).
  */
 int table_new(struct table **t, const struct column *cols, size_t ncols,
 	      const char *const *also);

@@ -9,7 +9,7 @@
 #include "policy.h"
 #include "wire.h"
 
-/* Seconds: words and keys are those of `timeout set`. */
+/* In seconds; words and keys as in `timeout set`, and sctp. */
 static const struct {
 	const char *word, *key;
 	int attr;
@@ -20,7 +20,7 @@ static const struct {
 	{ "sctp", "sctp", L4LB_POLICY_ATTR_TIMEOUT_SCTP },
 };
 
-/* One word of a few; the first is the default. */
+/* Values of the choices below; the first of each is the default. */
 static const char *const idle_words[] = { "forget", "reset", NULL };
 
 static const char *const loss_words[] = {
@@ -70,7 +70,7 @@ static size_t index_of(const char *word, const char *const *known)
 	return i;
 }
 
-/* Of choices; their number if it is none of them. */
+/* The index in choices[]; its size if @word is none of them. */
 static size_t choice_of(const char *word)
 {
 	size_t i;
@@ -90,7 +90,7 @@ bool policy_is_word(const char *word)
 static int set_value(struct policy_opts *o, const char *object,
 		     const char *word, int attr, uint32_t value)
 {
-	/* The same twice is a slip of which one half would be lost. */
+	/* A setting given twice is a mistake: one value would be lost. */
 	if (o->named & 1u << attr)
 		return fail(RC_USAGE, object, "\"%s\" is given twice", word);
 	o->named |= 1u << attr;
@@ -112,7 +112,7 @@ static int parse_timeout(struct args *a, const char *object, size_t i,
 	return rc ? rc : set_value(o, object, word, timeouts[i].attr, secs);
 }
 
-/* One kind at least; then as many as there are. */
+/* One kind and its time, then any number of others. */
 static int parse_timeouts(struct args *a, const char *object,
 			  struct policy_opts *o)
 {
@@ -137,7 +137,7 @@ static int parse_timeouts(struct args *a, const char *object,
 	return rc;
 }
 
-/* Where the bands end, "16K,128K,1M"; or nothing: the module's. */
+/* Where the bands end, "16K,128K,1M"; if absent, the module's defaults. */
 static int parse_bands(struct args *a, const char *object, bool on,
 		       struct policy_opts *o)
 {
@@ -224,7 +224,7 @@ bool policy_is_default(const struct policy *policy)
 	return policy_equal(policy, &none);
 }
 
-/* NULL for one that another version of the module has. */
+/* NULL for a value that only another version of the module knows. */
 static const char *choice_text(const struct policy *policy, size_t i)
 {
 	uint32_t value = policy->value[choices[i].attr];

@@ -47,7 +47,7 @@ static bool parse_addr(const char *word, uint16_t *af, struct ip *ip)
 	return true;
 }
 
-/* A fwmark's template has its mark where the address would be. */
+/* A template of a service by mark has the mark in place of the address. */
 static void take_fwmark(struct conn *c)
 {
 	uint32_t be;
@@ -137,7 +137,7 @@ static void take_rates(struct counters *c, const uint64_t v[5])
 	c->outbps = v[4];
 }
 
-/* The title lines do not read as five hex numbers; the totals come first. */
+/* Title lines are not five hex numbers. The totals come before the rates. */
 int proc_totals(struct counters *total)
 {
 	char *line = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The files in /proc/net that have no netlink twin. */
+/* Files in /proc/net that in-tree ip_vs has no netlink command for. */
 #ifndef IPVSCTL_PROC_H
 #define IPVSCTL_PROC_H
 
@@ -20,11 +20,11 @@ struct conn {
 	uint32_t expires;		/* seconds */
 	char pe[20], pe_data[160];
 	bool template;			/* binds a persistent client */
-	bool known;			/* the rest: netlink says it, see kern_conn.h */
-	bool fast_client, fast_server;	/* whose packets are on the fast path */
-	uint32_t mark;			/* of its service; also of connections */
+	bool known;			/* the rest is set: read by netlink */
+	bool fast_client, fast_server;	/* whose packets take the fast path */
+	uint32_t mark;			/* of its service, if by mark */
 	uint32_t forward;		/* IP_VS_CONN_F_MASQ and so on */
-	uint32_t holders;		/* of a template */
+	uint32_t holders;		/* of a template: its connections */
 };
 
 /* Calls @fn for each connection until it returns false. Fails, and says why,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* In-tree ip_vs answers with a bare errno; the same number stands for several
- * mistakes. What can be found out from here (is the scheduler there, is lo
- * up) is found out, so that one reason is given and not a list.
+/* In-tree ip_vs answers with a bare errno, and one errno stands for several
+ * mistakes. Checks made here (does the scheduler exist, is lo up) find the one
+ * reason, so that the message need not list them all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 #include "scheduler_list.h"
 #include "wire.h"
 
-/* Adds the kernel's own sentence, if it gave one, to the message. */
+/* Adds the kernel's own sentence, if there is one, to the message. */
 static int with_extack(int rc, int err)
 {
 	fail_errno(err);
@@ -49,7 +49,7 @@ int refuse(int err, const char *object, const char *what)
 		rc = fail(RC_TIMEOUT, object,
 			  "%s: the kernel did not answer within %u ms", what,
 			  opt.timeout_ms);
-		hint("try: --timeout 60, and look what the kernel is busy with");
+		hint("try: --timeout 60, and find out what keeps the kernel busy");
 		break;
 	case EOPNOTSUPP:
 		rc = fail(RC_BACKEND, object,
@@ -60,7 +60,7 @@ int refuse(int err, const char *object, const char *what)
 		rc = fail(RC_REFUSED, object,
 			  "%s: the configuration kept changing while it was read",
 			  what);
-		hint("try: again when the other program is done");
+		hint("try: again when the other program has finished");
 		break;
 	case ENOMEM:
 	case ENOBUFS:
@@ -190,7 +190,7 @@ static bool loopback_is_down(void)
 	return down;
 }
 
-/* The reasons left once the tool's own checks have passed. */
+/* EINVAL: the reasons that remain after the tool's own checks. */
 static int server_invalid(int err, const char *object, const struct svc_id *id,
 			  const struct server *srv)
 {
@@ -207,7 +207,7 @@ static int server_invalid(int err, const char *object, const struct svc_id *id,
 		hint("try: ipvsadm --stop-daemon master; ipvsadm --stop-daemon backup");
 	} else {
 		rc = fail(RC_REFUSED, object,
-			  "server %s: refused: the routes here say it is neither local nor a unicast address",
+			  "server %s: refused: by the routes here it is neither local nor a unicast address",
 			  addr);
 	}
 	fail_errno(err);

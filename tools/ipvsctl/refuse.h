@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Turns a kernel's "no" into a sentence that says what to do about it. */
+/* Turns a refusal of the kernel into a message that says what to do. */
 #ifndef IPVSCTL_REFUSE_H
 #define IPVSCTL_REFUSE_H
 
@@ -9,7 +9,7 @@ struct server;
 
 /* Each records the failure and returns the exit code. @err is -errno. */
 
-/* Anything that is about no service in particular; @what in a few words. */
+/* About no service in particular; @what names the step in a few words. */
 int refuse(int err, const char *object, const char *what);
 
 /* Adding or changing a service. */
@@ -18,10 +18,10 @@ int refuse_service(int err, const struct service *svc);
 /* Adding, changing or deleting a real server. */
 int refuse_server(int err, const struct svc_id *id, const struct server *srv);
 
-/* No such service, naming the nearest one. */
+/* There is no such service; suggests the one with the most similar name. */
 int missing_service(const struct svc_id *id);
 
-/* No such server of a service that was read, naming those it has. */
+/* The service @svc, which was read, has no such server; lists those it has. */
 int missing_server(const struct service *svc, const struct server *srv);
 
 #endif

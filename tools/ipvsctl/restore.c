@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl restore`: brings the kernel to what a file says. Everything is
- * read and checked before the first message. Then what is missing is added
- * and what differs is changed in place; nothing is ever deleted, so running
+/* `ipvsctl restore`: applies a configuration file. It is read and checked as a
+ * whole before anything is sent. Then missing services and servers are added,
+ * and those that differ are changed in place. Nothing is ever deleted, so
  * connections keep their servers, and a second run has nothing to do.
  *
- * l4lb gets it in one message and takes all of it or nothing. In-tree ip_vs has
- * a command for each service and server, and stops where one is refused.
+ * l4lb gets all changes in one message and applies all of them or none. In-tree
+ * ip_vs gets a command for each service and server; the first refusal ends it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -105,9 +105,9 @@ static int read_file(const char *file, struct service_list *list)
 	return rc;
 }
 
-/* A scheduler is there if it is in use, loaded or on disk, and has the flags
- * and options that the file says; finding out now is better than stopping
- * half-way.
+/* Each scheduler must be in use, loaded or on disk, and have the flags and
+ * options of the file. This is checked before anything is sent: in-tree ip_vs
+ * would stop half-way.
  */
 static int check_schedulers(struct plan *p)
 {
@@ -135,7 +135,7 @@ static int check_schedulers(struct plan *p)
 	return rc;
 }
 
-/* Neither names an option that has its default. */
+/* Neither service lists options that are at their default. */
 static bool same_options(const struct service *a, const struct service *b)
 {
 	const struct svc_option *other;
@@ -276,14 +276,14 @@ static int report(const struct plan *p)
 	}
 	if (opt.quiet)
 		return RC_OK;
-	printf("services: %zu %sadded, %zu %schanged, %zu already so\n",
+	printf("services: %zu %sadded, %zu %schanged, %zu unchanged\n",
 	       s->added, opt.dry_run ? "would be " : "", s->changed,
 	       opt.dry_run ? "would be " : "", s->same);
-	printf("servers:  %zu %sadded, %zu %schanged, %zu already so\n",
+	printf("servers:  %zu %sadded, %zu %schanged, %zu unchanged\n",
 	       r->added, opt.dry_run ? "would be " : "", r->changed,
 	       opt.dry_run ? "would be " : "", r->same);
 	if (s->extra || r->extra)
-		printf("not in the file, left alone: %zu services, and %zu servers of the others\n",
+		printf("left alone, not in the file: %zu services, %zu servers of the others\n",
 		       s->extra, r->extra);
 	return RC_OK;
 }
@@ -330,7 +330,7 @@ static int apply(struct plan *p)
 		return rc;
 	hint("applied %zu of %zu changes before this one; they are in effect",
 	     p->done, total);
-	hint("try: mend the cause and run restore again: it goes on from here");
+	hint("try: remove the cause and run restore again; it continues from here");
 	return fail_code(RC_PARTIAL);
 }
 
@@ -364,7 +364,7 @@ static int restore(struct args *a)
 
 static const struct verb verbs[] = {
 	{ "restore", restore, "[FILE]",
-	  "add and change what the file (or standard input) says; deletes nothing",
+	  "add and change what FILE (or standard input) lists; delete nothing",
 	  0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reads ipvsadm rules: one line a service (-A) or a server (-a), with
- * ipvsadm's own defaults for what a line leaves out.
+/* Reads ipvsadm rules: one line for each service (-A) or server (-a), with
+ * ipvsadm's own defaults for options that a line omits.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "rules.h"
 #include "svcopt.h"
 
-/* What one line says. Options may come in any order, so nothing is checked
- * against the service before the line has ended.
+/* The options of one line. They may come in any order, so nothing is checked
+ * against the service before the end of the line.
  */
 struct rule {
 	char verb;			/* A or a */
@@ -234,7 +234,7 @@ static int rule_ident(const struct rule *r, struct svc_id *id)
 	return rc;
 }
 
-/* ipvsadm writes sh-port where the scheduler is sh. */
+/* ipvsadm writes the flags with the scheduler's name: sh-port, mh-port. */
 static int rule_flags(const struct rule *r, struct service *svc)
 {
 	static const struct { const char *name; uint32_t bit; } names[] = {
@@ -377,8 +377,8 @@ static int own_policy(struct args *a, struct service *svc)
 	return rc;
 }
 
-/* The rest of a line that begins with #ipvsctl: it looks like a comment but is
- * none, so what is not known must not be skipped.
+/* The rest of a line that begins with #ipvsctl. It only looks like a comment:
+ * unknown words are errors.
  */
 static int own_line(struct args *a, struct service_list *list)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The format of ipvsadm, which restore reads. The reader checks everything
- * before it returns, and names file and line of what is wrong.
+ * before it returns; a message about a mistake names the file and the line.
  */
 #ifndef IPVSCTL_RULES_H
 #define IPVSCTL_RULES_H

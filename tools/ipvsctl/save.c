@@ -60,8 +60,8 @@ static void print_flags(const struct service *svc)
 	}
 }
 
-/* ipvsadm has no words for these, nor comments: it stops at such a line. So
- * they come last, when it has read everything else.
+/* ipvsadm has neither these settings nor comments, and stops at such a line. So
+ * these lines come last, after everything that it can read.
  */
 static void print_own(const struct service *svc)
 {
@@ -121,14 +121,14 @@ static void print_tunnel(const struct server *srv)
 		fputs(" --tun-nocsum", stdout);
 }
 
-/* ipvsadm -S forgets the thresholds, and so loses them; -x and -y are here. */
+/* Unlike ipvsadm -S, this writes the thresholds, too: -x and -y. */
 static void print_server_rule(const struct service *svc,
 			      const struct server *srv)
 {
 	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
 
 	if (method == IP_VS_CONN_F_LOCALNODE || method >= IP_VS_CONN_F_BYPASS)
-		note("ipvsctl: %s: server %s: its method %s has no rule; -m stands for it",
+		note("ipvsctl: %s: server %s: ipvsadm has no option for method %s; saved as -m",
 		     svc_text(&svc->id),
 		     ip_port_text(srv->af, &srv->addr, srv->port),
 		     describe_forward(srv));
@@ -178,7 +178,7 @@ static int cannot_write(const char *path)
 		    strerror(errno));
 }
 
-/* A file appears whole under its name or not at all. */
+/* Writes PATH.new and renames it: a failure leaves the old file. */
 static int print_to_file(const struct service_list *list, const char *path,
 			 int (*print)(const struct service_list *list))
 {

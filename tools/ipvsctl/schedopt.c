@@ -78,7 +78,7 @@ static int check_options(struct service *svc, const struct sched_info *info)
 	return RC_OK;
 }
 
-/* The same scheduler is asked for again and again when a file is restored. */
+/* Keeps the last answer: a restored file names a scheduler many times. */
 static int ask(const char *name, const struct sched_info **info)
 {
 	static struct sched_info last;

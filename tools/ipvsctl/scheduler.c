@@ -39,9 +39,9 @@ static const struct { const char *name, *idea; } ideas[] = {
 	{ "twos", "the better of two random choices" },
 };
 
-/* What a module says about itself, for those not in the table above. The
- * name is one that the kernel or depmod gave; a shell must not see more than
- * letters in it all the same.
+/* The module's own description, for schedulers not in the table above. The name
+ * comes from the kernel or depmod; it is checked all the same, because a shell
+ * sees it.
  */
 static bool ask_modinfo(const char *module, char *out, size_t size)
 {
@@ -104,8 +104,8 @@ static const char *flags_of(const struct sched_info *info)
 	return describe_flags(&any);
 }
 
-/* What the kernel says of a scheduler, or NULL: it is not loaded, or not
- * l4lb's.
+/* The kernel's entry for a scheduler; NULL if that is not loaded, or is of
+ * in-tree ip_vs.
  */
 static const struct sched_info *info_of(const struct sched_infos *infos,
 					const char *name)
@@ -126,7 +126,7 @@ static json_t *option_json(const struct sched_option *o)
 			 "what", o->what);
 }
 
-/* What is not known, of a module that is not loaded, is absent. */
+/* Without @info, flags and options are unknown and therefore absent. */
 static json_t *sched_json(const char *name, const struct sched_info *info,
 			  const struct service_list *services)
 {
@@ -349,9 +349,9 @@ static int scheduler_set(struct args *a)
 static const struct verb verbs[] = {
 	{ "list", scheduler_list, "", "algorithms loaded and on disk", 0 },
 	{ "show", scheduler_show, "[NAME]",
-	  "what an algorithm's flags and options are; loads its module", 0 },
+	  "describe an algorithm's flags and options; loads its module", 0 },
 	{ "set", scheduler_set, "ID NAME",
-	  "give a service another one; connections stay", 0 },
+	  "give a service another scheduler; connections stay", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Which scheduling algorithms there are. */
+/* The scheduling algorithms that can be used. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ const char *scheduler_prefix(void)
 	return backend_is_l4lb() ? "l4lb_" : "ip_vs_";
 }
 
-/* Modules of the same name prefix that are no schedulers. */
+/* Modules with the same prefix that are not schedulers. */
 static bool is_helper(const char *name)
 {
 	return !strcmp(name, "ftp") || !strncmp(name, "pe_", 3) ||
@@ -68,7 +68,7 @@ bool scheduler_known(const char *name)
 	for (i = 0; i < list.n; i++)
 		if (!strcmp(list.name[i], name))
 			return true;
-	/* The kernel may know where a module is that depmod does not. */
+	/* The kernel may know one that sysfs and depmod do not list. */
 	return !kern_scheduler(name, &info);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Which scheduling algorithms there are. */
+/* The scheduling algorithms that can be used. */
 #ifndef IPVSCTL_SCHEDULER_LIST_H
 #define IPVSCTL_SCHEDULER_LIST_H
 
@@ -12,15 +12,15 @@ struct sched_list {
 	int n;
 };
 
-/* All of the backend, loaded or on disk, by name. */
+/* All schedulers of the backend, loaded or on disk, sorted by name. */
 void scheduler_list_read(struct sched_list *list);
-/* Of their modules' names. */
+/* The prefix of their modules' names. */
 const char *scheduler_prefix(void);
 
 /* True if the backend has it, loaded or on disk. */
 bool scheduler_known(const char *name);
 
-/* "not found", with those there are and the one that may have been meant. */
+/* Fails: not found. Lists all schedulers and hints at the closest. */
 int scheduler_missing(const char *object, const char *name);
 
 #endif

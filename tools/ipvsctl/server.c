@@ -26,8 +26,8 @@ static int parse_edit(struct args *a, struct svc_id *id, struct srv_id *name,
 	return rc ? rc : srv_opts_parse(a, id, o, false);
 }
 
-/* A server as the words describe it, checked against its service as far as
- * the words tell.
+/* A server with all its settings, checked against its service's name; the
+ * service itself is not read.
  */
 static int parse_whole(struct args *a, struct svc_id *id, struct server *srv)
 {
@@ -91,7 +91,7 @@ static int server_change(struct args *a)
 		return rc;
 	service_defaults(&svc, &id);
 	srv_opts_apply(&srv, &o);
-	/* A weight cannot make odd settings of another program worse. */
+	/* Another program's odd settings must not prevent a new weight. */
 	if (o.named & ~(unsigned int)SRV_WEIGHT || o.tun_flags_named)
 		rc = server_check(&svc, &srv);
 	if (rc)
@@ -162,14 +162,15 @@ static const struct verb verbs[] = {
 	{ "change", server_change, "ID SRV " USAGE_SRVOPT,
 	  "change what is named, keep the rest", 0 },
 	{ "replace", server_replace, "ID SRV " USAGE_SRVOPT,
-	  "add, or set every option (not named: the default)", 0 },
+	  "add, or set every option; omitted ones get their default", 0 },
 	{ "delete", server_delete, "ID SRV [--if-exists]",
-	  "take a server out; its connections end", OPT_IF_EXISTS },
+	  "remove a server; on-loss decides about its connections",
+	  OPT_IF_EXISTS },
 	{ "drain", server_drain, "ID SRV [--wait [DUR]] [--kill]",
-	  "weight 0: no new connections, those there go on",
+	  "set weight 0: no new connections, existing ones go on",
 	  OPT_WAIT | OPT_KILL },
 	{ "undrain", server_undrain, "ID SRV [weight N]",
-	  "back in service with the weight from before", 0 },
+	  "set the weight from before the drain, or weight N", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -63,16 +63,16 @@ static int parse_add(struct args *a, struct service *svc)
 	return rc;
 }
 
-/* The service is ours and was empty, so taking it back loses nothing. */
+/* This run has added the service, so deleting it again loses nothing. */
 static int undo_add(const struct svc_id *id, int rc)
 {
 	int err = kern_service_delete(id);
 
 	if (!err || err == -ESRCH) {
-		hint("the service was taken back: nothing has changed");
+		hint("the service was deleted again: nothing has changed");
 		return rc;
 	}
-	hint("the service could not be taken back (%s): it stands with the servers before this one",
+	hint("the service could not be deleted again (%s): it has the servers before this one",
 	     strerror(-err));
 	return fail_code(RC_PARTIAL);
 }
@@ -92,7 +92,7 @@ static int service_add(struct args *a)
 		rc = policy_settle(&svc);
 	if (rc)
 		goto out;
-	/* A dry run is refused for what the kernel would refuse. */
+	/* A dry run, too, fails if the service already exists. */
 	if (opt.dry_run) {
 		struct service old;
 
@@ -119,7 +119,7 @@ out:
 	return rc;
 }
 
-/* Reads the service the words name and the options after it. */
+/* Parses a service's name and the options after it. */
 static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
 {
 	int rc = parse_svc_id(a, id);
@@ -133,7 +133,7 @@ static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
 	return rc;
 }
 
-/* What was named over what is there, and sent. */
+/* Applies the options that were named to a service that was read; sends it. */
 static int change(struct service *svc, const struct svc_opts *o)
 {
 	const unsigned int own = SVC_OPTION | SVC_POLICY;
@@ -141,7 +141,7 @@ static int change(struct service *svc, const struct svc_opts *o)
 	int err, rc = RC_OK;
 
 	svc_opts_apply(svc, o);
-	/* A scheduler cannot make odd settings of another program worse. */
+	/* Another program's odd settings must not prevent a new scheduler. */
 	if (o->named & ~sched)
 		rc = service_check(svc);
 	if (!rc && o->named & (sched | SVC_FLAGS))
@@ -240,7 +240,7 @@ static int service_flush(struct args *a)
 		return refuse(err, NULL, "reading the services");
 	if (n && !(opt.given & OPT_YES) && !opt.dry_run) {
 		rc = fail(RC_USAGE, NULL,
-			  "flush would delete %zu service%s and end their connections",
+			  "flush would delete %zu service%s and interrupt their connections",
 			  n, n == 1 ? "" : "s");
 		hint("try: ipvsctl service flush --yes");
 		return rc;
@@ -254,11 +254,12 @@ static const struct verb verbs[] = {
 	  "list services with their servers", 0 },
 	{ "add", service_add,
 	  "ID " USAGE_SVCOPT " [server SRV " USAGE_SRVOPT "]...",
-	  "make a service, and servers with it: all of it or nothing", 0 },
+	  "add a service and its servers: all of them or nothing", 0 },
 	{ "change", service_change, "ID " USAGE_SVCOPT,
 	  "change what is named, keep the rest", 0 },
 	{ "replace", service_replace, "ID " USAGE_SVCOPT,
-	  "add, or set every option (not named: the default); servers stay", 0 },
+	  "add, or set every option; omitted ones get their default; servers stay",
+	  0 },
 	{ "delete", service_delete, "ID [--if-exists]",
 	  "delete a service with its servers", OPT_IF_EXISTS },
 	{ "flush", service_flush, "[--yes]", "delete every service", OPT_YES },

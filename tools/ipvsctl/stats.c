@@ -134,7 +134,7 @@ static struct row *stats_row(struct table *t, struct row *parent,
 	return row;
 }
 
-/* Of `priority las`: how much left in which band. */
+/* `priority las`: the replies that were sent in each band. */
 static void band_rows(struct table *t, struct row *parent,
 		      const struct service *svc)
 {
@@ -278,7 +278,7 @@ static int stats_total(struct args *a)
 	return show_mode(a, false);
 }
 
-/* The word for the kind of numbers may also end the line. */
+/* "rate" or "total" may also be the last word. */
 static int stats_show(struct args *a)
 {
 	const char *last = a->pos < a->count ? a->word[a->count - 1] : "";
@@ -317,13 +317,13 @@ static int stats_zero(struct args *a)
 static const struct verb verbs[] = {
 	{ "show", stats_show, "[ID [SRV]] [FILTER] [rate|total]",
 	  "counters (or rates) of services and servers", OPT_FORMAT },
-	{ "rate", stats_rate, "[ID [SRV]] [FILTER]", "what happens a second",
+	{ "rate", stats_rate, "[ID [SRV]] [FILTER]", "rates per second",
 	  OPT_FORMAT },
 	{ "total", stats_total, "[ID [SRV]] [FILTER]",
 	  "counters since the start or the last zero", OPT_FORMAT },
-	{ "percpu", stats_percpu, "", "the namespace's counters by CPU",
+	{ "percpu", stats_percpu, "", "the namespace's counters for each CPU",
 	  OPT_FORMAT },
-	{ "zero", stats_zero, "[ID]", "set counters to 0: of one service, or all",
+	{ "zero", stats_zero, "[ID]", "set the counters of one service, or of all, to 0",
 	  0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };

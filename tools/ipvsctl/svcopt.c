@@ -10,8 +10,8 @@
 #include "model.h"
 #include "svcopt.h"
 
-/* Names go into a module request, so they are kept to what module names are
- * made of.
+/* The kernel requests modules by these names, so only characters of module
+ * names are allowed.
  */
 static bool is_module_word(const char *word)
 {
@@ -44,7 +44,7 @@ static int parse_scheduler(struct args *a, const char *object,
 	return rc;
 }
 
-/* The same option twice is a slip of which one half would be lost. */
+/* An option given twice is a mistake: one value would be lost. */
 static int given_twice(const char *object, const char *word)
 {
 	return fail(RC_USAGE, object, "\"%s\" is given twice", word);
@@ -158,7 +158,7 @@ int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask)
 		if (netmask_len(id->af, *netmask) >= 0)
 			return RC_OK;
 		return fail(RC_USAGE, object,
-			    "bad mask \"%s\": its one-bits must be in one row",
+			    "bad mask \"%s\": its 1 bits must be contiguous",
 			    word);
 	}
 	if (!parse_u32(word, id->af == AF_INET6, max, &len))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The options of services and servers: words in, checked settings out.
  *
- * Parsing remembers which options were named, so that `change` can lay just
- * those over what the kernel has. The check then looks at the whole result.
+ * Parsing records which options were named, so that `change` can apply just
+ * those to the kernel's settings. The check then looks at the whole result.
  */
 #ifndef IPVSCTL_SVCOPT_H
 #define IPVSCTL_SVCOPT_H
@@ -78,7 +78,7 @@ void srv_opts_apply(struct server *srv, const struct srv_opts *o);
 int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask);
 int check_scheduler_name(const char *word, const char *object);
 
-/* A scheduler's option from text: adds it to @svc, once. */
+/* Parses a scheduler's option and adds it to @svc; fails if it is there. */
 int option_named(struct service *svc, const char *name, const char *value);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl timeout`: how long a silent connection is kept. */
+/* `ipvsctl timeout`: how long an idle connection is kept. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static int timeout_set(struct args *a)
 static const struct verb verbs[] = {
 	{ "show", timeout_show, "", "the three timeouts, in seconds", 0 },
 	{ "set", timeout_set, "[tcp DUR] [tcp-fin DUR] [udp DUR]",
-	  "set those named, keep the others", 0 },
+	  "set the timeouts named, keep the others", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

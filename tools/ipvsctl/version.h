@@ -4,7 +4,7 @@
 
 #define IPVSCTL_VERSION "0.1.0"
 
-/* Version of the JSON documents: fields are only ever added within one. */
+/* Version of the JSON documents: one that only adds fields keeps it. */
 #define IPVSCTL_SCHEMA 1
 
 #endif

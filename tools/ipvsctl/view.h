@@ -17,10 +17,10 @@ enum json_detail { JSON_CONFIG, JSON_LIVE };
 /* The JSON of one service. With JSON_CONFIG only what can be configured. */
 json_t *service_json(const struct service *svc, enum json_detail detail);
 
-/* Reads everything the words in @a ask for and prints it. */
+/* Prints the services that pass the filter words in @a. */
 int view_services(struct args *a);
 
-/* The same, for words that name a service and perhaps one server of it. */
+/* The same; after a service, the words may name one server of it. */
 int view_servers(struct args *a);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* libnl packs and parses; the receive loop is ours, because libnl's own waits
- * for ever and drops the sentence that comes with a refusal.
+/* libnl packs and parses. The receive loop is ours, because libnl's loop waits
+ * for ever and drops the extended ACK of a refusal.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,8 +31,8 @@ static struct nl_sock *sock;
 static int family;
 static int own_family;		/* 0: not asked for yet; negative: not there */
 static char extack[256];
-static uint32_t extack_offset;	/* of what it is about in the request, or 0 */
-static bool enough;		/* of the answer that is being read */
+static uint32_t extack_offset;	/* of the bad attribute in the request, or 0 */
+static bool enough;		/* ignore the rest of the answer */
 
 struct answer {
 	wire_reply_fn fn;
@@ -187,7 +187,7 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 
 	extack[0] = '\0';
 	enough = false;
-	/* One ACK ends every answer, whether or not data came before it. */
+	/* With an ACK at the end, answers with and without data read alike. */
 	if ((nlh->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		nlh->nlmsg_flags |= NLM_F_ACK;
 	nl_complete_msg(sock, msg);
@@ -201,8 +201,8 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	return receive(&reply);
 }
 
-/* Where the kernel says which service of a batch it means, the caller does so
- * better.
+/* Cuts off the place in the batch that the kernel names by numbers: the caller
+ * names the service itself.
  */
 static void skip_numbers(void)
 {
@@ -301,7 +301,7 @@ static int socket_open(void)
 	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
 	nl_socket_set_nonblocking(sock);
 	nl_socket_enable_msg_peek(sock);
-	/* Dumps come in pieces of what was last asked for, up to this. */
+	/* Pieces of a dump are as large as recv()'s buffer, up to this. */
 	nl_socket_set_msg_buf_size(sock, 1 << 15);
 	nl_socket_set_buffer_size(sock, 1 << 18, 0);
 	return RC_OK;
@@ -327,8 +327,8 @@ int wire_open(void)
 	return backend_missing();
 }
 
-/* In-tree ip_vs is not asked: the question would make the kernel look for a
- * module on disk.
+/* With in-tree ip_vs the kernel is not asked: it would look for a module on
+ * disk.
  */
 bool wire_has_own(void)
 {

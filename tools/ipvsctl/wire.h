@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* One generic-netlink socket, to the family IPVS and, where it is, to L4LB.
- * Every wait has an end.
+/* One generic netlink socket, for the family IPVS and, if l4lb is loaded, L4LB.
+ * Every wait has a time limit.
  */
 #ifndef IPVSCTL_WIRE_H
 #define IPVSCTL_WIRE_H
@@ -13,11 +13,11 @@
 /* Called for each message of an answer. */
 typedef void (*wire_reply_fn)(struct nlmsghdr *nlh, void *arg);
 
-/* Enters the network namespace asked for with -N; harmless to repeat. */
+/* Enters the network namespace given with -N; may be called again. */
 int wire_enter_netns(void);
 
-/* Opens the socket and finds the family. Returns an exit code, having said
- * what is missing; harmless to repeat.
+/* Opens the socket and looks up the family IPVS. Returns an exit code, with the
+ * failure recorded; may be called again.
  */
 int wire_open(void);
 void wire_close(void);
@@ -25,33 +25,33 @@ void wire_close(void);
 /* A request for IPVS command @cmd; attributes are added by the caller. */
 struct nl_msg *wire_request(int cmd, int flags);
 
-/* True if the family L4LB is there; asked of the kernel once. */
+/* True if the kernel has the family L4LB; it is asked once. */
 bool wire_has_own(void);
 
-/* A request for command @cmd of the family L4LB, which is there. */
+/* A request for command @cmd of the family L4LB; needs wire_has_own(). */
 struct nl_msg *wire_own_request(int cmd, int flags);
 
-/* Sends @msg, which it consumes, and reads the answer to its end. Returns 0
- * or -errno: -ETIMEDOUT when no answer came in time, -EINTR when a listing
- * changed while it was read.
+/* Sends @msg, frees it, and reads the whole answer. Returns 0 or -errno:
+ * -ETIMEDOUT if no answer came in time, -EINTR if a listing changed while it
+ * was read.
  */
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg);
 
-/* In a reply function: the rest of the answer is not wanted. The socket closes,
- * and wire_open() would open another.
+/* For reply functions: ignores the rest of the answer. The socket is closed;
+ * wire_open() can open another.
  */
 void wire_enough(void);
 
-/* The same for a command of the family L4LB whose attributes are at @data,
- * after room for both headers, and too large for the above. *offset is where
- * in @data the refusal points to, or 0.
+/* Like wire_call(), for a command of the family L4LB that may be too large for
+ * libnl: @data has room for both headers, then the attributes. *offset is the
+ * place in @data that a refusal points to, or 0.
  */
 int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset);
 
-/* The same for a step back after a refusal, of which the sentence is kept. */
+/* Like wire_call(), for undoing after a refusal: keeps that wire_extack(). */
 int wire_undo(struct nl_msg *msg);
 
-/* The sentence the kernel gave with the last refusal, or "". */
+/* The kernel's sentence (extended ACK) about the last refusal, or "". */
 const char *wire_extack(void);
 
 #endif
