@@ -5,20 +5,20 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# The kernel to build against: the running one when its headers are here, else
-# the newest Debian 6.12 headers, which is what the lab runs.
+# The kernel to build against: the running one if its headers are installed, else
+# the newest Debian 6.12 headers (the kernel that the lab runs).
 running := /lib/modules/$(shell uname -r)/build
 headers := $(lastword $(shell ls -d /usr/src/linux-headers-6.12*-amd64 2>/dev/null | \
 	grep -v -e -cloud- -e -rt- | sort -V))
 KDIR ?= $(if $(wildcard $(running)/Makefile),$(running),$(headers))
 
 kdir     = $(abspath $(KDIR))
-# Not include/config/kernel.release: Debian's differs from uname -r there.
+# Not from include/config/kernel.release, which on Debian differs from uname -r.
 KREL     = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(kdir)/include/generated/utsrelease.h 2>/dev/null)
 out      = $(CURDIR)/build
 obj      = $(out)/obj/$(KREL)
-# ARCH=, W=1, CC= and the like reach it by MAKEFLAGS.
+# MAKEFLAGS passes ARCH=, W=1, CC= and the like on to Kbuild.
 kbuild   = $(MAKE) --no-print-directory -C $(kdir) M=$(obj) \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
@@ -31,34 +31,34 @@ PYTHON  ?= $(CACHE)/venv/bin/python3
 help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
-	@echo '  test        the test suite, each test where it is quickest (8 minutes)'
+	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
-	@echo '  test-all    everything on every kernel, and on in-tree ip_vs as the control (hours)'
+	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
 	@echo '  mutants     breaks the product on purpose: do the tests notice?'
 	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
-	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and to l4lb'
+	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and l4lb, compared'
 	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|debug, or REPLAY=FILE)'
 	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
 	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
-	@echo '  bench       speed, memory and tables beside in-tree ip_vs'
+	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 6 minutes)'
-	@echo '  bench-instructions  instructions for a packet, compared with the record'
-	@echo '  bench-misses  cache misses for a packet, modelled, compared with the record'
+	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'
+	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
-	@echo '  modules     the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
-	@echo '  ipvsctl     the command-line tool into build/ipvsctl'
-	@echo '  install     both, for the kernel of KDIR (PREFIX=$(PREFIX), DESTDIR=)'
-	@echo '  uninstall   removes what install put there'
-	@echo '  deps        the Debian packages that demo and test need; they call it themselves'
-	@echo '  style       what checkpatch, sparse, shellcheck, ruff and others say of the sources'
+	@echo '  modules     builds the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
+	@echo '  ipvsctl     builds the command-line tool as build/ipvsctl'
+	@echo '  install     installs modules (for the kernel of KDIR) and ipvsctl (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo '  uninstall   removes the installed files'
+	@echo '  deps        installs the Debian packages that demo and test need (they run it themselves)'
+	@echo '  style       checks the sources with checkpatch, sparse, shellcheck, ruff and others'
 	@echo '  clean       removes build/'
 	@echo 'KDIR=$(KDIR)'
 
-# Kbuild writes beside the sources, so it gets a mirror of them. Copying by
-# content keeps the time stamps of what did not change: builds are incremental.
+# Kbuild writes beside the sources, so it builds in a mirror of them. Copying by
+# content keeps the time stamps of unchanged files, so builds are incremental.
 .PHONY: modules
 modules:
 	@test -n '$(KDIR)' || { echo "no kernel headers here: run 'make deps', or name a kernel build directory with KDIR=" >&2; exit 1; }
@@ -79,8 +79,8 @@ modules:
 		grep -q "/$$(basename $$ko .ko)\.k\?o$$" $(obj)/modules.order || rm $$ko; \
 	done
 
-# Schedulers that are wrong on purpose, and the one that schedulers/README.md shows
-# (by another name, for whoever keeps it), into build/RELEASE/tests/; never installed.
+# Schedulers that are wrong on purpose, and the example of schedulers/README.md (renamed, so
+# that it does not clash with a copy in schedulers/), into build/RELEASE/tests/; not installed.
 .PHONY: test-modules
 test-modules: modules
 	@mkdir -p $(obj)-tests $(out)/$(KREL)/tests
@@ -94,7 +94,7 @@ test-modules: modules
 		KBUILD_EXTRA_SYMBOLS=$(obj)/Module.symvers modules; \
 	cp -u $(obj)-tests/*.ko $(out)/$(KREL)/tests/
 
-# What bench/speed sends packets with, into build/RELEASE/bench/; never installed.
+# The packet generator of bench/speed, into build/RELEASE/bench/; not installed.
 .PHONY: bench-modules
 bench-modules: modules
 	@mkdir -p $(obj)-bench $(out)/$(KREL)/bench
@@ -120,7 +120,7 @@ demo:
 test:
 	@tests/lab/deps
 	@tests/lab/suite $(if $(TESTS),-k '$(TESTS)') $(if $(SEED),--seed '$(SEED)') $(KERNEL)
-# Results of all parts are summed; a part that fails does not keep the others from running.
+# The results of all parts are summed; the other parts run even if one fails.
 test-all:
 	@tests/lab/deps
 	@status=0; \
@@ -137,7 +137,7 @@ mutants:
 	@tests/lab/deps
 	@tests/lab/mutants $(if $(JOBS),--jobs '$(JOBS)') $(foreach pattern,$(MUTANTS),'$(pattern)')
 
-# Theirs alone: bench-schedulers takes a SEED only when it is given.
+# Defaults of these targets only: bench-schedulers gets a SEED only from the command line.
 fuzz-config fuzz-packets: SEED ?= 1
 fuzz-config: SEEDS ?= 1
 fuzz-config fuzz-packets: COUNT ?= 10000
@@ -155,13 +155,13 @@ fuzz-packets:
 	@tests/lab/fuzz-packets --kernel $(KERNEL) \
 		$(if $(REPLAY),--replay '$(REPLAY)',--seed $(SEED) --count $(COUNT))
 
-# Variables of the command line become options of the same name.
+# Make variables become command-line options of the same name: SEED=1 becomes --seed 1.
 options = $(foreach name,$(1),\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
 
 options_speed       = kernel groups rounds
 options_schedulers  = sched servers experiments seed repeat jobs
-# The papers' other experiments, see bench/README.md.
+# The papers' other experiments: see bench/README.md.
 options_connections = kernel requests seed
 options_site        = kernel seconds together seed
 options_relay       = kernel rate seed

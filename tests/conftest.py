@@ -2,9 +2,9 @@
 """Fixtures shared by all tests: the module, the topologies, the kernel's log.
 
 Run inside a lab vehicle as root:  $PYTHON -m pytest tests
-`--backend ip_vs` runs the same tests against in-tree ip_vs, the control: what
-fails there is a mistake in the test, or a documented difference that the test
-names (`backend.is_l4lb`).
+`--backend ip_vs` runs the same tests against in-tree ip_vs, the control: a
+failure there is a mistake in the test, or a documented difference that the
+test must name (`backend.is_l4lb`).
 """
 
 
@@ -33,27 +33,27 @@ def pytest_addoption(parser):
     parser.addoption("--backend", default="l4lb", choices=("l4lb", "ip_vs"),
                      help="the module under test (default: l4lb)")
     parser.addoption("--seed", type=int,
-                     help="of tests that draw random input (default: drawn, and printed)")
+                     help="seed of tests with random input (default: random, and printed)")
     parser.addoption("--fast-path", choices=("0", "1", "2"),
-                     help="net.ipv4.vs.fast_path where tests do not set it: everything but the "
-                          "tests of the fast path itself")
+                     help="net.ipv4.vs.fast_path for all tests except those of the fast path "
+                          "itself, which set it")
     config = parser.getgroup("random configuration (test_config_fuzz.py)")
-    config.addoption("--config-seed", type=int, help="the first (default: the test's own)")
-    config.addoption("--config-seeds", type=int, default=1, help="how many (default: 1)")
-    config.addoption("--config-count", type=int, help="of commands for each")
-    config.addoption("--config-replay", metavar="FILE", help="commands to run instead")
+    config.addoption("--config-seed", type=int, help="first seed (default: the test's own)")
+    config.addoption("--config-seeds", type=int, default=1, help="number of seeds (default: 1)")
+    config.addoption("--config-count", type=int, help="number of commands for each seed")
+    config.addoption("--config-replay", metavar="FILE", help="run the commands in FILE instead")
     fuzz = parser.getgroup("random packets (test_packet_fuzz.py)")
-    fuzz.addoption("--fuzz-seed", type=int, help="send those of this seed")
-    fuzz.addoption("--fuzz-count", type=int, help="packets (default: by --rows)")
+    fuzz.addoption("--fuzz-seed", type=int, help="send the packets of this seed")
+    fuzz.addoption("--fuzz-count", type=int, help="number of packets (default: by --rows)")
     fuzz.addoption("--fuzz-replay", metavar="SEED:CASE[:STEP,...]",
-                   help="only that, or several with blanks between, each packet on its own")
+                   help="only this case (or several, separated by blanks), packet by packet")
 
 
 def pytest_configure(config):
     for line in ("smoke: a quick representative subset, also for slow kernels",
                  "slow: takes minutes; left out unless asked for",
                  "ip_vs_differs(how, only=''): what in-tree ip_vs does instead, in the rows with "
-                 "ONLY in their name; with --backend ip_vs those have to fail"):
+                 "ONLY in their name; with --backend ip_vs those must fail"):
         config.addinivalue_line("markers", line)
     Backend.fast_path = config.getoption("--fast-path")
     if config.option.seed is None:
@@ -66,7 +66,7 @@ def pytest_report_header(config):
 
 @pytest.fixture
 def seed(request):
-    """A number for this test, the same for the same --seed."""
+    """A number that depends on the test and on --seed."""
     return zlib.crc32(request.node.nodeid.encode(), request.config.option.seed)
 
 
@@ -98,7 +98,7 @@ def backend(request):
 
 @pytest.fixture(autouse=True, scope="module")
 def module_life(request, backend, topologies, kernel_messages):
-    """Load before a test file, and after it prove that nothing holds or leaks."""
+    """Load the module before a test file; unload it afterwards and check for leaks."""
     if getattr(request.module, "NO_MODULE", False):
         yield
         return
@@ -139,13 +139,13 @@ def tun(topologies, module_life):
 
 @pytest.fixture(params=SHAPES)
 def lab(request, topologies, module_life):
-    """One test for each forwarding method."""
+    """Runs the test once for each forwarding method."""
     return emptied(topologies, request.param)
 
 
 @pytest.fixture(scope="module")
 def only_l4lb(backend):
-    """For pytestmark of files about what ip_vs does not have."""
+    """For the pytestmark of files that test features which ip_vs lacks."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has nothing of the kind; runs with --backend l4lb")
 
@@ -175,8 +175,8 @@ def proto(request):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves `slow` out unless -m names it or a test is named, and with --fast-path what
-    sets that itself."""
+    """Deselects `slow` tests unless -m or a test's id is given; with --fast-path, skips the
+    tests that set it themselves."""
     if config.getoption("--fast-path"):
         l4lb = pytest.mark.skip(reason="about the fast path itself: runs without --fast-path")
         for item in items:
@@ -214,6 +214,6 @@ def oracle(dr):
 
 @pytest.fixture(scope="module")
 def small_table(only_l4lb, module_life, backend):
-    """Loaded with the smallest table to begin with."""
+    """The module, loaded with the smallest initial connection table."""
     backend.unload()
     run(["insmod", str(backend.modules / "l4lb.ko"), "conn_tab_bits=8"])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Schedulers that do not exist, are incomplete, in use, or fail: the refusal has
-a number and a sentence, and the service goes on as if nothing had been asked.
+"""Schedulers that do not exist, are incomplete, in use, or fail: the request gets
+an errno and a sentence, and the service goes on unchanged.
 
-The broken ones are tests/modules/: l4lb_defect is refused by the registry,
-l4lb_moody's init() and build() fail on demand and count what they give out.
+The broken schedulers are in tests/modules/: l4lb_defect is refused by the registry,
+l4lb_moody's init() and build() fail on demand and count their allocations.
 """
 
 import errno
@@ -37,7 +37,7 @@ def defect(backend, nat):
 
 @pytest.fixture
 def moody(backend, nat):
-    """Loaded; at the end everything it gave out must have come back."""
+    """Module l4lb_moody, loaded; its states and tables must all be freed at the end."""
     module = TestModule(backend, "l4lb_moody")
     assert module.insmod().returncode == 0
     yield module
@@ -50,7 +50,7 @@ def moody(backend, nat):
 
 class Site:
     """A live service under SCHED: servers 1 and 2, an established connection to
-    each, and what to compare with afterwards."""
+    each, and the initial state to compare with."""
 
     def __init__(self, lab, sched="rr"):
         self.lab = lab
@@ -84,12 +84,12 @@ class Site:
             assert client.answered().payload == b"back"
         got = self.reached()
         if self.raw.service.get()["sched"] in ("mh", "lblcr"):
-            assert got <= {1, 2}        # not for one client, or one VIP
+            assert got <= {1, 2}        # these choose by address: perhaps one server only
         else:
             assert got == {1, 2}
 
     def reached(self, count=4):
-        """The servers of COUNT new connections, which do not stay."""
+        """Return the servers of COUNT new connections, which are reset again."""
         fresh = [self.raw.client() for _ in range(count)]
         got = {c.open() for c in fresh}
         for client in fresh:
@@ -104,7 +104,7 @@ class Site:
         self.carries_on()
 
     def refuses(self, code, pattern, call):
-        """CALL(service) fails with CODE and a sentence, and changes nothing."""
+        """CALL(service) fails with CODE and a sentence like PATTERN, and changes nothing."""
         options = dict(self.raw.service.options)
         said = genl.is_refused(lambda: call(self.raw.service), code)
         self.raw.service.options = options
@@ -112,7 +112,7 @@ class Site:
         self.unharmed()
 
     def tool(self, argv, code, pattern):
-        """The same by a program: its exit code, and what it says."""
+        """The same with a program: it exits with CODE and an error message like PATTERN."""
         with self.lab.director.ns.enter():
             done = subprocess.run(argv, capture_output=True, text=True, check=False,
                                   timeout=60)
@@ -139,7 +139,7 @@ def test_unknown_name(site, log):
     log.refresh()
     log.seen.clear()
     for name, code in NAMES:
-        # Too long a name is the netlink core's to refuse, in its words.
+        # The netlink core itself refuses names that are too long.
         pattern = "no such scheduler" if code == errno.ENOENT else "policy validation"
         other = site.lab.ipvs.service(site.raw.vip, site.lab.fresh_port(), add=False,
                                       sched=name)
@@ -177,8 +177,8 @@ DEFECTS = [("no-pick", "has no pick"), ("no-build", "only one of build"),
 @pytest.mark.smoke
 @pytest.mark.parametrize("name, pattern", DEFECTS, ids=[n for n, _ in DEFECTS])
 def test_defect(site, defect, log, name, pattern):
-    """insmod fails with an errno and one line in the log that says what is
-    wrong with whom; the module is not there, its name neither."""
+    """insmod fails with an errno, one line in the log names the module and its defect,
+    and neither the module nor its scheduler is registered."""
     log.refresh()
     log.seen.clear()
     done = defect.insmod(f"defect={name}")
@@ -193,7 +193,7 @@ def test_defect(site, defect, log, name, pattern):
 
 
 def test_no_defect(site, defect):
-    """The control: the same module without a defect is taken, and works."""
+    """Control: the same module without a defect is accepted, and works."""
     assert defect.insmod().returncode == 0
     site.raw.service.edit(sched="defect")
     site.carries_on()
@@ -204,8 +204,8 @@ def test_no_defect(site, defect):
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("mh", "lblcr", "wrr"))
 def test_unload_in_use(nat, backend, sched):
-    """rmmod says no and changes nothing; when the last service is gone or has
-    another scheduler it works, connections notwithstanding."""
+    """rmmod fails and changes nothing while a service uses the scheduler; after that it
+    works, even with live connections."""
     site = Site(nat, sched)
     second = nat.ipvs.service(site.raw.vip, nat.fresh_port(), sched=sched)
     name = backend.prefix + sched
@@ -224,8 +224,8 @@ def test_unload_in_use(nat, backend, sched):
 
 @pytest.mark.timer
 def test_unload_waits(nat, moody):
-    """What a service leaves behind is torn down later, by the module's code:
-    rmmod does not return before that, however long it takes."""
+    """A service's old pool is freed later, by the module's code: rmmod waits until
+    that is done."""
     site = Site(nat, "moody")
     moody["free_delay"] = 700
     site.raw.service.edit(sched="rr")
@@ -246,15 +246,15 @@ WORDS = {errno.ENOMEM: "^no memory for .* scheduler$"}
 @pytest.mark.smoke
 @pytest.mark.parametrize("parameter, code", FAILING)
 def test_change_to_a_failing_scheduler(site, moody, parameter, code):
-    """The service keeps its scheduler with its state; nothing is left behind.
-    build() that returns what is no errno is no reason to crash."""
+    """The service keeps its scheduler and state, and nothing leaks; not even when
+    build() returns a value that is no errno."""
     with moody.failing(parameter, code):
         for _ in range(2):
             site.refuses(code if code > 0 else errno.EINVAL,
                          WORDS.get(code, "^the scheduler cannot work"),
                          lambda s: s.edit(sched="moody"))
         assert (moody["states"], moody["tables"]) == (0, 0)
-        # Its module is not held by what failed.
+        # The failed change holds no reference on the module.
         assert moody.rmmod().returncode == 0
         assert moody.insmod().returncode == 0
     site.raw.service.edit(sched="moody")
@@ -264,7 +264,7 @@ def test_change_to_a_failing_scheduler(site, moody, parameter, code):
 
 @pytest.mark.parametrize("parameter", ("init_error", "build_error"))
 def test_add_with_a_failing_scheduler(site, moody, parameter):
-    """No service is left of it, not even a closed port's hooks."""
+    """The failed service leaves nothing behind: its port gets the stack's own RST."""
     other = Raw(site.lab, TCP, 6, (), sched="rr")
     other.service.delete()
     with moody.failing(parameter):
@@ -281,8 +281,8 @@ def test_add_with_a_failing_scheduler(site, moody, parameter):
 
 @pytest.mark.smoke
 def test_failure_in_use(nat, moody):
-    """The pool of a live service cannot be rebuilt: whatever was asked for is
-    refused, and it goes on with the pool it has."""
+    """If the pool of a live service cannot be rebuilt, the request is refused and the
+    service keeps its present pool."""
     site = Site(nat, "moody")
     raw = site.raw
     with moody.failing("build_error"):
@@ -293,7 +293,7 @@ def test_failure_in_use(nat, moody):
                 (lambda s: s.edit(flags=genl.PERSISTENT, timeout=60), "no memory")):
             site.refuses(errno.ENOMEM, said, call)
         assert (moody["states"], moody["tables"]) == (1, 1)
-        # Away from it always works.
+        # Changing to another scheduler always works.
         raw.service.edit(sched="rr")
         site.carries_on()
     raw.service.edit(sched="moody")
@@ -304,7 +304,7 @@ def test_failure_in_use(nat, moody):
 
 
 def test_failure_in_a_batch(nat, moody, l4lb):
-    """The same asked for with others at once: what came before it is taken back."""
+    """The same in a batch: the entries before the failing one are undone."""
     site = Site(nat, "moody")
     raw = site.raw
     servers = [genl.batch_server(raw.address(n), raw.dport, weight=n, upper=n) for n in (1, 2, 3)]
@@ -318,7 +318,7 @@ def test_failure_in_a_batch(nat, moody, l4lb):
 
 
 def test_failure_in_use_by_tools(nat, moody):
-    """What ipvsctl and ipvsadm say."""
+    """The messages of ipvsctl and ipvsadm."""
     site = Site(nat, "moody")
     with moody.failing("build_error"):
         site.tool([IPVSCTL, "server", "add", "tcp", site.vip, site.server, "nat"], 3,
@@ -336,9 +336,8 @@ def test_failure_in_use_by_tools(nat, moody):
 
 @pytest.mark.smoke
 def test_removal_never_fails(nat, moody, log):
-    """A server can be removed whatever its scheduler does: at once it gets
-    nothing any more, one line in the log says what is wrong, and the next
-    change puts it right."""
+    """A server can be removed even when its scheduler fails: it gets no more packets
+    from then on, one line is logged, and the next change that works repairs the pool."""
     site = Site(nat, "moody")
     raw = site.raw
     with moody.failing("build_error"):
@@ -351,7 +350,7 @@ def test_removal_never_fails(nat, moody, log):
         assert site.reached() == {2}
         site.old[1].send(ACK)
         site.old[1].nothing_arrives()
-        # Back it comes only with the scheduler's consent, and then as it was.
+        # Adding it again needs a new pool, so it fails while build() does.
         genl.is_refused(lambda: raw.add(1, weight=7), errno.ENOMEM)
         assert site.reached() == {2}
         site.old[1].send(ACK)
@@ -378,7 +377,7 @@ ALL = "rr wrr lc wlc lblc lblcr dh sh mh sed nq fo ovf twos".split()
 
 
 class FaultyIpvs(genl.Ipvs):
-    """Its request's Nth allocation fails; .hit says whether there was one."""
+    """The NTH allocation of each request fails; HIT: whether it made that many."""
 
     nth, hit = 0, False
 
@@ -402,9 +401,9 @@ def faulty(nat):
 
 
 def fail_each(faulty, expected, *sweep):
-    """Every sentence in EXPECTED, and no other, is an answer to the SWEEP. The
-    debug kernel's own allocations come in between now and then, so that one
-    sweep may pass over one of ours."""
+    """The answers to SWEEP are the sentences in EXPECTED, each at least once. It is
+    repeated, because the debug kernel's own allocations sometimes take a failure
+    that was meant for ours."""
     said = set()
     for _ in range(4):
         said |= sweep_once(faulty, *sweep)
@@ -414,9 +413,9 @@ def fail_each(faulty, expected, *sweep):
 
 
 def sweep_once(faulty, look, call, undo, check=lambda: None):
-    """CALL with its 1st, 2nd, ... allocation failing until it has no more.
-    After an error LOOK sees what it saw before, else what a CALL without
-    failures leads to. Returns the sentences of the errors."""
+    """CALL with its 1st, 2nd, ... allocation failing, until it makes no more.
+    After an error LOOK() must be the same as before, otherwise the same as after
+    a CALL without failures. Return the sentences of the errors."""
     before = look()
     call()
     wanted, sentences = look(), set()
@@ -431,7 +430,7 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
             sentences.add(getattr(e, "extack", ""))
         hit, nth, faulty.nth = faulty.hit, faulty.nth, 0
         now = look()
-        # EFAULT: it was not read. ENOBUFS: not sent, or not acknowledged.
+        # EFAULT: the request was not read. ENOBUFS: not sent, or not acknowledged.
         assert error in (None, errno.ENOMEM, errno.EFAULT, errno.ENOBUFS), error
         if error is None or (error == errno.ENOBUFS and now != before):
             assert now == wanted, (nth, error)
@@ -449,10 +448,10 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ALL if faults.available() else ALL[:1])
 def test_no_memory(nat, backend, faulty, log, sched):
-    """Changing to a scheduler, adding, changing and removing a server under it:
-    whichever allocation fails, either all of it happens or nothing, and
-    connections go on. Removing fails only where the request itself does, and
-    the log says which removals the scheduler missed."""
+    """Change to a scheduler; add, change and remove a server: whichever allocation
+    fails, the request is done as a whole or not at all, and connections go on.
+    A removal fails only if its netlink message does, and a removal that the
+    scheduler missed is logged."""
     backend.need_scheduler(sched)
     site = Site(nat, "wrr" if sched == "rr" else "rr")
     raw, plain = site.raw, site.raw.service
@@ -464,7 +463,7 @@ def test_no_memory(nat, backend, faulty, log, sched):
         assert site.old[1].arrive()[0] == 1
 
     def without_2():
-        """Whoever was removed gets nothing, though its pool may linger."""
+        """A removed server gets no connections, even if the pool still has it."""
         alive()
         if address(2) not in [d["addr"] for d in plain.servers()]:
             client = raw.client()
@@ -498,7 +497,7 @@ def test_no_memory(nat, backend, faulty, log, sched):
 
 @pytest.mark.smoke
 def test_no_memory_for_a_service(nat, backend, faulty):
-    """Adding and deleting a service, the first of its family, so with hooks."""
+    """Add and delete the first service of a family, which also needs its hooks."""
     backend.need_scheduler("mh")
     site = Site(nat)
     vip, port = nat.raw_vip(6), nat.fresh_port()

@@ -35,11 +35,11 @@ class Duel:
 
     def __init__(self, ns):
         self.ns = ns
-        self.schedulers = [s for s in fuzz.SCHEDULERS     # that both have
+        self.schedulers = [s for s in fuzz.SCHEDULERS     # of both modules
                            if not run(["modinfo", f"ip_vs_{s}"], check=False).returncode]
 
     def ask(self, name, sequences, question):
-        """What QUESTION(player) answers on module NAME."""
+        """Return QUESTION(player), with module NAME loaded."""
         named = json.dumps(sequences)
         backend = Backend(name)
         backend.load()
@@ -67,7 +67,7 @@ class Duel:
 
 
 def fault(commands, theirs, ours, bare):
-    """(index, what is wrong there) or None."""
+    """(index of the first wrong command, description) or None."""
     found = answers.first_difference(commands, theirs, ours) or \
         answers.first_silence(commands, ours)
     if found:
@@ -84,7 +84,7 @@ def write(commands):
 
 
 def report(duel, commands, found, origin):
-    """Shrink, keep for a replay, and say what it is."""
+    """Shrink the sequence, save it for a replay, and fail the test."""
     at, what = found
     write(commands[:at + 1])
 
@@ -107,7 +107,7 @@ def check(duel, sequences, origins, every=40):
 
 @pytest.mark.smoke
 def test_same_answers(ns, request):
-    """So many SEEDS times COUNT commands, or what the options say."""
+    """COUNT commands for each of SEEDS, or the seeds and count given as options."""
     option = request.config.getoption
     replay, first = option("--config-replay"), option("--config-seed")
     duel = Duel(ns)
@@ -120,6 +120,6 @@ def test_same_answers(ns, request):
     count = option("--config-count") or amount(request.config, few=COUNT // 2, pairs=COUNT)
     sequences = [fuzz.Generator(seed).commands(count) for seed in seeds]
     played = check(duel, sequences, [f"seed {seed}" for seed in seeds])
-    # The sequences are worth something: many commands find what they are about.
+    # The sequences must be worth comparing: many commands name existing objects.
     ours = [a for _, _, ours, _ in played for a in ours.answers.values()]
     assert 0.3 < sum(not a.errno for a in ours) / len(ours) < 0.8

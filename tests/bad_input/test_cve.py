@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What went wrong in net/netfilter/ipvs, one test for each.
+"""Known bugs of net/netfilter/ipvs, one test for each.
 
-COVERED says for every CVE of it, and for every repair there that got none, which
-tests would see the same mistake here, or why it cannot be made. The tests in
-this file are those that no other file has. tests/host/test_cve_table.py checks
-that the tests exist.
+COVERED lists every CVE, and every fix without a CVE, with the tests that would
+catch the same bug here, or the reason why it cannot occur. This file has the
+tests that are in no other file. tests/host/test_cve_table.py checks that all
+of them exist.
 """
 
 import contextlib
@@ -90,8 +90,8 @@ COVERED = {
 
 
 def test_cve_2024_42322_persistence_engine(nat, family):
-    """A service asks for a persistence engine by name: the engine that is not
-    there was used without RCU. Here it is refused, and nothing stays behind."""
+    """A service names a persistence engine, whose pointer ip_vs used without RCU.
+    Here engines are refused, and no service stays behind."""
     vip, port = nat.raw_vip(family), nat.fresh_port()
     service = nat.ipvs.service(vip, port, add=False)
     body = service.ident + genl.service_options(service.af)
@@ -106,15 +106,15 @@ def test_cve_2024_42322_persistence_engine(nat, family):
 @pytest.mark.smoke
 @pytest.mark.parametrize("step", (5, pytest.param(1, marks=pytest.mark.slow)))
 def test_init_error_paths(backend, topologies, log, step):
-    """Loading the module, whose namespace part runs for each namespace there
-    is: whichever allocation fails, the module is not there and nothing of it."""
+    """Load the module, which initialises every existing namespace: whichever
+    allocation fails, the module is not loaded and leaves nothing behind."""
     topologies.flush()
     backend.unload()
     libc = ctypes.CDLL(None, use_errno=True)
     failed = 0
     image = os.open(backend.modules / "l4lb.ko", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # Objects of sysfs and caches say it, with a stack, when they are not made.
+        # sysfs and the slab allocator log a failure to create an object, with a stack.
         with faults.injection(), log.provoked("kobject|kmem_cache|sysfs|cache"):
             for n in range(1, 2000, step):
                 with Fault(n) as fault:
@@ -141,7 +141,7 @@ FINIT_MODULE = 313
 
 
 def local_socket(lab, family, vip, port):
-    """Of the director's own, that hears of every error."""
+    """A socket on the director itself that gets every ICMP error (IP_RECVERR)."""
     six = family == 6
     s = lab.director.ns.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM)
     s.setsockopt(*((socket.IPPROTO_IPV6, 25) if six else (socket.IPPROTO_IP, 11)), 1)
@@ -152,7 +152,7 @@ def local_socket(lab, family, vip, port):
 
 
 def send_in_vain(s, data):
-    """Refused at once, or known by the ICMP error."""
+    """Send DATA and return the socket's error; send() itself may fail, too."""
     with contextlib.suppress(OSError):
         s.send(data)
     return wait_until(lambda: s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 5,
@@ -162,8 +162,8 @@ def send_in_vain(s, data):
 @pytest.mark.smoke
 @pytest.mark.ip_vs_differs("it has no /proc/net/l4lb that counts what is dropped")
 def test_cve_2025_68813_no_route_for_a_local_client(lab, family):
-    """What this host sends has no device yet when no route to the real server
-    is found, and the error was made for that device: a NULL dereference."""
+    """A packet of the director's own has no device yet when no route to the real
+    server is found; ip_vs used the device for the ICMP error: a NULL dereference."""
     raw = Raw(lab, UDP, family, numbers=())
     lost = "172.31.0.9" if family == 4 else "2001:db8:dead::9"
     host = f"{lost}/{32 if family == 4 else 128}"
@@ -181,8 +181,8 @@ def test_cve_2025_68813_no_route_for_a_local_client(lab, family):
 
 @pytest.mark.emulated
 def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
-    """The device goes down between a route's lookup and its being kept: the
-    route then kept the device for good (unregister_netdevice: waiting)."""
+    """The device goes down between the lookup and the caching of a route: the
+    cached route then held the device for good (unregister_netdevice: waiting)."""
     with small_lab("flap-") as (client, director), genl.Ipvs(director.ns) as ipvs:
         build = ("link add out0 type dummy", "link set out0 up",
                  "addr add 192.0.2.1/24 dev out0", "addr add 2001:db8:2::1/64 dev out0 nodad")
@@ -224,7 +224,7 @@ ROUTE = (ROUTING, b"\0\x02\0" + bytes(4))
 WHOLE = (FRAGMENT, struct.pack("!BHI", 0, 0, 4711))
 AUTH = (packet.AH, bytes([4]) + bytes(22))
 HOP = option(kind=HOPOPTS)
-# What begins with an authentication header is IPsec's: test_ipsec.py.
+# Chains that begin with an authentication header are IPsec: see test_ipsec.py.
 CHAINS = {"hop-by-hop": [HOP], "options": [option()], "long": [option(20)],
           "many": [option()] * 7, "routing": [ROUTE], "atomic fragment": [WHOLE],
           "hop, options": [HOP, option()],
@@ -244,8 +244,8 @@ def behind(chain, proto, data):
                                                for c in CHAINS])
 @pytest.mark.ip_vs_differs("it has no /proc/net/l4lb that counts what is dropped")
 def test_cve_2026_45850_checksum_behind_extension_headers(nat, proto, chain):
-    """The checksum was looked for at the wrong place behind extension headers,
-    so that good packets were refused, or bad ones taken."""
+    """ip_vs looked for the checksum at the wrong place behind extension headers,
+    and so dropped good packets or accepted bad ones."""
     raw = Raw(nat, proto, 6)
     before = counts(nat)["checksum"]
     for damage in (0, 1):
@@ -264,7 +264,7 @@ def test_cve_2026_45850_checksum_behind_extension_headers(nat, proto, chain):
 
 @contextlib.contextmanager
 def early_demux(ns, value):
-    """The setting is IPv4's by name; IPv6 obeys it, too."""
+    """Despite its name, the setting is for IPv6, too."""
     before = ns.sysctl("net.ipv4.ip_early_demux")
     ns.sysctl("net.ipv4.ip_early_demux", value)
     try:
@@ -275,9 +275,9 @@ def early_demux(ns, value):
 
 @pytest.mark.smoke
 def test_cve_2026_68476_headers_outside_the_head(lab, family, proto):
-    """A packet whose headers are in page fragments: making them writable moves
-    them, and a pointer from before was used. Early demultiplexing would move them
-    before."""
+    """The packet's headers are in page fragments: making them writable moves them,
+    and ip_vs used an older pointer. Early demultiplexing is off, because it would
+    move them before."""
     raw = Raw(lab, proto, family)
     client = raw.client()
     with Ring(raw.client_tap) as ring, early_demux(lab.director.ns, 0):
@@ -289,8 +289,8 @@ def test_cve_2026_68476_headers_outside_the_head(lab, family, proto):
 
 
 def test_cve_2026_68476_shared_packet(lab, family, proto):
-    """Somebody else holds the packet too, as a capture does: he must go on
-    seeing what came in."""
+    """A capture shares the packet's memory: it must still see the packet as it
+    came in."""
     raw = Raw(lab, proto, family)
     client = raw.client()
     watch = Tap(lab.director)
@@ -317,15 +317,15 @@ def test_cve_2026_68476_shared_packet(lab, family, proto):
 
 
 def error_about(raw, client, data, kind=None):
-    """From the client's side, about what the VIP sent: type 3 code 3, or 1/4."""
+    """An ICMP error from CLIENT about a packet of the VIP: by default port unreachable."""
     six = raw.family == 6
     return packet.icmp_packet(client.address, raw.vip, *(kind or ((1, 4) if six else (3, 3))),
                               0, payload=data)
 
 
 def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
-    """The quoted headers are in a page fragment: they were written to where the
-    head has no room for them."""
+    """The quoted headers are in a page fragment: ip_vs wrote to them as if they
+    were in the packet's head, beyond its end."""
     raw = Raw(lab, proto, family)
     client = raw.client()
     client.open()
@@ -346,8 +346,8 @@ def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
 
 @pytest.mark.emulated
 def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
-    """The quoted header's length was read twice from memory that its sender
-    shares: once to check it, once to use it."""
+    """ip_vs read the quoted header's length twice from memory that the sender can
+    change: once to check it, once to use it."""
     raw = Raw(lab, TCP, family)
     client = raw.client()
     client.open()
@@ -381,8 +381,8 @@ def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
 
 @pytest.mark.parametrize("order", (1, -1), ids=("in-order", "reversed"))
 def test_icmp_error_in_fragments(nat, family, order):
-    """Of a fragmented error only the first fragment has an ICMP header; what is
-    at its place in the others was rewritten too."""
+    """Only the first fragment of an error has an ICMP header; ip_vs rewrote the
+    bytes at the same place in the later fragments, too."""
     raw = Raw(nat, UDP, family)
     client = raw.client()
     client.open()
@@ -418,8 +418,8 @@ def test_icmp_error_in_fragments(nat, family, order):
 @pytest.mark.ip_vs_differs("it passes no error on whose quoted header has options")
 def test_tunnel_error_with_options(tun):
     """An error about a tunnel packet, with IPv4 options before the ICMP header:
-    after the outer header was taken off, the old options were read again from
-    the new one. The path MTU is learned all the same."""
+    after taking off the outer header, ip_vs read its options again from the inner
+    one. The path MTU is learned all the same."""
     raw = Raw(tun, UDP, 4)
     client = raw.client()
     client.send(payload=b"a" * 1200, ip_args={"df": True})
@@ -446,8 +446,8 @@ def test_tunnel_error_with_options(tun):
 
 @pytest.mark.smoke
 def test_ipvs_property_ends_with_the_namespace(nat, family):
-    """A packet that one director has sent is new to the director in the next
-    namespace, and is balanced again."""
+    """A packet forwarded by one director is new to a director in the next
+    namespace, which balances it again."""
     near, far = nat.servers[0].ns, nat.phantom(2, family)
     mac = ":".join(f"{b:02x}" for b in nat.servers[1].mac())
     raw = Raw(nat, UDP, family, numbers=())

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hostile packets, one a row: what becomes of each, and which counter of
-/proc/net/l4lb says so.
+"""Hostile packets, one per row, each with the expected verdict and the counter of
+/proc/net/l4lb that counts it.
 
 VERDICT is "forward" (the real server gets it), "reset" and "icmp TYPE/CODE" (the
-client gets that, from the VIP), "echo", "nothing", or "stack": whatever the
-director's own stack does with it. Of two separated by a bar the second is for
-IPv6; of two separated by " or " the first is for NAT. COUNTER is "" when nothing
-counts. "new": a new flow sends it; "old": it belongs to an established one.
+client gets that, from the VIP), "echo", "nothing", or "stack" (left to the
+director's own stack: anything but forwarding). "A|B" is A for IPv4, B for IPv6;
+"A or B" is A with NAT, B with other methods. COUNTER is "" if no counter moves.
+AGE is "new" for a packet of a new flow, "old" for one of an established flow.
 """
 
 import os
@@ -47,8 +47,8 @@ NOTHING, FORWARD, RESET, STACK, BAD, SUM = "nothing", "forward", "reset", "stack
 
 
 class Scene:
-    """A service of each protocol with an established flow each; what a row
-    makes its packet from."""
+    """A service of each protocol, each with an established flow, from which the
+    rows build their packets."""
 
     def __init__(self, lab, family):
         self.lab, self.family, self.six = lab, family, family == 6
@@ -81,7 +81,7 @@ class Scene:
         return packet.ip6(client.address, self.vip, proto, data)
 
     def error(self, client, kind, quote=None, rest=0, **kwargs):
-        """About what the VIP sent to CLIENT. KIND: (type, code), of IPv4 or of IPv6."""
+        """An error about a reply to CLIENT. KIND: the (type, code) for IPv4 and for IPv6."""
         quote = self.reply(client) if quote is None else quote
         return packet.icmp_packet(client.address, self.vip, *kind[self.six], rest, payload=quote, **kwargs)
 
@@ -90,7 +90,7 @@ class Scene:
                                 client.sport, payload=pattern(size), **kwargs)
 
     def verdict(self, client, before):
-        """What became of what CLIENT sent; (verdict, {counter: by how much})."""
+        """Return (verdict, {counter: increment}) for the packet that CLIENT sent."""
         raw = client.raw
         raw.fence()
         after = counts(self.lab)
@@ -117,7 +117,7 @@ def sent_by(p, address):
 
 
 def on_udp(make, age="new"):
-    """A row's packet out of MAKE(scene, client)."""
+    """A row whose packet is MAKE(scene, client), for the UDP service."""
     return UDP, age, make
 
 
@@ -380,7 +380,7 @@ def expected(text, scene):
 @pytest.mark.parametrize("table, family", CASES, ids=[f"{t.replace(' ', '-')}-v{f}"
                                                       for t, f in CASES])
 def test_rows(lab, backend, table, family):
-    """Every row's verdict and counter; and the established flows live on."""
+    """Every row has its verdict and counter, and the established flows live on."""
     if not backend.is_l4lb:
         pytest.skip("/proc/net/l4lb is l4lb's own; runs with --backend l4lb")
     rows, _, least = TABLES[table]
@@ -456,7 +456,7 @@ LINK = [
 
 
 def test_link(nat, family):
-    """What the link layer says, and how the bytes lie in memory."""
+    """Unusual link-layer headers and lengths, and packets in page fragments."""
     scene, wrong = Scene(nat, family), []
     for name, send, verdict in LINK:
         client = scene.client(UDP)
@@ -477,12 +477,12 @@ JUNK = ("", "x", "-", "1x", "99999999999999999999", "-99999999999", "0x", "\0", 
 
 
 def test_settings(lab, backend):
-    """Every setting, given what is no value, keeps the one that it has."""
+    """Every setting keeps its value when an invalid one is written."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs takes what it does not check; runs with --backend l4lb")
     folder, wrong = "/proc/sys/net/ipv4/vs", []
     with lab.director.ns.enter():
-        # A list of CPUs may be empty, and white space is.
+        # For a list of CPUs, nothing and white space are valid.
         for name in sorted(set(os.listdir(folder)) - {"est_cpulist"}):
             path = f"{folder}/{name}"
             with open(path, "rb") as f:

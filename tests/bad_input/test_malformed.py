@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets nobody sane would send: never a crash, never forwarded broken, and
-good traffic beside them goes on.
+"""Malformed packets: no crash, nothing forwarded broken, and good traffic goes on
+meanwhile.
 
-The kernel-log gate of conftest.py is half of every test here.
+conftest.py also fails each test here that leaves a warning in the kernel log.
 """
 
 import random
@@ -19,8 +19,8 @@ from lab.raw import Raw
 
 @pytest.fixture(autouse=True)
 def forget_routes(topologies):
-    """Among the packets are good ICMP errors: the path MTU that the stack
-    learns from them would outlive the test by ten minutes."""
+    """Some packets are valid ICMP errors: the stack would keep the path MTU that
+    it learns from them for ten minutes."""
     yield
     for lab in topologies.built.values():
         lab.director.ns.forget_paths()
@@ -178,7 +178,7 @@ def rows_udp(c):
 
 
 def rows_icmp(c):
-    """Errors about a real flow, and everything that can be wrong with one."""
+    """Errors about an established flow, valid and malformed in every part."""
     raw = c.raw
     six = raw.family == 6
     head = 40 if six else 20
@@ -229,7 +229,7 @@ def rows_icmp(c):
 
 
 def rows_tunnel(c):
-    """Tunnel packets to the director, and errors about tunnels it has not."""
+    """Tunnel packets to the director, and ICMP errors about its own."""
     raw = c.raw
     six = raw.family == 6
     inner = c.packet(payload=b"inner")
@@ -262,8 +262,8 @@ TABLES = {"ipv4": (rows_ipv4, UDP, 4), "ipv6": (rows_ipv6, UDP, 6),
 @pytest.mark.smoke
 @pytest.mark.parametrize("table", TABLES)
 def test_table(lab, table):
-    """Every row of a table, towards the VIP; what comes out of the director
-    must be well formed, and the flow must live on."""
+    """Send every row to the VIP: what leaves the director must be well formed,
+    and the flow must live on."""
     rows, proto, family = TABLES[table]
     victims = Victims(lab)
     flow = victims.flow(proto, family)
@@ -279,8 +279,8 @@ def test_table(lab, table):
 
 
 def check_outgoing(raw):
-    """Malformed or not, a forwarded packet has a sound IPv4 header, and so
-    has one inside our tunnel."""
+    """Every forwarded packet has a valid IPv4 header, and so does the packet
+    inside a tunnel of ours."""
     for tap in raw.taps.values():
         for p in tap.take(lambda p: True):
             while p.family == 4:
@@ -330,7 +330,7 @@ def mutate(chance, data):
         elif len(data) > at + 2:
             struct.pack_into("!H", data, at, chance.choice((0, 1, 0x7fff, 0x8000, 0xffff)))
     if chance.random() < 0.7 and len(data) >= 20 and data[0] == 0x45:
-        # Repair the header sum, or the stack throws it away before we see it.
+        # Repair the header checksum, or the stack drops the packet before our hook.
         data[10:12] = b"\0\0"
         data[10:12] = struct.pack("!H", packet.checksum(bytes(data[:20])))
     return bytes(data)
@@ -368,7 +368,7 @@ def test_random_mutations(lab, seed):
 
 
 def test_mutations_with_persistence_and_marks(nat, seed):
-    """The same through the other ways to choose a server."""
+    """Damaged packets to persistent services of both families."""
     chance = random.Random(seed + 1)
     raws = [Raw(nat, UDP, 4, (1, 2), flags=PERSISTENT, timeout=60),
             Raw(nat, TCP, 6, (1, 2), flags=PERSISTENT, timeout=60, sched="wlc")]
@@ -385,7 +385,7 @@ def test_mutations_with_persistence_and_marks(nat, seed):
 
 
 def test_not_for_us_at_the_link_layer(nat, family):
-    """A frame for another machine that a promiscuous port sees is not ours."""
+    """A frame for another machine, received in promiscuous mode, is not balanced."""
     raw = Raw(nat, UDP, family)
     client = raw.client()
     nat.director.ns.run("ip link set eth0 promisc on")
@@ -398,8 +398,8 @@ def test_not_for_us_at_the_link_layer(nat, family):
 
 
 def test_firewall_goes_first(nat, family):
-    """What the input chain drops at filter priority is never balanced; a chain
-    behind us does not see it."""
+    """Packets that an input chain drops at filter priority are not balanced;
+    input chains after our hook do not see balanced packets."""
     raw = Raw(nat, UDP, family)
     nat.director.ns.run(["nft", "-f", "-"], text_input=f"""
 table inet l4lb_fw {{
@@ -422,14 +422,14 @@ table inet l4lb_fw {{
 
 
 def broken_replies(client, number=1):
-    """What has ports, but not all of a transport header."""
+    """Replies that have ports, but an incomplete transport header."""
     raw = client.raw
     src, sport = raw.address(number), raw.dport
     if raw.proto == TCP:
         yield client.reply_packet(ACK, doff=4)
         l4 = packet.tcp(src, client.address, sport, client.sport, ACK)
         if raw.family == 6:
-            # The stack reassembles no more than it must (RFC 8200, 4.5).
+            # The stack passes on a first fragment without all headers (RFC 8200, 4.5).
             yield packet.ip6(src, client.address, packet.FRAGMENT,
                              struct.pack("!BBHI", TCP, 0, 1, 77) + l4[:8])
     else:
@@ -440,8 +440,8 @@ def broken_replies(client, number=1):
 @pytest.mark.usefixtures("only_l4lb")
 @pytest.mark.parametrize("proto", (TCP, SCTP), ids=("tcp", "sctp"))
 def test_reply_that_cannot_be_translated(nat, family, proto):
-    """It does not leave with the real server's address; a stranger's does, as
-    from any router."""
+    """It is dropped, or it would leave with the real server's address. Packets of
+    no connection are routed."""
     raw = Raw(nat, proto, family)
     client, stranger = raw.client(), raw.client()
     client.open()

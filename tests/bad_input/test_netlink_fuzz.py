@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Netlink messages that are cut, swollen, with lengths that lie, or far too many."""
+"""Netlink messages that are truncated, oversized, have wrong lengths, or are very many."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ ADDRESS, SERVER = "198.51.100.160", "192.0.2.20"
 
 
 def send(ipvs, message):
-    """Send raw bytes, wait for the answer if one is due, drop what comes."""
+    """Send raw bytes, and discard the answers that are there at once."""
     ipvs.sock.send(message)
     ipvs.sock.setblocking(False)
     with contextlib.suppress(BlockingIOError):
@@ -69,7 +69,7 @@ def check_usable(nat):
 
 
 def check_policy(values):
-    """Each is one that its attribute can have; the ends of bands grow."""
+    """Every value is valid for its attribute, and the ends of bands ascend."""
     attributes = list(genl.L4LB.sets["policy"].values())
     for a, value in zip(attributes, values, strict=True):
         if a.enum:
@@ -83,8 +83,8 @@ def check_policy(values):
 
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
-    """The same for family L4LB; what is refused has changed no option
-    and no policy."""
+    """The same for family L4LB; options and policies stay within their
+    ranges."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has no netlink family L4LB; runs with --backend l4lb")
     chance = random.Random(seed)
@@ -105,7 +105,7 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
             out.append(attr(genl.L_SCHEDULER, [attr(genl.SC_NAME, genl.text(
                 chance.choice(("rr", "lblcr", "nosuch"))))]))
         if chance.random() < 0.3:
-            # Filters of GET_CONNS, with and without what else is in the message.
+            # Filters of GET_CONNS, with and without the attributes above.
             out = out * chance.randrange(2) + [attr(genl.L_CONN, [
                 attr(chance.randrange(1, len(genl.CONN) + 2), chance.choice(
                     (b"\2\0", b"\n\0", b"\x11\0", b"\x80", bytes(4), bytes(16), u32(1),
@@ -125,8 +125,8 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
 
 @pytest.mark.smoke
 def test_truncated_everywhere(nat):
-    """A complete NEW_SERVICE and NEW_DEST cut after every byte, with the
-    lengths telling the truth or not."""
+    """A complete NEW_SERVICE and NEW_DEST, cut after every byte, with right
+    and wrong lengths."""
     ipvs = nat.ipvs
     service = attr(genl.SERVICE, genl.ident(TCP, ADDRESS, 80)
                    + genl.service_options(socket.AF_INET))
@@ -143,7 +143,7 @@ def test_truncated_everywhere(nat):
 
 
 def test_oversized(nat):
-    """The largest message a socket takes, and attributes that claim it all."""
+    """Messages filled by one large unknown attribute, and one with 200 services."""
     ipvs = nat.ipvs
     for size in (1 << 10, 1 << 14, 60000):
         body = attr(genl.SERVICE, attr(50, bytes(size - 8)))
@@ -156,7 +156,7 @@ def test_oversized(nat):
 
 
 def test_many_messages_in_one_send(nat):
-    """A thousand requests in one buffer, each answered."""
+    """300 requests in one buffer, each answered."""
     ipvs = nat.ipvs
     first = ipvs.seq + 1
     batch = b"".join(ipvs.message(genl.NEW_SERVICE, attr(
@@ -219,7 +219,7 @@ def test_concurrent_writers_and_dumpers(nat):
 
 
 def test_closed_before_the_answer(nat):
-    """A client that leaves without reading must cost nothing."""
+    """A client that closes its socket without reading does no harm."""
     for _ in range(50):
         with genl.Ipvs(nat.director.ns) as ipvs:
             ipvs.sock.send(ipvs.message(genl.GET_SERVICE, flags=genl.F_DUMP))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random packets, valid and damaged, through in-tree ip_vs and through l4lb.
 
-Seed 1 in every run; others on demand: make fuzz-packets SEED=7 COUNT=20000. A
-seed that nobody has tried may show a difference that lab/compare.py has no name
-for yet.
+Seed 1 in every run; others on demand: make fuzz-packets SEED=7 COUNT=20000. An
+untried seed may show a difference that lab/compare.py does not list yet.
 """
 
 import pytest
@@ -36,7 +35,7 @@ def player(topologies):
 
 @pytest.mark.smoke
 def test_same_as_ip_vs(player, numbers, request):
-    """What leaves the director is the same, byte by byte."""
+    """Both send the same packets, byte for byte, but for listed differences."""
     if run("modprobe -n ip_vs", check=False).returncode:
         pytest.skip("this kernel has no ip_vs; runs on 6.1 and 6.12")
     match = duel.Duel(player)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fixtures of the tests of ipvsctl: the module, and a director in a namespace of its own."""
+"""Fixtures for the tests of ipvsctl: the module, and a director in its own namespace."""
 
 import pytest
 from lab import genl
@@ -31,7 +31,7 @@ def director(shared):
 
 @pytest.fixture
 def fresh(module):
-    """A namespace of the test's own, for those that send packets."""
+    """A new namespace for each test, for tests that send packets."""
     one = Director()
     yield one
     one.ns.destroy()

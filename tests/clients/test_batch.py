@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Many services in one message: SET_SERVICES of family L4LB is all or nothing,
-GET_SERVICES is what it takes. What ipvsctl makes of them is in
+"""Many services in one message: SET_SERVICES of family L4LB applies all or none of
+them, and accepts the output of GET_SERVICES. Their use by ipvsctl is tested in
 test_batch_ipvsctl.py."""
 
 import errno
@@ -49,8 +49,8 @@ def nothing_left(ipvs):
 
 
 def state(ipvs):
-    """All there is, as family IPVS tells it: services in their order, servers in
-    theirs."""
+    """[(service, its servers)], in the order in which family IPVS lists them,
+    without counters."""
     out = []
     for s in ipvs.services():
         name = {k: s[k] for k in ("addr", "port", "proto", "fwmark", "af") if k in s}
@@ -62,7 +62,7 @@ def state(ipvs):
 
 
 def everything(family=4):
-    """Entries of every kind of service and server there is."""
+    """One entry for each kind of service, with all kinds of servers."""
     vip, rips = (V4, RIPS) if family == 4 else (V6, RIPS6)
     other = RIPS6 if family == 4 else RIPS
     af = 2 if family == 4 else 10
@@ -94,7 +94,7 @@ def test_get_is_what_set_takes(ipvs, l4lb, family):
     assert l4lb.get_services() == []
     l4lb.set_services(entries)
     assert state(ipvs) == before and l4lb.get_services() == entries
-    # Once more over itself: nothing is different, whatever the mode.
+    # Setting the same again changes nothing, in either mode.
     for mode in (MERGE, REPLACE):
         l4lb.set_services(entries, mode)
         assert state(ipvs) == before and l4lb.get_services() == entries
@@ -104,7 +104,7 @@ def test_get_is_what_set_takes(ipvs, l4lb, family):
 
 
 def test_same_as_one_by_one(ipvs, l4lb, family):
-    """What family IPVS makes with a command for each is what a batch makes."""
+    """A batch has the same effect as one IPVS command per service and server."""
     vip, rips = (V4, RIPS) if family == 4 else (V6, RIPS6)
     s = ipvs.service(vip, 80, sched="wrr")
     for n, rip in enumerate(rips):
@@ -143,7 +143,7 @@ def test_filters(ipvs, l4lb):
 
 
 def test_live(ipvs, l4lb):
-    """Counters and connections are there when asked for, and only then."""
+    """Counters and numbers of connections are listed only when asked for."""
     l4lb.set_services(everything(4)[:1])
     for live, service_has, dest_has in ((False, {1, 2, 3, 4, 6, 7, 8, 9},
                                          {1, 2, 3, 4, 5, 6, 11, 13, 14, 15}),
@@ -158,7 +158,7 @@ def test_live(ipvs, l4lb):
 
 
 def test_more_servers_than_an_attribute_holds(ipvs, l4lb):
-    """Both ways they are split; the order stays."""
+    """Their list is split into several entries in both directions; the order stays."""
     addrs = [f"10.{n >> 8}.{n & 255}.9" for n in range(2000)]
     name = attr(L_SERVICE, genl.ident(TCP, V4, 80))
     entries = [batch_entry(V4, 80, addrs[:500])]
@@ -202,8 +202,8 @@ def test_modes(ipvs, l4lb):
 
 
 def test_an_entry_is_the_whole_of_a_service(ipvs, l4lb):
-    """Options and policy that it does not name get their default; bits of the
-    flags that it does not mean stay."""
+    """Options and policy settings that it omits get their defaults; flags outside
+    its mask stay."""
     l4lb.set_services([batch_entry(V4, 80, sched="lblc", options=[("expire", 5)],
                                   policy={"tcp": 5, "guard": 1}, flags=1, timeout=9)])
     s = ipvs.service(V4, 80, add=False)
@@ -218,8 +218,8 @@ def test_an_entry_is_the_whole_of_a_service(ipvs, l4lb):
 
 @pytest.mark.smoke
 def test_connections_stay(nat, ipvs, l4lb, family):
-    """Of services and servers that stay, whatever else is changed; those of a
-    server that is removed and comes back, too."""
+    """Connections go on while their service and server stay, and again when a
+    removed server comes back."""
     port, vip = nat.http_port(), nat.vip(family)
 
     def whole(servers, **settings):
@@ -248,8 +248,8 @@ def test_connections_stay(nat, ipvs, l4lb, family):
 
 
 def test_traffic_does_not_notice(nat, ipvs, l4lb):
-    """Requests one after the other, and one long connection, across batches of
-    hundreds of services, of which theirs is one."""
+    """Serial requests and one long connection go on while batches replace hundreds
+    of services, theirs among them."""
     port = nat.http_port()
 
     def batch(weight):
@@ -310,7 +310,7 @@ def damaged_service(change, **options):
                                            if v is not None])])
 
 
-# Name: (entry, errno, part of the sentence, the server or None).
+# Name: (entry, errno, part of the sentence, index of the wrong server or None).
 WRONG = {
     "unknown scheduler": (batch_entry(V4, 9, sched="nosuch"), "ENOENT", "no such sched", None),
     "empty scheduler": (batch_entry(V4, 9, sched=""), "ENOENT", "no such scheduler", None),
@@ -380,7 +380,7 @@ WRONG = {
 @pytest.mark.smoke
 @pytest.mark.parametrize("what", WRONG)
 def test_one_wrong_entry_and_nothing_changes(ipvs, l4lb, what):
-    """In the first, middle or last place; the answer says where."""
+    """The wrong entry is the first, a middle or the last one; the answer says which."""
     entry, code, part, server = WRONG[what]
     l4lb.set_services([batch_entry(V4, 80, RIPS[:2], sched="wrr", policy={"tcp": 3})])
     before, entries = state(ipvs), l4lb.get_services()
@@ -406,7 +406,7 @@ def test_one_wrong_entry_and_nothing_changes(ipvs, l4lb, what):
 
 
 def test_a_service_named_twice(ipvs, l4lb):
-    """The second one is wrong, wherever the first is."""
+    """The answer points to the second one, wherever it is in the batch."""
     batch = [batch_entry(V4, port, RIPS[:1]) for port in (5, 3, 4)]
     for second in (1, 2, 3):
         twice = [*batch[:second], batch_entry(V4, 5, RIPS[1:2]), *batch[second:]]
@@ -419,7 +419,7 @@ def test_a_service_named_twice(ipvs, l4lb):
 
 
 def test_continuations_are_only_that(ipvs, l4lb):
-    """Not of another service, not of one further back, not with settings."""
+    """A continuation must follow its own service directly and have no settings."""
     more = attr(L_ENTRY, [attr(L_SERVICE, genl.ident(TCP, V4, 5)),
                           attr(L_DESTS, [batch_server(RIPS[2])])])
     five, six = batch_entry(V4, 5, RIPS[:1]), batch_entry(V4, 6, RIPS[:1])
@@ -440,7 +440,7 @@ def test_continuations_are_only_that(ipvs, l4lb):
 
 def test_too_many(ipvs, l4lb):
     l4lb.set_services([batch_entry(V4, 80)])
-    # Names alone: the limit comes before anything is looked at.
+    # These entries are incomplete, but the limit is checked first.
     small = attr(L_ENTRY, [attr(L_SERVICE, [attr(genl.S_AF, u16(2))])])
     sentence = genl.is_refused(lambda: l4lb.set_services([small] * 65537), errno.E2BIG)
     assert "65536 entries" in sentence
@@ -455,7 +455,7 @@ def test_a_message_that_is_cut_off(ipvs, l4lb):
         assert ipvs.services() == []
 
 
-# -- who may, and who else is there
+# -- permissions and concurrency
 
 @pytest.mark.smoke
 def test_unprivileged(nat, ipvs, l4lb):
@@ -468,8 +468,8 @@ def test_unprivileged(nat, ipvs, l4lb):
 
 @pytest.mark.emulated
 def test_single_commands_meanwhile(nat, ipvs, l4lb):
-    """Batches and single commands take turns; whoever reads sees the whole of a
-    batch or nothing of it."""
+    """Batches and single commands take turns; a reader sees a whole batch or
+    nothing of it."""
     entries = [[batch_entry(V4, port, [batch_server(r, weight=w) for r in RIPS])
                 for port in range(100, 140)] for w in (3, 4)]
     stop, wrong = threading.Event(), []
@@ -513,7 +513,7 @@ def test_single_commands_meanwhile(nat, ipvs, l4lb):
 
 
 def test_a_dump_says_that_there_was_a_change(nat, ipvs, l4lb):
-    """NLM_F_DUMP_INTR; without a change it is not set."""
+    """NLM_F_DUMP_INTR is set after a change, and only then."""
     l4lb.set_services([batch_entry(V4, port, RIPS) for port in range(1, 400)])
 
     def interrupted(meanwhile):
@@ -540,8 +540,8 @@ def test_a_dump_says_that_there_was_a_change(nat, ipvs, l4lb):
 
 
 def test_namespace_goes_meanwhile(backend):
-    """A batch on its way when its namespace is deleted holds it, and goes with
-    it."""
+    """A batch that is under way keeps its deleted namespace alive until it is
+    done."""
     services = 2000
     for n in range(6):
         batch = [batch_entry(V4, port, RIPS) for port in range(1, services + 1)]
@@ -556,13 +556,13 @@ def test_namespace_goes_meanwhile(backend):
             join_all(thread)
         if overlap:
             return
-        services *= 2       # deleting takes longer here than so many do
+        services *= 2       # the batch was done before the namespace was deleted
     pytest.fail("no batch was under way when its namespace went")
 
 
 def killed_after(nat, batch, seconds):
-    """Whether a process died that was killed so long after it began to send BATCH; it
-    had not come to its end then."""
+    """Kill a process SECONDS after it begins to send BATCH. Return whether that killed
+    it, instead of its being done before."""
     ready, go = os.pipe()
     child = os.fork()
     if not child:
@@ -583,7 +583,7 @@ def killed_after(nat, batch, seconds):
 
 
 def test_killed_meanwhile(nat, ipvs, l4lb):
-    """All or nothing, at whatever moment it dies."""
+    """All or nothing of a batch is applied, whenever its sender is killed."""
     batch = [batch_entry(V4, port, RIPS) for port in range(1, 2001)]
     began = time.monotonic()
     l4lb.set_services(batch)
@@ -616,8 +616,8 @@ class FaultyL4lb(genl.L4lb):
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 @pytest.mark.parametrize("mode", (MERGE, REPLACE))
 def test_no_memory(nat, ipvs, l4lb, mode):
-    """Each allocation in turn fails. Of what was there, something is changed,
-    revived from the trash, moved to another scheduler, and guarded."""
+    """Each allocation in turn fails. The batch changes a server, revives one from
+    the trash, changes a scheduler and sets a guard."""
     first = [batch_entry(V4, 80, RIPS[:2], sched="wrr"), batch_entry(V6, 81, RIPS6[:2], sched="mh")]
     second = [batch_entry(V4, 80, [batch_server(RIPS[0], weight=5), *RIPS[2:3]], sched="wrr",
                           policy={"guard": 1}),
@@ -625,7 +625,7 @@ def test_no_memory(nat, ipvs, l4lb, mode):
               batch_entry(V4, 82, RIPS[:2], sched="mh")]
 
     def reset():
-        l4lb.set_services([], REPLACE)       # or the order would be another
+        l4lb.set_services([], REPLACE)       # for the same order of services
         l4lb.set_services([batch_entry(V4, 80, RIPS[:3], sched="wrr"),
                           batch_entry(V6, 81, RIPS6[:3], sched="mh")], REPLACE)
         l4lb.set_services(first, REPLACE)
@@ -678,7 +678,7 @@ def test_ten_thousand_services(ipvs, l4lb):
     got = l4lb.get_services()
     read = time.monotonic() - began
     print(f"10,000 x 10: set in {took:.2f} s, read in {read:.2f} s")
-    # Those at the end of a buffer go on in another entry.
+    # A service at the end of a buffer is continued in another entry.
     assert services_in(got) == 10000
     began = time.monotonic()
     l4lb.set_services(entries, REPLACE)

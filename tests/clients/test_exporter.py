@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Prometheus' node exporter, Debian's package: what it makes of our /proc
-files is what netlink says."""
+"""Prometheus' node exporter (Debian's package) reads from our /proc files the
+same as netlink says."""
 
 import contextlib
 import re
@@ -59,7 +59,7 @@ def exporter(ns):
 
 
 def backends(services):
-    """{labels: server} of what netlink says of SERVICES."""
+    """{labels: server} for SERVICES, according to netlink."""
     found = {}
     for service in services:
         named = service.get()
@@ -85,7 +85,7 @@ def test_exports_what_netlink_says(nat):
     mark, mark6 = ipvs.service(fwmark=31), ipvs.service(fwmark=31, af=socket.AF_INET6)
     mark.server(nat.rip(2), 0, weight=65536)
     mark6.server(nat.rip(2, 6), 0, weight=0)
-    # Totals outlive services: what earlier tests left in them is not ours.
+    # Totals outlive services, so they still include earlier tests.
     ipvs.zero()
     for raw in raws:
         for _ in range(3):
@@ -100,7 +100,7 @@ def test_exports_what_netlink_says(nat):
             found = scrape()
             return {key: found[metric][frozenset()] for metric, key in TOTALS.items()}
 
-        # ip_vs refreshes what it shows every two seconds, totals apart from services.
+        # ip_vs refreshes its numbers every two seconds, totals and services separately.
         wait_until(lambda: summed()["conns"] == 6 and totals() == summed(), 12, step=0.3)
         got = scrape()
     want = backends([raw.service for raw in raws] + [mixed, mark, mark6])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""After `make install`: whoever asks for ip_vs gets l4lb, by whatever name and
-way; and the two never run together."""
+"""After `make install`, every way to load ip_vs loads l4lb instead, and the two
+never run together."""
 
 import os
 
@@ -38,7 +38,7 @@ def nothing_loaded():
 
 @pytest.mark.stock
 def test_modprobe_of_every_name(system):
-    """kube-proxy, kubeadm and /etc/modules-load.d name them one by one."""
+    """kube-proxy, kubeadm and /etc/modules-load.d load the modules by their names."""
     assert {"ip_vs", "ip_vs_wlc"} | REFUSED <= set(system)
     wanted = sorted(set(system) - REFUSED)
     run(["modprobe", "-va", *wanted])
@@ -49,7 +49,7 @@ def test_modprobe_of_every_name(system):
 
 
 def test_the_netlink_family_loads_it(system):
-    """Nothing is loaded and nobody runs modprobe: asking for the family does."""
+    """Without modprobe, a request for the netlink family loads the module."""
     run(["ipvsadm", "-A", "-t", "192.0.2.10:80", "-s", "lc"])
     assert L4LB.loaded() and L4LB.loaded("l4lb_lc")
     assert not IP_VS.family()

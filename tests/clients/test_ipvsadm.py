@@ -39,7 +39,7 @@ def rules(adm):
 
 
 def lines(text):
-    """What -S prints, without regard to the order of services."""
+    """The lines that -S prints, sorted, so that the order of services is ignored."""
     return sorted(re.sub(r" +", " ", line).strip() for line in text.splitlines())
 
 
@@ -114,7 +114,7 @@ def test_edit_and_delete(adm):
 
 
 def test_scheduler_flags_go_with_their_scheduler(adm, backend):
-    """ipvsadm sends all flags with each -E, so they need not be cleared first."""
+    """ipvsadm sends all flags with each -E, so the old ones need not be cleared first."""
     adm("-A -t 198.51.100.100:80 -s sh -b sh-port,sh-fallback")
     adm("-a -t 198.51.100.100:80 -r 192.0.2.11:80 -m")
     assert "-s sh -b sh-fallback,sh-port" in rules(adm)

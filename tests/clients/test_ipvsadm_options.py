@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every option of Debian's ipvsadm: what in-tree ip_vs makes it say, byte for
-byte, l4lb makes it say too; what differs is the list in lab/ipvsadm.py."""
+"""Every option of Debian's ipvsadm prints the same, byte for byte, with in-tree
+ip_vs and with l4lb, except for the differences listed in lab/ipvsadm.py."""
 
 import re
 
@@ -12,12 +12,12 @@ from lab.netns import run
 TAKES = 200             # mostly in `said`
 NO_MODULE = True        # `said` loads one module after the other
 EVERYTHING = "all of it"
-# What slow kernels play, too.
+# The scripts that slow kernels run, too.
 SMOKE = {"methods", "tunnels", "sched-flags", "edit-server", "set", "list"}
 
 
 def services(rules):
-    """{service's rule: [its servers' rules]} of what -S says."""
+    """{service's rule: [its servers' rules]} from the output of -S."""
     found = {}
     for line in rules.splitlines():
         if line.startswith("-A"):
@@ -62,7 +62,7 @@ def differs(answers):
 
 
 def everything(answers):
-    """The services that scripts left, each address once, in one set of rules."""
+    """One set of rules with the services that the scripts left, each address once."""
     found = {}
     for answer in (dict(a)["-Sn"] for a in answers.values() if not differs(a)):
         for service, servers in services(answer.removeprefix("0 ")).items():

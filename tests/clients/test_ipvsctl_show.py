@@ -21,7 +21,7 @@ NO_MODULE = True        # `module` below loads both, one after the other
 
 
 def as_nobody(director, *words):
-    """ipvsctl's output for a user who may read the file in /proc only."""
+    """ipvsctl's output for a user with access to the file in /proc only."""
     return director.ns.run(["setpriv", "--reuid", "65534", "--clear-groups", IPVSCTL,
                             *" ".join(words).split()]).stdout
 
@@ -67,7 +67,7 @@ def test_persistence_templates_are_told_apart(fresh):
 
 
 def test_the_kernel_filters_as_ipvsctl_does(fresh):
-    """By netlink and from the file: the same lines for every filter."""
+    """Every filter prints the same lines from netlink and from /proc."""
     fresh.ns.ip("addr add 2001:db8::1/64 dev d0 nodad", "addr add 2001:db8::10/128 dev lo nodad")
     fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.11 server 10.0.0.12:53")
     fresh.ctl("svc add udp 192.0.2.10:54 scheduler rr persistent 50 server 10.0.0.11:5353")
@@ -78,7 +78,7 @@ def test_the_kernel_filters_as_ipvsctl_does(fresh):
         s.sendto(b"x", ("2001:db8::10", 5353))
 
     def lines(text):
-        """Without the seconds that are left."""
+        """The words of each line, without the remaining seconds."""
         return [line.split()[:-1] for line in text.replace("  template", "").splitlines()]
 
     for i, (words, n) in enumerate((
@@ -107,7 +107,7 @@ def test_the_kernel_filters_as_ipvsctl_does(fresh):
 
 
 def test_what_only_netlink_says(fresh):
-    """More keys with -j, and which mark a connection came by."""
+    """More keys with -j, among them the mark of a connection's service."""
     fresh.ctl("svc add fwmark 7 scheduler rr persistent 50 server 10.0.0.11 nat")
     fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.12 dr")
     knock(fresh, 1)
@@ -139,7 +139,7 @@ def test_what_only_netlink_says(fresh):
 
 @both_modules
 def test_a_mark_in_the_file(fresh, module):
-    """In-tree ip_vs cannot be asked for a mark, and says so."""
+    """In-tree ip_vs does not report marks; ipvsctl says so."""
     if module.is_l4lb:
         assert fresh.ctl("conn count service fwmark 7") == "0\n"
     else:
@@ -147,9 +147,9 @@ def test_a_mark_in_the_file(fresh, module):
 
 
 def test_limit_of_a_long_list(fresh):
-    """The rest is not read, and the next listing has all of it."""
+    """The rest of the list is not read, and the next listing is complete."""
     fresh.ctl("svc add udp 192.0.2.10:5353 scheduler rr server 10.0.0.11 server 10.0.0.12")
-    knock(fresh, 700)       # some by a port that another had
+    knock(fresh, 700)       # some reuse a source port
     every = as_nobody(fresh, "conn count")
     assert int(every) > 600
     for _ in range(2):
@@ -255,7 +255,7 @@ def test_filters_columns_and_order(director):
 
 
 def test_sort_by_active_connections(fresh):
-    """Those that are being opened are active."""
+    """Half-open connections count as active."""
     for port in (80, 81, 82):
         fresh.ctl(f"svc add tcp {VIP}:{port} scheduler rr server 10.0.0.11:{port}")
     for port in (81, 82, 82):

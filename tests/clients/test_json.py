@@ -13,7 +13,7 @@ TAKES = 20
 NO_MODULE = True        # `module` loads it
 RECORD = Path(__file__).with_name("json_keys.json")
 
-# Something of everything that has a key.
+# A configuration in which every key appears.
 CONFIG = f"""\
 svc add udp {VIP}:5353 scheduler rr persistent 50 mask 24 on-loss move on-drain keep \
 guard drop fast-path off timeout tcp 2h tcp-fin 9 udp 30 sctp 9 server 10.0.0.11 dr \
@@ -28,12 +28,12 @@ SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "t
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
 REFUSED = ((f"service add udp:{VIP}:54", 5), (f"service delete tcp:{VIP}:81", 4),
            ("service add tcp 192.0.2.256:80", 2))
-# Objects whose keys are names of things.
+# Objects whose keys are data, not part of the schema.
 NAMES = ("by", "services[].options")
 
 
 def keys(value, path="", found=None):
-    """{key with the keys above it: the JSON types of its values}"""
+    """{path of a key: the JSON types of its values}"""
     found = {} if found is None else found
     kind = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean",
             type(None): "null"}[type(value)]
@@ -56,7 +56,7 @@ def send(one, port, mark=0):
 
 
 def every_key(one):
-    """{command: {key: types, with blanks between}}, of this ipvsctl's schema"""
+    """(schema, {command: {key: types, separated by blanks}}) of this ipvsctl"""
     one.build(CONFIG)
     send(one, 5353)
     send(one, 5555, mark=7)
@@ -74,8 +74,8 @@ def every_key(one):
 
 
 def test_keys_stay(fresh):  # noqa: F811
-    """What a schema has once had, it has for good, and of the same types: another is
-    another schema. What it has gained must be recorded, too, or nothing keeps it."""
+    """A schema keeps all keys and types that it ever had; other changes need a new
+    schema. New keys must be recorded, too, or nobody would notice their loss."""
     schema, have = every_key(fresh)
     record = json.loads(RECORD.read_text(encoding="ascii"))
     assert schema in record, f"record the keys of schema {schema} in {RECORD.name}: " + \
@@ -90,7 +90,7 @@ def test_keys_stay(fresh):  # noqa: F811
     assert new == {}, f"record these in {RECORD.name}"
 
 
-# What libnl reads in the kernel's answers, and the sum of all in /proc.
+# Replaces the counters that libnl reads from netlink answers, and the totals of /proc.
 PRELOAD = """\
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -125,8 +125,8 @@ COUNTERS = ("conns", "in_packets", "out_packets", "in_bytes", "out_bytes")
 
 
 def test_large_counters(fresh, tmp_path):  # noqa: F811
-    """To the last digit, where a floating point number would have lost it. The kernel's
-    counters are replaced by some that it would take years to reach."""
+    """They are printed to the last digit, which a floating point number would lose. The
+    kernel's counters are replaced by values that would take years to reach."""
     source, library, stats = (tmp_path / name for name in ("count.c", "count.so", "stats"))
     source.write_text(PRELOAD, encoding="ascii")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=300)
@@ -141,7 +141,7 @@ def test_large_counters(fresh, tmp_path):  # noqa: F811
             assert [found[name] for name in COUNTERS] == [count] * len(COUNTERS)
         for band in service["bands"]:
             assert band["out_packets"] == band["out_bytes"] == count
-        # No 9007199254740993.0, which json.loads() takes for a number, too.
+        # Not 9007199254740993.0, which json.loads() would accept, too.
         assert "." not in re.sub(r'"[^"]*"', "", text)
         rows = [line.split() for line in fresh.ctl("stats -H", env=env).splitlines()]
         assert [row[-5:] for row in rows[:3]] == [[str(count)] * 5] * 3

@@ -47,7 +47,7 @@ def is_serving(lab, *numbers, weight=1):
 
 
 def asked(connection):
-    """Which server answers on a connection that is there."""
+    """The server that answers on an open connection."""
     connection.request()
     return connection.server
 
@@ -69,7 +69,7 @@ def test_server_dies_and_returns(nat, run, check):
 
 @pytest.mark.timer
 def test_quorum_and_sorry_server(nat, run, tmp_path):
-    """Below the quorum the sorry server takes over, and scripts are told."""
+    """Below the quorum the sorry server takes over, and scripts are run."""
     port, told = nat.http_port(), tmp_path / "told"
     script = tmp_path / "tell"
     script.write_text(f"#!/bin/sh\necho $1 >>{told}\n", encoding="ascii")
@@ -96,7 +96,7 @@ def test_quorum_and_sorry_server(nat, run, tmp_path):
 
 @pytest.mark.timer
 def test_inhibit_on_failure(nat, run):
-    """Weight 0 instead of removal: who is connected stays, nobody new comes."""
+    """Weight 0 instead of removal: connections stay, and no new ones come."""
     port = nat.http_port()
     checker = run(service(nat, port, *(
         server(nat, n, port, "weight 3", "inhibit_on_failure") for n in (1, 2)), sched="wrr"))
@@ -113,8 +113,8 @@ def test_inhibit_on_failure(nat, run):
 
 @pytest.mark.smoke
 def test_reload(nat, run):
-    """SIGHUP changes what changed: the connection of a client goes on, and
-    nothing that was counted is lost."""
+    """SIGHUP applies only the differences: a client's connection goes on, and no
+    counter is lost."""
     port = nat.http_port()
     checker = run(service(nat, port, *(server(nat, n, port) for n in (1, 2))))
     checker.until(is_serving(nat, 1, 2), "both servers")
@@ -136,7 +136,7 @@ def test_reload(nat, run):
 
 @pytest.mark.smoke
 def test_every_kind(nat, run):
-    """Forwarding methods, families, marks: what the kernel then holds."""
+    """All forwarding methods, families and marks arrive in the kernel as configured."""
     rip, rip6 = nat.rip(1), nat.rip(1, 6)
     plain = ("delay_loop 9", "protocol TCP", "lb_algo wlc")
 
@@ -188,7 +188,7 @@ def test_every_kind(nat, run):
 
 
 def test_timeouts_and_end(nat, tmp_path):
-    """Timeouts are set; at its end it takes away what it made, and only that."""
+    """Timeouts are set; at its end keepalived removes its own services only."""
     port = nat.http_port()
     nat.ipvs.service(nat.vip(), 999)
     with Keepalived(nat, tmp_path, service(nat, port, server(nat, 1, port)),

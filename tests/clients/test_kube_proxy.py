@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What kube-proxy asks of the kernel before it runs in IPVS mode, and how it
-then works: its sysctls, its probe, a service, a graceful removal.
+"""kube-proxy's requirements for IPVS mode, and its use of ip_vs: its sysctls, its
+probe, a service, a graceful removal.
 
-Its messages are those of github.com/moby/ipvs: IPv4 addresses of four bytes,
+It sends the messages of github.com/moby/ipvs: IPv4 addresses of four bytes,
 every attribute of the service in each request, six of a destination.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Family IPVS, message by message: what is accepted, refused and answered.
 
-The expected errno of every row is in-tree ip_vs's own. l4lb also owes a
-sentence (extack) with each refusal, and silence in the kernel log.
+The expected errno of every row is in-tree ip_vs's own. l4lb must also send a
+sentence (extack) with each refusal, and log nothing.
 """
 
 import contextlib
@@ -118,7 +118,7 @@ def test_config(ipvs, backend):
 
 
 def test_longest_timeout(ipvs, backend):
-    """As many seconds as an int has room for in ticks; one more is refused."""
+    """As many seconds as fit into an int as ticks; one more is refused."""
     longest = 0
     for bit in reversed(range(32)):
         with contextlib.suppress(genl.NetlinkError):
@@ -238,7 +238,7 @@ def test_missing_service(ipvs, backend):
     ipvs.service(OTHER, 80)
     for command in (genl.SET_SERVICE, genl.DEL_SERVICE, genl.GET_SERVICE, genl.ZERO):
         refused(backend, "ESRCH", lambda c=command: ipvs.request(c, changed({})))
-    # Looked up before the scheduler's name is.
+    # The service is looked up before its scheduler.
     refused(backend, "ESRCH", lambda: ipvs.request(
         genl.SET_SERVICE, changed({genl.S_SCHED: text("nosuch")})))
     for command in (genl.NEW_DEST, genl.SET_DEST, genl.DEL_DEST):
@@ -288,8 +288,8 @@ UNDERSTOOD = {"sh": 0x18, "mh": 0x18}
 @pytest.mark.parametrize("sched", ("none", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh",
                                    "mh", "sed", "nq", "fo", "ovf", "twos"))
 def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
-    """ip_vs takes them and does nothing with them; l4lb refuses, and then the
-    service is what it was."""
+    """ip_vs accepts and ignores them; l4lb refuses them, and the service stays
+    unchanged."""
     if sched != "none":
         backend.need_scheduler(sched)
     for flag in (8, 16, 32):
@@ -307,8 +307,8 @@ def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
 
 
 def test_scheduler_change_with_flags(ipvs, backend):
-    """Flags that stay count as well as flags that are sent. ipvsadm and
-    keepalived send all of them each time (mask ~0)."""
+    """The new scheduler must have the flags that stay as well as those that are
+    sent. ipvsadm and keepalived always send all of them (mask ~0)."""
     s = ipvs.service(V4, 80, sched="sh", flags=0x18)
     s.server(RIP, 80)
 
@@ -499,7 +499,7 @@ def test_dest_reply(ipvs):
 
 @pytest.mark.smoke
 def test_dest_order(ipvs):
-    """Newest first; an edit keeps the place; deleting and adding moves ahead."""
+    """Newest first; an edit keeps the place; a server deleted and added is first."""
     s = ipvs.service(V4, 80)
     for last in (1, 2, 3, 4):
         s.server(f"192.0.2.{last + 20}", 80)
@@ -516,7 +516,7 @@ def test_dest_order(ipvs):
 
 
 def test_dumps_of_what_is_not_there(ipvs):
-    """Empty successes, not errors."""
+    """They are empty, but no errors."""
     assert ipvs.dump(genl.GET_SERVICE) == []
     assert ipvs.dump(genl.GET_DEST, NAME) == []
     assert ipvs.dump(genl.GET_DEST) == []
@@ -582,7 +582,7 @@ def daemon(change=None):
 
 
 def test_daemon_commands(ipvs, backend):
-    """l4lb has no synchronisation: it says so whatever the request is."""
+    """l4lb has no synchronisation, and refuses all these requests for that reason."""
     if backend.is_l4lb:
         for command in (genl.NEW_DAEMON, genl.DEL_DAEMON):
             for body in (b"", daemon(), daemon({1: None})):
@@ -600,7 +600,7 @@ def test_daemon_commands(ipvs, backend):
         genl.NEW_DAEMON, daemon({2: text("nosuch0")})))
 
 
-# -- who may
+# -- permissions
 
 def test_unprivileged(nat, ipvs):
     """CAP_NET_ADMIN in the initial user namespace, for reading as well."""
@@ -615,7 +615,7 @@ def test_unprivileged(nat, ipvs):
 
 
 def test_no_sockopt_interface(nat, backend):
-    """The old setsockopt way in lets any user namespace's root configure."""
+    """With the old setsockopt interface, root of any user namespace may configure."""
     with nat.director.ns.socket(socket.AF_INET, socket.SOCK_RAW, 255) as s:
         if backend.is_l4lb:
             with pytest.raises(OSError) as e:
@@ -638,7 +638,7 @@ def test_same_service_in_two_namespaces(topologies, ipvs):
 
 
 def test_scheduler_is_autoloaded(ipvs, backend):
-    """A service asks for its scheduler's module by name."""
+    """Adding a service loads its scheduler's module."""
     name = backend.prefix + "wlc"
     if backend.loaded(name):
         import subprocess
@@ -648,7 +648,7 @@ def test_scheduler_is_autoloaded(ipvs, backend):
 
 
 def test_scheduler_swap(ipvs):
-    """Every scheduler for every other, with servers present."""
+    """One scheduler after the other, with servers present."""
     s = ipvs.service(V4, 80, sched="rr")
     for n in range(3):
         s.server(f"192.0.2.{20 + n}", 80)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Scheduler options: what family L4LB says about them, how they are set, and
-that packets see it."""
+"""Scheduler options: their description and setting by family L4LB, and their
+effect on packets."""
 
 import errno
 import socket
@@ -105,7 +105,7 @@ def test_a_scheduler_is_loaded_when_asked_for(l4lb, backend):
     assert "dh" not in l4lb.schedulers()
     assert l4lb.scheduler("dh") == {"name": "dh", "flags": 0, "options": {}}
     assert "dh" in l4lb.schedulers()
-    # And is not held: it can be removed.
+    # The module is not held: it can be unloaded.
     assert Backend("l4lb_dh").refcount() == 0
 
 
@@ -128,13 +128,13 @@ def test_set_and_get(ipvs, l4lb, vip):
     assert l4lb.values(s) == {"expire": 300, "entries": 65536, "shrink": 1}
     l4lb.set(s, shrink=FORTNIGHT, entries=1, expire=1)
     assert l4lb.values(s) == {"expire": 1, "entries": 1, "shrink": FORTNIGHT}
-    # Not another's: neither of the same scheduler nor of another namespace.
+    # Another service with the same scheduler is not affected.
     other = ipvs.service(V4, 81, sched="lblcr")
     assert l4lb.values(other) == DEFAULTS
 
 
 def test_reply(ipvs, l4lb):
-    """Names the service; values next to what describes them."""
+    """It names the service, and has each value next to the option's description."""
     s = ipvs.service(V4, 80, sched="lblc")
     (command, payload), = l4lb.request(genl.GET_OPTIONS, attr(genl.L_SERVICE, s.ident))
     assert command == genl.GET_OPTIONS
@@ -301,7 +301,7 @@ def test_strict(ipvs, l4lb, body, code):
     s = ipvs.service(V4, 80, sched="lblc")
     refused(code, lambda: l4lb.request(genl.SET_OPTIONS, body))
     assert l4lb.values(s)["expire"] == DAY
-    # What the rows damage is good.
+    # Undamaged, the message is accepted.
     l4lb.request(genl.SET_OPTIONS, key() + pairs())
     l4lb.request(genl.SET_OPTIONS, key({3: genl.packet.packed(V4)}) + pairs())
     assert l4lb.values(s)["expire"] == 9
@@ -316,10 +316,10 @@ def test_strict_reading(ipvs, l4lb):
     refused("EINVAL", lambda: l4lb.request(genl.GET_SCHEDULER, key()))
     refused("EINVAL", lambda: l4lb.request(genl.GET_SCHEDULER, attr(
         genl.L_SCHEDULER, [attr(genl.SC_NAME, text("rr")), attr(genl.SC_FLAGS, u32(0))])))
-    # 6.1 has nowhere to say why a dump does not begin.
+    # Linux 6.1 cannot send a sentence when a dump is refused at its start.
     genl.is_refused(lambda: l4lb.dump(genl.GET_SCHEDULER, attr(
         genl.L_SCHEDULER, [attr(genl.SC_NAME, text("rr"))])), errno.EINVAL)
-    # Reserved header bytes, of which new families ask that they be 0.
+    # Reserved header bytes, which must be 0 in new families.
     message = bytearray(l4lb.message(genl.GET_OPTIONS, key()))
     struct.pack_into("=H", message, 18, 1)
     l4lb.sock.send(message)
@@ -333,8 +333,8 @@ def test_strict_reading(ipvs, l4lb):
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_under_traffic(oracle, sched):
-    """The address goes on being served by 2, which has more to do, until room
-    for one other address makes it forgotten."""
+    """The address stays with server 2, which has the higher load, until another
+    address takes the only entry."""
     a = Addresses(oracle, sched)
     assert a.ask(1, 1, 1) == [2, 2, 2]
     with genl.L4lb(oracle.ns) as l4lb:
@@ -345,8 +345,8 @@ def test_entries_lowered_under_traffic(oracle, sched):
 
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_are_given_up_at_once(oracle, sched):
-    """Not only as others need their room: of three addresses of the busier
-    server, two go to the other one as soon as there is room for one in all."""
+    """Not only when others need the entries: of three addresses of the busier
+    server, two move to the other one as soon as there is one entry only."""
     a = Addresses(oracle, sched, weight=1000)
     assert a.ask(1, 2, 3, 4, 5, 6) == [2, 1] * 3
     assert set(a.ask(*[1] * 10)) == {2}
@@ -370,7 +370,7 @@ def test_expire_lowered_under_traffic(oracle, sched):
 
 
 def test_a_new_scheduler_begins_with_its_defaults(oracle):
-    """Also on the packet path: of an lblc with room for one, nothing is left."""
+    """Also for packets: the limit of one entry that the old lblc had is gone."""
     a = Addresses(oracle, "lblc", entries=1)
     assert a.ask(1, 2, 1) == [2, 1, 2]
     a.service.edit(sched="lblcr")
@@ -379,7 +379,7 @@ def test_a_new_scheduler_begins_with_its_defaults(oracle):
 
 @pytest.mark.smoke
 def test_refused_flags_leave_the_traffic_alone(nat):
-    """A client keeps its server, whatever its port: it is still sh that picks."""
+    """A client keeps its server, whatever its port: the scheduler is still sh."""
     raw = Raw(nat, TCP, numbers=(1, 2, 3), sched="sh")
     clients = [nat.client_address() for _ in range(8)]
 
@@ -395,8 +395,8 @@ def test_refused_flags_leave_the_traffic_alone(nat):
 
 @pytest.mark.emulated
 def test_options_change_while_packets_flow(oracle):
-    """Writers of options, edits of scheduler and pool, and 3,000 addresses: what
-    KASAN, lockdep and the leak check of this kernel see is the finding."""
+    """Options are set and schedulers changed while 3,000 addresses are scheduled:
+    a test for KASAN, lockdep and the leak check of this kernel."""
     a = Addresses(oracle, "lblcr")
     stop, wrong = threading.Event(), []
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What ipvsctl prints: as README.md shows it, in order, with or without colour, and
-without what -q leaves out."""
+"""The output of ipvsctl: as README.md shows it, sorted, with and without colour, and
+with -q."""
 
 import contextlib
 import os
@@ -22,8 +22,8 @@ ESCAPE = "\x1b["
 # ---- README.md ----
 
 def transcript():
-    """[(command, what it prints)] of "Five lines of ipvsctl"."""
-    section = README.read_text(encoding="utf-8").partition("\n## Five lines of ipvsctl\n")[2]
+    """[(command, its output)] of the README's section on ipvsctl."""
+    section = README.read_text(encoding="utf-8").partition("\n## ipvsctl\n")[2]
     lines = re.match(r"\n((?:    .*\n)+)", section)[1].splitlines()
     steps = []
     for line in lines:
@@ -38,8 +38,8 @@ def transcript():
 @pytest.mark.stock
 @pytest.mark.smoke
 def test_transcript_of_the_readme(director):  # noqa: F811
-    """Each line as a shell runs it, and what is printed, character for character; but
-    tables fill their last column with blanks, and README.md has none at the end of a line."""
+    """Each line, run by a shell, prints what README.md shows, character for character;
+    except that tables pad their last column with blanks, which README.md omits."""
     steps = transcript()
     assert len(steps) == 5
     env = os.environ | {"LANG": "C.UTF-8",
@@ -56,7 +56,7 @@ def test_transcript_of_the_readme(director):  # noqa: F811
 
 @contextlib.contextmanager
 def conversations(ns, count, port):
-    """COUNT established TCP connections with a server that listens on this very host."""
+    """COUNT established TCP connections with a real server on the director itself."""
     with contextlib.ExitStack() as stack:
         def tcp():
             return stack.enter_context(ns.socket(socket.AF_INET, socket.SOCK_STREAM))
@@ -73,7 +73,7 @@ def conversations(ns, count, port):
 
 
 def order(one, words):
-    """The ports of the services as they are listed, in JSON and in the table."""
+    """The ports of the services in the order of the JSON list and of the table."""
     ports = [s["port"] for s in one.json("show", words)["services"]]
     shown = re.findall(r"^tcp \S+:(\d+)", one.ctl("show -H", words), re.MULTILINE)
     assert shown == [str(p) for p in ports]
@@ -81,7 +81,7 @@ def order(one, words):
 
 
 def test_sort(fresh):  # noqa: F811
-    """By name, by active connections, by new ones a second; the most first."""
+    """By name, by active connections, or by new connections per second; largest first."""
     want = {81: 1, 82: 3, 83: 0, 84: 2}
     for port in (84, 82, 83, 81):
         fresh.ctl(f"svc add tcp {VIP}:{port} scheduler rr server 10.0.0.1")
@@ -93,7 +93,7 @@ def test_sort(fresh):  # noqa: F811
         assert active == want
         assert order(fresh, "sort active") == [82, 84, 81, 83]
         assert order(fresh, "proto tcp sort active vip 192.0.2.10") == [82, 84, 81, 83]
-    # Another order: connections that are over by now, of others.
+    # Another order by rate: closed connections to other services.
     for port, count in ((83, 200), (81, 60)):
         for _ in range(count // 20):
             with conversations(fresh.ns, 20, port):
@@ -111,8 +111,8 @@ def rates(one, ports):
 # ---- count by service ----
 
 def test_count_by_service(fresh):  # noqa: F811
-    """Those of services that share an address or a port are told apart, and templates
-    belong to theirs."""
+    """Services that share an address or a port are told apart, and templates count for
+    their service."""
     services = {f"udp {VIP}:5353": 3, "udp 192.0.2.11:5353": 2, f"udp {VIP}:54": 1}
     fresh.ns.ip("addr add 192.0.2.11/32 dev lo")
     for name in services:
@@ -146,8 +146,8 @@ def both(one, words, code=0):
 
 
 def test_quiet(director, tmp_path):  # noqa: F811
-    """No report of what was done, no remark; errors as ever, and a listing is what was
-    asked for."""
+    """-q leaves out reports of what was done, and remarks; errors and requested listings
+    are printed."""
     assert both(director, "show")[1] == "no services\n"
     assert both(director, "-q show")[1] == ""
     director.ctl(f"svc add tcp {VIP}:80 server 10.0.0.11 weight 3")
@@ -164,7 +164,7 @@ def test_quiet(director, tmp_path):  # noqa: F811
 # ---- colour ----
 
 def on_terminal(one, words, **env):
-    """What is printed when standard output is a terminal."""
+    """The output of ipvsctl on a terminal."""
     ours, theirs = os.openpty()
     with one.ns.enter():
         done = subprocess.run([IPVSCTL, *words.split()], stdin=subprocess.DEVNULL, stdout=theirs,
@@ -182,7 +182,7 @@ def on_terminal(one, words, **env):
 
 
 def test_colour(director):  # noqa: F811
-    """On a terminal, unless NO_COLOR is set to something; as -C says in any case."""
+    """On a terminal, unless NO_COLOR is set and not empty; -C always and never override that."""
     director.ctl(f"svc add tcp {VIP}:80 server 10.0.0.11")
     plain = director.ctl("show", env={"NO_COLOR": ""})
     assert "10.0.0.11" in plain and ESCAPE not in plain

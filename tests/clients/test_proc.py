@@ -37,7 +37,7 @@ def services(ns):
 
 
 def user_hz_jiffies(seconds):
-    """Persistence timeouts are printed in jiffies: 250 Hz (Debian), 100 (UML)."""
+    """Persistence timeouts are printed in jiffies; HZ is 250 (Debian) or 100 (UML)."""
     return {str(seconds * hz) for hz in (100, 250, 1000)}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The manual's recipes do what they say, as they stand there."""
+"""The manual's recipes work exactly as printed."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from lab.netns import SLOW, Namespace, join_all
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 MANUAL = Path(__file__).resolve().parents[2] / "tools/ipvsctl/ipvsctl.8"
-# Of each cluster: outside and inside of its front node, its compute node.
+# For each cluster: its front node's outer and inner address, its compute node's address.
 OUTSIDE = ("198.51.100.1", "198.51.100.2")
 INSIDE = ("10.1.0.1", "10.2.0.1")
 NODE = ("10.1.0.2", "10.2.0.2")
@@ -23,7 +23,7 @@ IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
 
 
 def recipe(title):
-    """The commands of the example that begins so."""
+    """The commands of the example that begins with TITLE."""
     text = MANUAL.read_text("utf-8")
     part = text[text.index(f"\n{title}"):]
     part = part[:re.search(r"\n\.S[hs] ", part).start()]
@@ -32,7 +32,7 @@ def recipe(title):
 
 @pytest.fixture
 def clusters(module_life):
-    """(front nodes, compute nodes) of two, which know only the network between them."""
+    """(front nodes, compute nodes) of two clusters that share one network between them."""
     names = ("front0", "front1", "node0", "node1")
     spaces = [Namespace(f"recipe-{n}") for n in names]
     fronts, nodes = spaces[:2], spaces[2:]
@@ -52,7 +52,7 @@ def clusters(module_life):
 
 
 def talk(listens, asks, address):
-    """What ASKS gets back of 100,000 bytes that it sends to ADDRESS, and who came."""
+    """ASKS sends 100,000 bytes to ADDRESS and gets them back. Return its address as seen there."""
     sent, came = bytes(range(250)) * 400, []
     with listens.socket(socket.AF_INET, socket.SOCK_STREAM) as server:
         server.bind(("", PORT))
@@ -90,13 +90,13 @@ def talk(listens, asks, address):
 @pytest.mark.smoke
 @pytest.mark.parametrize("path", (0, 1, 2))
 def test_two_clusters(clusters, path):
-    """Each opens connections to the other, which sees the front node."""
+    """Each cluster opens connections to the other, which sees the front node's address."""
     fronts, nodes = clusters
     commands = recipe("Two clusters on private addresses")
     assert [c[0] for c in commands] == ["ipvsctl", "nft"]
     for front, outside, inside, address in zip(fronts, OUTSIDE, INSIDE, NODE):
         for command in commands:
-            # Written for the second of them.
+            # The manual's commands are for the second cluster.
             words = [w.replace(OUTSIDE[1], outside).replace(NODE[1], address)
                      .replace("10.2.0.0/24", f"{inside.rsplit('.', 1)[0]}.0/24")
                      for w in command]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ipvsadm and ipvsctl, l4lb and in-tree ip_vs: four ways to one state.
+"""ipvsadm and ipvsctl, with l4lb and with in-tree ip_vs: four ways to the same state.
 
-Each pair of scripts sets up the same services. Whatever tool ran it, on
-whatever module, `ipvsadm -Sn` and `ipvsadm -Ln` must print the same.
+Each pair of scripts sets up the same services. With either tool, on
+either module, `ipvsadm -Sn` and `ipvsadm -Ln` must print the same.
 """
 
 import os
@@ -14,7 +14,7 @@ from lab.netns import Namespace, run
 NO_MODULE = True        # the test loads one module after the other
 IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
 
-# (what ipvsadm is told, what ipvsctl is told)
+# Name: (commands of ipvsadm, commands of ipvsctl)
 SCRIPTS = {
     "four servers": ("""
 -A -t 192.0.2.10:80 -s wrr
@@ -77,7 +77,7 @@ def lines(script):
 
 
 def state(ns):
-    """Rules and listing, without the first line, which has the table's size."""
+    """(rules, listing), without the listing's first line, which has the table's size."""
     listing = ns.run(["ipvsadm", "-Ln", "--thresholds"]).stdout.splitlines()[1:]
     return ns.run(["ipvsadm", "-Sn"]).stdout, "\n".join(listing)
 
@@ -100,7 +100,7 @@ def outcomes(module, names):
 
 @pytest.fixture(scope="module")
 def found(request):
-    """What came out, of both modules if this kernel has both."""
+    """{(script, tool, module): state}, of both modules if this kernel has both."""
     out = {}
     for name in ("l4lb", "ip_vs"):
         module, other = Backend(name), Backend("ip_vs" if name == "l4lb" else "l4lb")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The old setsockopt way in is closed: its options are unknown to the kernel.
+"""The old setsockopt interface does not exist: its options are unknown to the kernel.
 
 No client needs it: the tests of ipvsadm, keepalived, moby/ipvs and others run
-without it. In-tree ip_vs is the control: there any user who may make a user
-namespace changes the tables of a network namespace of his own.
+without it. In-tree ip_vs is the control: any user who may create a user
+namespace can change the tables of a network namespace created there.
 """
 
 import ctypes
@@ -35,20 +35,20 @@ def code(call):
 def test_every_number_is_unknown(nat, backend):
     with nat.director.ns.socket(socket.AF_INET, socket.SOCK_RAW, 255) as s:
         got = {n: code(lambda n=n: s.getsockopt(0, n, 64)) for n in NUMBERS}
-        # Each is refused by ip_vs when its argument is not as long as it has to be.
+        # ip_vs refuses arguments of the wrong length.
         put = {n: code(lambda n=n: s.setsockopt(0, n, b"" if n == FLUSH else SERVICE))
                for n in NUMBERS}
     if backend.is_l4lb:
         assert set(got.values()) | set(put.values()) == {errno.ENOPROTOOPT}
         assert nat.ipvs.services() == []
     else:
-        # Among them are the command that adds, and one that clears the table.
+        # The numbers include the commands that add a service and clear the table.
         assert got[BASE] == put[SET_ADD] == put[FLUSH] == 0
 
 
 def as_user(question):
-    """What QUESTION() answers (a bytes) as root of new user and network
-    namespaces that an ordinary user made."""
+    """Return QUESTION() (bytes), called as root of new user and network namespaces
+    that an ordinary user created."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

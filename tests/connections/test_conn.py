@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The life of a connection: states, timeouts, counters, and its server's end."""
+"""The life of a connection: states, timeouts, counters, and removal of its server."""
 
 import random
 
@@ -42,7 +42,7 @@ def test_tcp_states_without_replies(topologies, shape, family, request):
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 @pytest.mark.parametrize("seed", (1, 2))
 def test_tcp_states_random(shape, seed, request):
-    """Every cell of the table is due in the end: random events, one model."""
+    """Random events: the connection follows the model, Walker's state table."""
     lab = request.getfixturevalue(shape)
     chance = random.Random(seed)
     w = Walker(lab, 4)
@@ -66,14 +66,14 @@ def test_udp_state(lab, family):
 
 @pytest.mark.timer
 def test_expiry(nat, family, proto):
-    """An idle connection goes after its timeout, a busy one stays; the counts
-    of its server follow."""
+    """An idle connection expires after its timeout, a busy one stays; the server's
+    counts follow."""
     raw = Raw(nat, proto, family)
     nat.ipvs.timeouts(tcp=1, fin=1, udp=1)
     idle, busy = raw.client(), raw.client()
     for client in (idle, busy):
         client.open()
-        if proto != SCTP:       # whose first state alone has a short timeout
+        if proto != SCTP:       # SCTP: only the first state has a short timeout
             client.reply().answered()
         client.send(ACK)
         client.arrive()
@@ -121,7 +121,7 @@ def test_timeouts_of_old_connections(nat):
 
 @pytest.mark.smoke
 def test_weight_zero(lab, family, proto):
-    """Weight 0: no new connection, the old ones go on; nobody left: refused."""
+    """Weight 0: no new connections, the old ones go on. No server left: refused."""
     raw = Raw(lab, proto, family, (1, 2))
     first = {}
     for _ in range(2):
@@ -145,8 +145,8 @@ def test_weight_zero(lab, family, proto):
 
 @pytest.mark.smoke
 def test_server_deleted_and_back(lab, family, proto):
-    """Packets for a deleted server are dropped in silence; when it returns its
-    connections, counts and statistics are still its own."""
+    """Packets for a deleted server are dropped silently; when it is added again, it
+    has its connections, counts and statistics back."""
     raw = Raw(lab, proto, family, (1, 2))
     clients = {}
     for _ in range(2):
@@ -171,8 +171,8 @@ def test_server_deleted_and_back(lab, family, proto):
 
 
 def test_service_deleted_and_back(nat, family):
-    """As for servers: while another service keeps the module busy, packets of
-    a deleted one are dropped, and a service of the same name finds them."""
+    """As for servers: while another service exists, packets of a deleted service's
+    connections are dropped; added again, the service has its connections back."""
     other = Raw(nat, TCP, family)
     raw = Raw(nat, TCP, family)
     client = raw.client()
@@ -190,7 +190,7 @@ def test_service_deleted_and_back(nat, family):
 
 @pytest.mark.timer
 def test_thresholds_on_edit(lab, family):
-    """An edit takes a server out or back in by what it holds at that moment."""
+    """An edit applies the thresholds at once to the server's present connections."""
     raw = Raw(lab, UDP, family)
     for _ in range(4):
         raw.client().open()
@@ -223,8 +223,8 @@ def expire(lab, raw, clients):
 @pytest.mark.timer
 @pytest.mark.smoke
 def test_thresholds_by_count(nat):
-    """u connections close the server; it opens again when the count falls
-    below l, or below three quarters of u when l is not given."""
+    """A server gets no connections from its upper threshold u on, until the count
+    falls below its lower threshold l, or below three quarters of u without an l."""
     cases = {(4, 0): 2, (4, 2): 1, (4, 4): 3, (1, 0): 0, (2, 1): 0}
     raws = {case: Raw(nat, UDP, server={"upper": case[0], "lower": case[1]})
             for case in cases}
@@ -272,8 +272,8 @@ def test_overloaded_server_is_skipped(nat):
 
 @pytest.mark.smoke
 def test_port_reuse(nat, family):
-    """A SYN on a connection that has ended is a new connection and is
-    scheduled anew; on a living one it is not."""
+    """A SYN on a closed connection opens a new one, which is scheduled again; a SYN
+    on an open connection does not."""
     raw = Raw(nat, TCP, family, (1, 2))
     client = raw.client()
     first = client.establish()
@@ -306,7 +306,7 @@ def test_sysctl_conn_reuse_mode(nat):
 
 @pytest.mark.smoke
 def test_one_packet_scheduling(dr, family, backend):
-    """-o: every datagram is scheduled for itself and leaves no connection."""
+    """-o: every datagram is scheduled by itself and leaves no connection."""
     raw = Raw(dr, UDP, family, (1, 2), flags=genl.ONEPACKET)
     client = raw.client()
     got = [client.send(payload=b"%d" % i).arrive()[0] for i in range(6)]
@@ -317,7 +317,7 @@ def test_one_packet_scheduling(dr, family, backend):
 
 
 def test_many_connections(nat):
-    """A lot of flows: all found again, all counted, none mixed up."""
+    """Many flows: each is found again and counted, none is mixed up."""
     raw = Raw(nat, UDP, 4, (1, 2, 3, 4))
     source = nat.client_address()
     total = 800

@@ -118,7 +118,7 @@ def test_address_that_is_not_ours(lab, family):
 
 
 def test_empty_mark_service(nat, family):
-    """Nobody behind the mark: port unreachable, as for an address."""
+    """No server: port unreachable, as with a service by address."""
     mark = fresh_mark()
     raw = Marked(nat, mark, family, numbers=())
     with marking(nat, mark, f"tcp dport {raw.port}"):

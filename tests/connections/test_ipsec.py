@@ -10,7 +10,7 @@ from lab.raw import Raw
 
 AH, IKE = 51, 500
 KINDS = {"esp": (ESP, b"\0\0\x12\x34" + b"\0\0\0\1" + b"secret" * 8),
-         # Next header UDP, 24 bytes in all; behind it what must not be read.
+         # Next header UDP, 24 bytes long; the bytes after it must not be read.
          "ah": (AH, b"\x11\4\0\0" + b"\0\0\x12\x34" + b"\0\0\0\1" + b"sum" * 4
                 + b"\x01\xf4\x01\xf4\0\x10\0\0" + b"datagram")}
 
@@ -26,7 +26,7 @@ def send(raw, client, kind):
 
 
 def arrived(raw, client, kind):
-    """[(number, packet, what the server sees)]"""
+    """[(server's number, packet, the packet without a tunnel's header)]"""
     proto, out = KINDS[kind][0], []
     for n, tap in raw.taps.items():
         for p in tap.take(lambda p: p.is_tunnel or p.proto == proto):
@@ -76,8 +76,8 @@ def test_follows_the_key_exchange(lab, family, kind, backend):
 
 
 def test_the_other_direction(nat, family, kind, backend):
-    """From the server of the key exchange it has the VIP as its source; from
-    another it is passed on as it is."""
+    """A packet from the server of the key exchange leaves with the VIP as its source;
+    one from another server leaves unchanged."""
     known_difference(backend, kind, family)
     proto, body = KINDS[kind]
     raw = Raw(nat, UDP, family, (1, 2), port=IKE, dport=IKE)
@@ -91,7 +91,7 @@ def test_the_other_direction(nat, family, kind, backend):
 
 
 def test_server_gone(nat, family, kind, backend):
-    """It waits like the connection's own packets."""
+    """AH and ESP are dropped while the server is removed, as the connection's packets are."""
     known_difference(backend, kind, family)
     raw = Raw(nat, UDP, family, (1, 2), port=IKE, dport=IKE)
     client = raw.client(sport=IKE)
@@ -108,7 +108,7 @@ def test_server_gone(nat, family, kind, backend):
 
 @pytest.mark.parametrize("length", (0, 1, 7, 8, 11))
 def test_cut_short(nat, family, kind, length):
-    """Whatever is left of it."""
+    """Truncated packets, from client and server, do no harm."""
     proto, body = KINDS[kind]
     raw = Raw(nat, UDP, family, port=IKE, dport=IKE)
     client = raw.client(sport=IKE)

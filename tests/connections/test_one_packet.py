@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One-packet scheduling with NAT: each datagram has a real server of its own, no
-connection remembers it, and yet its reply comes from the VIP."""
+"""One-packet scheduling with NAT: each datagram is scheduled by itself, without a
+connection, and its reply still comes from the VIP."""
 
 import socket
 
@@ -29,8 +29,8 @@ def exchange(raw, client, count):
 
 @pytest.mark.smoke
 def test_spread_and_answered(nat, family, backend):
-    """300 datagrams from one port over three servers: 100 each, and 300 replies
-    from VIP and port (of ip_vs, from the servers). No connection."""
+    """300 datagrams from one port over three servers: 100 each, no connections, and
+    300 replies from the VIP and its port (with ip_vs, from the servers)."""
     raw = Raw(nat, UDP, family, (1, 2, 3), flags=ONEPACKET)
     client = raw.client()
     got, replies = exchange(raw, client, DATAGRAMS)
@@ -57,14 +57,14 @@ def ours(backend):
 
 
 def reply_source(client):
-    """Where the client sees a reply of the first server to come from."""
+    """The source (address, port) that the client sees in a reply of server 1."""
     client.reply(payload=b"re", number=1)
     p = client.answered()
     return p.src, p.sport
 
 
 def test_follows_the_configuration(nat, family, ours):
-    """Only while the service has the flag and the server is in it, by NAT."""
+    """Replies are translated only while the service has the flag, and the server with NAT."""
     raw = Raw(nat, UDP, family, flags=ONEPACKET)
     client = raw.client()
     vip, l4lb = (raw.vip, raw.port), (raw.address(1), raw.dport)
@@ -82,13 +82,13 @@ def test_follows_the_configuration(nat, family, ours):
     raw.add(1)
     assert reply_source(client) == vip
     raw.service.delete()
-    Raw(nat, UDP, family)       # the hooks stay
+    Raw(nat, UDP, family)       # keeps the hooks
     assert reply_source(client) == l4lb
 
 
 def test_a_server_of_several_services(nat, family, ours):
-    """Nothing in a reply says which service was asked: it is the one that the
-    server was added to last."""
+    """A reply does not tell its service, so it counts as one of the service to which
+    the server was added last."""
     one = Raw(nat, UDP, family, flags=ONEPACKET)
     two = Raw(nat, UDP, family, flags=ONEPACKET, dport=one.dport)
     client = one.client()
@@ -98,7 +98,7 @@ def test_a_server_of_several_services(nat, family, ours):
 
 
 def test_connections_come_first(nat, family, ours):
-    """A server that has connections as well: their replies go their way."""
+    """Replies of the same server's connections are translated for the connections."""
     one = Raw(nat, UDP, family, flags=ONEPACKET)
     plain = Raw(nat, UDP, family, dport=one.dport)
     client = plain.client()
@@ -108,7 +108,7 @@ def test_connections_come_first(nat, family, ours):
 
 
 def test_other_packets_of_the_server(nat, family, ours):
-    """Another port, another protocol: not the service's."""
+    """Packets from another port or of another protocol stay unchanged."""
     raw = Raw(nat, UDP, family, flags=ONEPACKET)
     client = raw.client()
     for p in (packet.udp_packet(raw.address(1), raw.dport + 1, client.address, client.sport),
@@ -118,7 +118,7 @@ def test_other_packets_of_the_server(nat, family, ours):
 
 
 def test_an_error_about_a_datagram(nat, family, ours):
-    """The server has nobody on that port: the client learns it from the VIP."""
+    """If the server's port is closed, the client gets the error from the VIP."""
     raw = Raw(nat, UDP, family, flags=ONEPACKET)
     client = raw.client()
     client.send(payload=b"anybody?")
@@ -135,8 +135,8 @@ def test_an_error_about_a_datagram(nat, family, ours):
 
 
 def test_the_directors_own_question(nat, family, ours):
-    """Who asks a server from the director, to see if it is well, knows the answer
-    by the server's address."""
+    """A health check on the director gets its answer from the server's own
+    address."""
     raw = Raw(nat, UDP, family, flags=ONEPACKET)
     sock = nat.director.ns.socket(socket.AF_INET if family == 4 else socket.AF_INET6,
                                   socket.SOCK_DGRAM)

@@ -37,7 +37,7 @@ def test_client_sticks(lab, family, proto):
 
 
 def test_template_assured(nat, family, proto):
-    """NONE until the server has answered once (UDP) or the connection stands."""
+    """Its state is NONE until the server has answered (UDP) or the connection is established."""
     raw = persistent(nat, proto, family)
     client = raw.client()
     if proto == UDP:
@@ -92,9 +92,9 @@ def test_deleted_server_loses_its_clients(nat, family):
 
 @pytest.mark.timer
 def test_template_expires(nat, family):
-    """After its time, and without connections, the client is free again."""
+    """After its timeout, and without connections, the client may get another server."""
     nat.ipvs.timeouts(udp=1)
-    # Longer than its connections: with some left it would get 60 s more.
+    # Longer than the connections' timeout: ip_vs would prolong it for them by 60 s.
     raw = persistent(nat, UDP, family, timeout=4)
     client = raw.client()
     first = client.open()
@@ -117,15 +117,15 @@ def test_all_ports_of_a_vip(lab, family):
         assert len(seen) == 1
         rows = [c for c in lab.conns(client=address) if c["cport"] == 0]
         assert [(r["vport"], r["vip"]) for r in rows] == [(0, raw.vip)]
-        # Another protocol is another matter.
+        # The service is for TCP only.
         assert lab.ipvs.services()[0]["proto"] == TCP
     finally:
         raw.service.delete()
 
 
 def test_persistent_tcp_follows_the_flow(nat):
-    """Later packets of a flow go where the flow is, not where a template that
-    came after it points."""
+    """Later packets of a flow go to the flow's server, not to the one of a newer
+    template."""
     raw = persistent(nat, TCP, 4)
     client = raw.client()
     first = client.establish()

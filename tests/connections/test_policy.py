@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A service's policy: the messages of family L4LB that read and set it. What it
-does is in test_policy_packets.py."""
+"""A service's policy: the messages of family L4LB that read and set it. Its effects
+are tested in test_policy_packets.py."""
 
 import errno
 import socket
@@ -16,7 +16,7 @@ FORTNIGHT = 14 * 86400
 MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
     "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3, "priority": 1,
     "las_bytes_0": 2**32 - 1, "las_bytes_1": 2**32 - 1, "las_bytes_2": 2**32 - 1}
-# These grow.
+# Ends of bands must ascend: the values that each needs before it.
 FIRST = {"las_bytes_1": {"las_bytes_0": 1}, "las_bytes_2": {"las_bytes_0": 1, "las_bytes_1": 2}}
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -28,7 +28,7 @@ def test_set_and_get(ipvs, l4lb, vip):
     assert l4lb.policy(s) == NONE
     for name, largest in MAX.items():
         if vip == 77 and name == "guard":
-            continue        # a mark is no address
+            continue        # needs an address
         values = FIRST.get(name, {}) | {name: largest}
         l4lb.set_policy(s, **values)
         assert l4lb.policy(s) == NONE | values
@@ -36,14 +36,14 @@ def test_set_and_get(ipvs, l4lb, vip):
     l4lb.set_policy(s, tcp=5, udp=7)
     l4lb.set_policy(s, udp=8, tcp_fin=9)
     assert l4lb.policy(s) == NONE | {"tcp": 5, "udp": 8, "tcp_fin": 9}
-    # Not another's, neither in this namespace nor in another one.
+    # Another service is not affected.
     assert l4lb.policy(ipvs.service(V4, 81, sched="rr")) == NONE
 
 
 @pytest.mark.parametrize("name", [n for n in POLICY if not n.startswith("las")])
 def test_out_of_range(ipvs, l4lb, name):
-    """One sentence that names the value and its range, and nothing has changed,
-    whatever else the message holds."""
+    """The answer names the value and its range, and nothing changes, whatever else
+    the message contains."""
     s = ipvs.service(V4, 80, sched="rr")
     l4lb.set_policy(s, udp=3, tcp=3)
     before = l4lb.policy(s)
@@ -99,7 +99,7 @@ def test_bad_messages(ipvs, l4lb):
 
 @pytest.mark.smoke
 def test_life_of_a_value(ipvs, l4lb):
-    """It is the service's: what the other family sets leaves it alone."""
+    """The policy lives with the service, and commands of family IPVS do not change it."""
     s = ipvs.service(V4, 80, sched="rr")
     l4lb.set_policy(s, tcp=77)
     s.server("192.0.2.20", 80)
@@ -114,7 +114,7 @@ def test_life_of_a_value(ipvs, l4lb):
 
 @pytest.mark.smoke
 def test_dump(ipvs, l4lb):
-    """Those that have one, by their names; more than one message holds."""
+    """Only services with a policy are listed, in more than one message."""
     assert l4lb.policies() == {}
     services = [ipvs.service(V4, port, sched="rr") for port in range(1, 401)]
     services.append(ipvs.service(V6, 53, proto=SCTP, sched="rr"))

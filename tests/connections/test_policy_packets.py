@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a service's policy does to packets. In-tree ip_vs, which has none, is the
-control: where users complain about it, the complaint is seen there first."""
+"""The effect of a service's policy on packets. In-tree ip_vs, which has none, is the
+control: it shows the behaviour that users complain about."""
 
 import contextlib
 import errno
@@ -48,7 +48,7 @@ def lab(request, topologies, module):
 
 @pytest.fixture
 def policy(module):
-    """policy(raw, ...): sets it where there is one."""
+    """policy(raw, ...): set RAW's policy, if the module has policies."""
     def set_policy(raw, **values):
         if module.is_l4lb:
             with genl.L4lb(raw.lab.director.ns) as l4lb:
@@ -59,7 +59,7 @@ def policy(module):
 # -- timeouts
 
 def in_state(raw, value):
-    """A connection whose timeout is the one called VALUE."""
+    """A connection in the state to which the timeout VALUE applies."""
     client = raw.client()
     if raw.proto == UDP:
         client.open()
@@ -83,14 +83,14 @@ COMMON = {"tcp": 900, "tcp_fin": 120, "udp": 300, "sctp": 900}
 @both_modules
 @pytest.mark.parametrize("value", COMMON)
 def test_each_service_has_its_timeouts(lab, module, policy, value):
-    """Side by side with one that has the namespace's."""
+    """Services with and without their own timeout exist side by side."""
     for family, seconds in ((4, 40), (6, 2000), (4, 0)):
         raw = Raw(lab, PROTO[value], family)
         policy(raw, **{value: seconds, "udp" if value != "udp" else "tcp": 7})
         expires = in_state(raw, value).row()["expires"]
         want = seconds or COMMON[value]
         if not module.is_l4lb:
-            want = COMMON[value]        # the complaint: there is one for all
+            want = COMMON[value]        # complaint: one for all services
         assert want - 4 <= expires <= want, (value, family)
 
 
@@ -127,12 +127,12 @@ def test_a_short_timeout_ends_only_its_flows(nat, module, policy):
 
 
 def tag(p):
-    """An SCTP packet's verification tag, and whether it says T."""
+    """(verification tag, T bit) of an SCTP packet."""
     return int.from_bytes(p.l4[4:8], "big"), p.l4[13] & 1
 
 
 def idle(lab, module, policy, proto, family):
-    """An established connection that has spoken, about to expire."""
+    """An established connection that has carried data, about to expire."""
     raw = Raw(lab, proto, family)
     policy(raw, on_idle=RESET, tcp=1, sctp=1)
     client = raw.client()
@@ -146,7 +146,7 @@ def idle(lab, module, policy, proto, family):
     if lab.shape == "nat":
         client.reply(SYN | ACK, seq=7000, ack=0xfffffffe).answered()
     for payload, seq in ((b"", 0xfffffffe), (b"hello", 0xfffffffe), (b"", 2)):
-        client.send(ACK, payload, seq=seq, ack=7001)    # the last, one back: a keep-alive
+        client.send(ACK, payload, seq=seq, ack=7001)    # the last, one byte back, is a keep-alive
         client.arrive()
     return client
 
@@ -154,7 +154,7 @@ def idle(lab, module, policy, proto, family):
 @pytest.mark.timer
 @both_modules
 def test_reset_when_idle(lab, module, policy):
-    """Both ends are told, with the numbers they expect."""
+    """Both ends get a RST or ABORT with the numbers that they expect."""
     protos = (TCP, SCTP) if module.is_l4lb else (TCP,)
     if not module.is_l4lb:
         lab.ipvs.timeouts(tcp=1)
@@ -163,7 +163,7 @@ def test_reset_when_idle(lab, module, policy):
     for client in clients:
         wait_until(lambda c=client: c.row() is None, 6, step=0.1)
     if not module.is_l4lb:
-        for client in clients:          # the complaint: nobody is
+        for client in clients:          # complaint: no end is told
             client.nothing_arrives()
             assert not client.raw.client_tap.take(
                 lambda p, c=client: p.dst == c.address and p.dport == c.sport)
@@ -186,8 +186,8 @@ def test_reset_when_idle(lab, module, policy):
 
 @pytest.mark.timer
 def test_nobody_is_reset_unless_established_and_asked(nat, policy):
-    """Silent: without the setting; when it is switched off again; in another
-    state; and as long as nothing is known, because no packet was seen since."""
+    """No reset: without the setting; after it is switched off; when it is set after
+    the last packet, so that the numbers are unknown; and in another state."""
     plain, off, late, half = (Raw(nat, TCP) for _ in range(4))
     clients = [raw.client() for raw in (plain, off, late, half)]
     for raw in (off, half):
@@ -209,7 +209,7 @@ def test_nobody_is_reset_unless_established_and_asked(nat, policy):
 
 @pytest.mark.timer
 def test_numbers_after_a_new_start(dr, policy):
-    """A client that starts anew from the same port has other numbers."""
+    """The reset has the numbers of the latest connection from the same port."""
     raw = Raw(dr, TCP)
     policy(raw, on_idle=RESET, tcp=1)
     client = raw.client()
@@ -226,8 +226,8 @@ def test_numbers_after_a_new_start(dr, policy):
 @pytest.mark.timer
 @both_modules
 def test_an_idle_application_is_told(nat, module, policy, family):
-    """A client that waits for an answer, and the server that has its socket. With
-    ip_vs both wait on; only a client that sends gets an answer."""
+    """Client and server of an idle connection are reset. With ip_vs both keep waiting;
+    the client is reset only when it sends."""
     port = nat.http_port()
     service = nat.ipvs.service(nat.vip(family), port, sched="rr")
     service.server(nat.rip(1, family), port)
@@ -265,7 +265,7 @@ DEFAULT, KEEP, MOVE, RESET_LOST = 0, 1, 2, 3
 @both_modules
 @pytest.mark.parametrize("how", ("removed", "weight 0"))
 def test_datagrams_move_on(lab, module, policy, how):
-    """Two hundred of one flow, its server goes after the fiftieth."""
+    """200 datagrams of one flow, whose server is removed or drained after the fiftieth."""
     for family in (4, 6):
         raw = Raw(lab, UDP, family, (1, 2))
         policy(raw, **({"on_loss": MOVE} if how == "removed" else {"on_drain": MOVE}))
@@ -289,7 +289,7 @@ def test_datagrams_move_on(lab, module, policy, how):
 
 
 def test_datagrams_stay_where_they_must(nat, policy):
-    """With nowhere to go a draining server keeps its flows; TCP stays anyway."""
+    """A draining server keeps its flows if no other can take them; TCP stays in any case."""
     raw = Raw(nat, UDP, 4, (1, 2))
     policy(raw, on_drain=MOVE)
     client = raw.client()
@@ -315,8 +315,8 @@ def test_datagrams_stay_where_they_must(nat, policy):
                                                 ("l4lb", RESET_LOST), ("ip_vs", KEEP)),
                          indirect=["module"])
 def test_removed_server(lab, module, policy, wanted):
-    """The client's next segment is answered, and the server hears of it; or it is
-    dropped, as ip_vs does, and the connection waits for the server."""
+    """The client's next segment is answered by a reset, which the server gets, too; or,
+    as with ip_vs, it is dropped, and the connection waits for the server's return."""
     for proto, family in ((TCP, 4), (TCP, 6), (SCTP, 4), (SCTP, 6)):
         raw = Raw(lab, proto, family, (1, 2))
         policy(raw, on_loss=wanted)
@@ -351,7 +351,7 @@ def test_removed_server(lab, module, policy, wanted):
 
 
 def test_removed_server_of_datagrams(nat, policy):
-    """RESET is for those who would rather know."""
+    """With RESET the client first gets an ICMP error, then another server."""
     for family in (4, 6):
         raw = Raw(nat, UDP, family, (1, 2))
         policy(raw, on_loss=RESET_LOST)
@@ -365,7 +365,7 @@ def test_removed_server_of_datagrams(nat, policy):
 
 
 def test_loss_and_expire_nodest_conn(nat, policy):
-    """What a service says itself counts more; said after the removal, too."""
+    """A service's on_loss overrides the sysctl, even if set after the removal."""
     with setting(nat, "expire_nodest_conn", 1):
         for wanted in (DEFAULT, KEEP, RESET_LOST):
             raw = Raw(nat, TCP, 4, (1, 2))
@@ -385,12 +385,12 @@ def test_loss_and_expire_nodest_conn(nat, policy):
 
 
 def test_service_deleted(nat, policy):
-    """What it said is kept for its connections."""
+    """The policy of a deleted service still applies to its connections."""
     raw = Raw(nat, TCP)
     policy(raw, on_loss=RESET_LOST)
     client = raw.client()
     client.establish()
-    other = Raw(nat, TCP)       # or there are no hooks
+    other = Raw(nat, TCP)       # keeps the hooks
     raw.service.delete()
     client.send(ACK, seq=5, ack=6)
     assert client.answered().seq == 6
@@ -401,7 +401,7 @@ def test_service_deleted(nat, policy):
 @pytest.mark.smoke
 @both_modules
 def test_persistent_clients_leave_a_draining_server(nat, module, policy):
-    """on_drain for each of two services; without it sysctl decides."""
+    """on_drain decides; without it, the sysctl."""
     for quiescent in (0, 1):
         with setting(nat, "expire_quiescent_template", quiescent):
             for wanted in (DEFAULT, KEEP, MOVE):
@@ -421,8 +421,8 @@ def test_persistent_clients_leave_a_draining_server(nat, module, policy):
 @pytest.mark.timer
 @both_modules
 def test_a_template_ends_after_the_connection(lab, module):
-    """Connect, close, wait; the closed connection is still remembered. With ip_vs
-    it keeps the template for a minute more."""
+    """The template expires although its closed connection is still remembered. With
+    ip_vs that connection keeps the template for another minute."""
     ways = [(TCP, (FIN | ACK, FIN | ACK)), (TCP, (RST,)), (SCTP, ((ABORT,),))]
     clients = []
     for (proto, ending), family in itertools.product(ways, (4, 6)):
@@ -445,14 +445,14 @@ def test_a_template_ends_after_the_connection(lab, module):
         assert all(c.row() for c, _ in clients if c.raw.proto != TCP or lab.shape != "nat")
         return
     time.sleep(3.2)
-    # SCTP in state CLOSED and TCP in CLOSE or TIME_WAIT are there, and hold it.
+    # Connections in state CLOSED, CLOSE or TIME_WAIT still exist, and hold it.
     assert len(templates()) == len(clients)
 
 
 @pytest.mark.timer
 @pytest.mark.smoke
 def test_a_template_stays_with_a_live_connection(nat):
-    """And has its time again when that closes."""
+    """When the last connection closes, the template's timeout begins again."""
     raw = Raw(nat, TCP, 4, (1, 2), flags=genl.PERSISTENT, timeout=2)
     client = raw.client()
     first = client.establish()
@@ -477,7 +477,7 @@ OFF, REJECT, DROP = range(3)
 
 @contextlib.contextmanager
 def listening(lab, family):
-    """Programs of the director on all its addresses: (TCP, UDP) ports."""
+    """(TCP socket, UDP socket) of the director, on all its addresses."""
     kind = socket.AF_INET if family == 4 else socket.AF_INET6
     with lab.director.ns.socket(kind, socket.SOCK_STREAM) as tcp, \
             lab.director.ns.socket(kind, socket.SOCK_DGRAM) as udp:
@@ -523,8 +523,8 @@ def datagram(lab, vip, udp):
 @pytest.mark.smoke
 @both_modules
 def test_guard(nat, module, policy, family):
-    """The director's own programs listen on all addresses: also on the VIP, but for
-    a guard. The service and ping go on, and so does the host's own address."""
+    """Programs of the director that listen on all addresses are reachable at the VIP,
+    unless a guard stops that. The service, ping and the director's own address work."""
     port = nat.http_port()
     vip, host = nat.vip(family), FRONT[family] + "1"
     service = nat.ipvs.service(vip, port, sched="rr")
@@ -536,7 +536,7 @@ def test_guard(nat, module, policy, family):
                 with genl.L4lb(nat.director.ns) as l4lb:
                     l4lb.set_policy(service, guard=guard)
             else:
-                want = "open"   # the complaint
+                want = "open"   # complaint: no guards
             assert connects(nat, vip, tcp_port) == want
             assert datagram(nat, vip, udp) == want
             assert connects(nat, vip, port) == "open"
@@ -545,7 +545,7 @@ def test_guard(nat, module, policy, family):
 
 
 def stray(raw, proto, **kwargs):
-    """A packet for port 9 of the VIP, where there is nothing: (its source, a match
+    """Send a packet to port 9 of the VIP, which is closed. Return (source port, match
     for answers)."""
     source, sport = raw.lab.client_address(raw.family), kwargs.pop("sport", fresh_port())
     raw.client_tap.send(packet.l4_packet(proto, source, sport, raw.vip, 9, **kwargs))
@@ -571,8 +571,8 @@ def test_a_guard_answers_like_a_host(nat, policy, family):
 
 
 def test_what_a_guard_stops(nat, policy):
-    """Whatever could find out, or open, something; what belongs to a connection,
-    and what is broken, is the host's stack's affair."""
+    """A guard stops packets that could open a connection or probe a port; those of a
+    connection, and broken ones, are left to the director's stack."""
     raw = Raw(nat, TCP)
     policy(raw, guard=DROP)
     drops = "/proc/net/l4lb"
@@ -597,7 +597,7 @@ def test_what_a_guard_stops(nat, policy):
 
 
 def test_guards_of_one_address(nat, policy):
-    """The strictest counts, until it goes; other addresses are not concerned."""
+    """The strictest guard applies while it exists; other addresses are not affected."""
     services = [Raw(nat, proto) for proto in (TCP, UDP, TCP)]
     other = Raw(nat, TCP, vip=nat.raw_vip(4, 1))
 
@@ -627,7 +627,7 @@ def test_guards_of_one_address(nat, policy):
 
 
 def test_a_guard_lets_the_host_work(nat, policy, family):
-    """What it starts itself, from the VIP or to it, goes on."""
+    """Connections that the director itself opens, from the VIP or to it, work."""
     raw = Raw(nat, TCP, family)
     policy(raw, guard=DROP)
     kind = genl.family_of(raw.vip)

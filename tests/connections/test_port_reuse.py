@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A client uses its port anew: whatever has become of the old connection and of
-its server, the SYN gets to a real server."""
+"""A client reuses its port: whatever the state of the old connection and of its
+server, the SYN reaches a real server."""
 
 import pytest
 from lab.packet import SYN, TCP
@@ -15,7 +15,7 @@ MODES = (0, 1, 2, 3)
 
 
 def walks(tables):
-    """{state: how to get there from a SYN} for each state that can be reached."""
+    """{state: events that lead there from a SYN} for each state that can be reached."""
     found = {}
     for state in {*IN[SYN], SR, "ESTABLISHED", "CLOSE_WAIT", "TIME_WAIT"}:
         steps = way(tables, SR, lambda s, state=state: s == state)
@@ -41,7 +41,7 @@ def clients_in(raw, tables):
 
 
 def lost_syns(raw, tables, fate):
-    """The states in which a SYN did not get to a server."""
+    """The states in which a SYN did not reach a server."""
     clients = clients_in(raw, tables)
     if fate == "drains":
         raw.edit(1, weight=0)
@@ -67,7 +67,7 @@ def reuse(lab, family, backend, modes):
                     raw.service.delete()
     if backend.is_l4lb:
         assert lost == {}
-    else:       # the complaint: it is dropped while the removed server's is remembered
+    else:       # complaint: dropped while the removed server's connection exists
         assert {key[1:] for key in lost} == {(0, "is removed")}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every transition of the TCP state tables, and how exact expiry is."""
+"""Every transition of the TCP state tables, and the precision of expiry."""
 
 import time
 
@@ -13,14 +13,14 @@ from lab.tcp import Walker
 
 @pytest.mark.parametrize(("shape", "states"), (("nat", 7), ("dr", 5)))
 def test_every_transition(shape, states, request):
-    """One connection walks until each event was met in each state it can be in."""
+    """One connection walks until each event has occurred in each state it can reach."""
     assert len(Walker(request.getfixturevalue(shape), 4).everywhere()) == states
 
 
 @pytest.mark.timer
 def test_an_expired_connection_is_not_found(nat, family):
-    """A packet that comes just after the timeout starts anew, although the
-    connection may not have been cleared away yet."""
+    """A packet just after the timeout opens a new connection, even if the old one
+    has not been removed yet."""
     nat.ipvs.timeouts(udp=1)
     raw = Raw(nat, UDP, family)
     flows, due = 20, []
@@ -40,14 +40,14 @@ def test_an_expired_connection_is_not_found(nat, family):
 
 @pytest.mark.timer
 def test_a_template_lives_with_its_connections(nat, family, backend):
-    """It is not gone after its timeout while a connection made by it exists:
-    the client comes back to the same server."""
+    """It outlives its timeout while a connection made by it exists: the client
+    still gets the same server."""
     raw = Raw(nat, UDP, family, (1, 2), flags=PERSISTENT, timeout=1)
     client = raw.client()
     first = client.open()
 
     def prolonged():
-        """ip_vs gives it another minute."""
+        """The template has outlived its timeout: l4lb shows 0, ip_vs gives it a minute."""
         rows = nat.conns(client=client.address, cport=0)
         expires = rows[0]["expires"]
         return time.monotonic() > start + 2.5 and (

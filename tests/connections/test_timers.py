@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The real defaults of all that ends by itself, to a fraction of a second.
+"""The default timeouts of everything that expires, to a fraction of a second.
 
-Hours of them, so only where time is virtual and waiting costs nothing. In-tree
-ip_vs has the same ones, but where a test says otherwise.
+They take hours, so only in virtual time, where waiting costs nothing. In-tree
+ip_vs has the same timeouts, unless a test says otherwise.
 """
 
 
@@ -24,9 +24,9 @@ pytestmark = [pytest.mark.timer, pytest.mark.skipif(
     os.environ.get("L4LB_VEHICLE") != "virtual-time",
     reason="waits for hours; runs in virtual time (suite stage virtual-time)")]
 
-# Seconds: how near to its end something must still be there, and how soon after it gone.
+# Seconds: so long before its end something must exist, and so long after it be gone.
 NEAR = 0.3
-# A count may follow its connections' end by so much.
+# Seconds by which a server's counts may lag behind the end of its connections.
 COUNTED = 1.0
 DAY = 86400
 
@@ -36,8 +36,8 @@ def sleep_until(when):
 
 
 def ends_when_due(flows):
-    """FLOWS: [(client, when it is due, its name)]. Each is there until then, and neither
-    listed nor counted as one of its server's after it."""
+    """FLOWS: [(client, time when it expires, name)]. Each exists until then; after that it is
+    neither listed nor counted for its server."""
     looks = sorted((due + after, name, after, client) for client, due, name in flows
                    for after in (-NEAR, NEAR, COUNTED))
     for when, name, after, client in looks:
@@ -50,7 +50,7 @@ def ends_when_due(flows):
 
 
 def in_every_state(walker):
-    """[(client, due, state)]: a flow in each state that there is a way to. WALKER makes one."""
+    """[(client, due, state)]: a flow in each state that can be reached, made by WALKER()."""
     flows = []
     for state in walker().TIMEOUT:
         one = walker()
@@ -66,7 +66,7 @@ def in_every_state(walker):
 
 
 def test_a_new_namespace(backend):
-    """Has these, whatever another has been told."""
+    """A new namespace has the defaults, whatever another one has."""
     ns = Namespace("fresh")
     try:
         with genl.Ipvs(ns) as ipvs:
@@ -105,8 +105,8 @@ def test_each_state_of_sctp(shape, request):
 @pytest.mark.parametrize("proto, seconds", ((TCP, 900), (UDP, 300), (SCTP, 900)),
                          ids=("tcp", "udp", "sctp"))
 def test_every_packet_begins_it_anew(lab, family, proto, seconds):
-    """Also one in the last moment; a little later it is a new flow's, and goes to the server
-    that new flows go to."""
+    """Every packet renews the timeout, even a moment before the end; a moment after it, the
+    packet opens a new flow, with another server."""
     raw = Raw(lab, proto, family, (1,))
     late, quick = raw.client(), raw.client()
     for client in (late, quick):
@@ -126,8 +126,8 @@ def test_every_packet_begins_it_anew(lab, family, proto, seconds):
 
 
 def test_on_the_fast_path(nat, family, only_l4lb):
-    """Packets that the stack never saw keep a flow alive, of either direction; each counts,
-    not only the one that goes by the stack once in a term."""
+    """Fast packets of either direction keep a flow alive; each renews the timeout, not only
+    the one per term that goes through the stack."""
     raw = ready(nat, UDP, family)
     asked, told = admitted(raw), admitted(raw)
     last = 0
@@ -135,7 +135,7 @@ def test_on_the_fast_path(nat, family, only_l4lb):
         time.sleep(240 - TERM / 2)      # longer than a term: through the stack
         request_is(asked, slow_admit=1)
         reply_is(told, slow_admit=1)
-        time.sleep(TERM / 2)            # not longer
+        time.sleep(TERM / 2)            # shorter: fast
         request_is(asked, fast=1)
         reply_is(told, fast=1)
         last = time.monotonic()
@@ -145,7 +145,7 @@ def test_on_the_fast_path(nat, family, only_l4lb):
 
 
 def test_a_busy_flow_stays_fast(nat, family, only_l4lb):
-    """For an hour, a packet a second: once in eight seconds one goes by the stack."""
+    """A packet per second for an hour: every eight seconds one goes through the stack."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     before = fast.read(nat.director.ns)
@@ -165,8 +165,8 @@ def templates(client):
 
 @pytest.mark.parametrize("seconds", (300, 360, 10800))
 def test_a_client_is_remembered(nat, family, seconds):
-    """So long after its last connection began, if that is closed meanwhile: the defaults of
-    ipvsctl and ipvsadm, and Kubernetes' three hours."""
+    """For SECONDS after its last connection began, if that is closed meanwhile: the defaults
+    of ipvsctl and ipvsadm, and Kubernetes' three hours."""
     raw = Raw(nat, TCP, family, (1, 2), flags=genl.PERSISTENT, timeout=seconds)
     client = raw.client()
     first = client.establish()
@@ -185,7 +185,7 @@ def test_a_client_is_remembered(nat, family, seconds):
 
 @pytest.mark.parametrize("tool, seconds", (("ipvsadm", 360), ("ipvsctl", 300)))
 def test_the_defaults_of_the_tools(nat, tool, seconds):
-    """What -p and "persistent" alone mean; also renewed in the last moment."""
+    """The default timeouts of -p and "persistent", also when renewed just before the end."""
     raw = Raw(nat, TCP, 4, ())
     raw.service.delete()
     ns, name = nat.director.ns, f"{raw.vip}:{raw.port}"
@@ -207,13 +207,13 @@ def test_the_defaults_of_the_tools(nat, tool, seconds):
     assert templates(client)
     sleep_until(due + NEAR)
     assert not templates(client)
-    # Of the two, whoever was not asked last is next.
+    # New clients get both servers in turn.
     assert {raw.client(raw.lab.client_address()).open() for _ in range(2)} == {1, 2}
 
 
 def test_a_template_as_long_as_its_connections(nat, family, backend):
-    """One that says something every ten minutes keeps its client's server for hours; then the
-    template goes with it. ip_vs looks once a minute whether it is gone."""
+    """A connection with a packet every ten minutes keeps its template for hours; both expire
+    together. ip_vs checks only once a minute whether the connection is gone."""
     raw = Raw(nat, TCP, family, (1, 2), flags=genl.PERSISTENT, timeout=300)
     client = raw.client()
     first = client.establish()
@@ -222,16 +222,16 @@ def test_a_template_as_long_as_its_connections(nat, family, backend):
         client.send(ACK)
         client.arrive()
     due = time.monotonic() + 900
-    assert raw.client(client.address).open() == first       # it has 300 s of its own
+    assert raw.client(client.address).open() == first       # renews the template for 300 s only
     sleep_until(due - NEAR)
     assert len(templates(client)) == 1
     sleep_until(due + (COUNTED if backend.is_l4lb else 61))
     assert templates(client) == []
-    sleep_until(due + (2 * COUNTED if backend.is_l4lb else 61))    # one after the other
+    sleep_until(due + (2 * COUNTED if backend.is_l4lb else 61))    # the count lags
     assert raw.dest(first)["persistent"] == 0
 
 
-# -- what else ends
+# -- other timeouts
 
 def test_both_ends_hear_of_it(lab, family, only_l4lb):
     """A service with on-idle reset: after 900 seconds, not before."""
@@ -253,12 +253,12 @@ def test_both_ends_hear_of_it(lab, family, only_l4lb):
 
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_an_address_is_forgotten(oracle, sched, only_l4lb):  # noqa: F811
-    """After a day without a flow; until then it stays where it is, although the other server
-    has less to do."""
+    """An address is forgotten after a day without a flow; until then it keeps its server,
+    although the other one has less load."""
     a = Addresses(oracle, sched)
     assert a.ask(1, 1) == [2, 2]
     time.sleep(DAY - 2)
-    a.ask(9)                    # of the day before, no connection is left
+    a.ask(9)                    # the connections of the day before have expired
     assert a.ask(1) == [2]
     time.sleep(DAY + 62)
     busy = a.ask(7)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fast path: that it sends what the slow path sends, whose packets it takes,
-which ones it leaves alone, and that changes reach it in time. The counters of
-/proc/net/l4lb say which path a packet took.
+"""The fast path: it sends the same packets as the slow path, leaves unusual ones to
+the stack, and changes apply to it in time. The counters of /proc/net/l4lb tell
+which path a packet took.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ MOVE = 2        # on-drain
 # ---- the same packets ----
 
 def variety(proto, family):
-    """Arguments of packets that both paths take."""
+    """Arguments for packets that are forwarded on either path."""
     ip_args = [{"tos": 0xb8}, {"tos": 0x28 | 2}, {"tos": 3}]
     ip_args += [{"df": True}, {"ident": 0}] if family == 4 else [{"flow": 0x12345}]
     yield from ({"payload": pattern(n)} for n in (0, 1, 2, 333, 1300))
@@ -63,7 +63,7 @@ def variety(proto, family):
 
 
 def all_sorts(client, proto, family, fast_each, with_replies):
-    """Send each; (what left, what was counted)."""
+    """Send each of variety(). Return (packets that left, growth of counters)."""
     raw, out = client.raw, []
     before = numbers_of(client)
     for kwargs in variety(proto, family):
@@ -88,7 +88,7 @@ def both_ways(lab, proto, family, **kwargs):
     nat = lab.shape == "nat"
     taken = all_sorts(client, proto, family, {"fast": 1}, nat)
     with setting(lab, "fast_path", 0):
-        # The device may be looked at for a moment, no more.
+        # A device's hook may still be there for a moment.
         before = fast.read(lab.director.ns)["fast"]
         wait_until(lambda: fast.grown(lab.director.ns, poke(client)) == {}, 5,
                    what="the devices let go of")
@@ -104,7 +104,7 @@ def both_ways(lab, proto, family, **kwargs):
 
 
 def poke(client):
-    """Both devices have seen a packet by then; the counters before it."""
+    """Send a packet through both devices. Return the counters from before."""
     before = fast.read(client.raw.lab.director.ns)
     client.send(ACK, b"poke").arrive()
     if client.raw.lab.shape == "nat":
@@ -117,7 +117,7 @@ def poke(client):
 @pytest.mark.smoke
 @BOTH
 def test_same_packets(lab, family, proto):
-    """Byte for byte, and all counters."""
+    """Packets are the same, byte for byte, and so are all counters."""
     both_ways(lab, proto, family)
 
 
@@ -144,7 +144,7 @@ def test_udp_sum_that_folds_to_zero(nat, family):
 
 
 def test_padding(lab, family):
-    """What a device has put behind a short packet is not sent on, nor counted."""
+    """Padding behind a short packet is neither forwarded nor counted."""
     raw = ready(lab, UDP, family)
     client = admitted(raw)
     before = numbers_of(client)[1]
@@ -160,7 +160,7 @@ def test_padding(lab, family):
 
 
 def test_watchers(lab, family):
-    """Who listens at the director's device gets what came in, not what left."""
+    """Packet sockets on the director's device see what came in, not what left."""
     raw = ready(lab, UDP, family)
     client = admitted(raw)
     tap = Tap(lab.director, "eth0")
@@ -192,8 +192,8 @@ def tcpdump(lab):
 
 @pytest.mark.smoke
 def test_large_segments(lab, family):
-    """What the sender's stack leaves to devices to cut and to sum up: all of the data
-    arrives, most of it by the fast path, in packets larger than any link takes."""
+    """The sender's stack leaves segmentation and checksums to devices: all data arrives,
+    most of it by the fast path, in packets larger than any link's MTU."""
     port, size = lab.http_port(), 3_000_000
     service = lab.ipvs.service(lab.vip(family), port, sched="rr")
     service.server(lab.rip(1, family), port, method=lab.method)
@@ -213,8 +213,8 @@ def test_large_segments(lab, family):
 
 
 def test_too_large_with_a_header_more(tun, family):
-    """A segment for a device to cut is as large as a packet can be; what an outer header
-    would make of it, no length field can say."""
+    """A packet that a device shall segment is as large as possible: with an outer header
+    its length would exceed the header's length field."""
     raw = ready(tun, TCP, family)
     client = admitted(raw)
     headers = 40 if family == 4 else 60
@@ -222,7 +222,7 @@ def test_too_large_with_a_header_more(tun, family):
     total = len(payload) + 20
     p = client.packet(ACK, payload, csum=packet.fold(
         packet.pseudo(client.address, raw.vip, TCP, total)))
-    # PACKET_VNET_HDR: the sum is to be made, the segments have 1,000 bytes of data.
+    # PACKET_VNET_HDR: compute the checksum, cut segments with 1,000 bytes of data.
     start = 14 + headers - 20
     offload = struct.pack("=BBHHHH", 1, 1 if family == 4 else 4, start + 20, 1000, start, 16)
     with tun.client.ns.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as s:
@@ -234,7 +234,7 @@ def test_too_large_with_a_header_more(tun, family):
 
 
 def test_priority(nat):
-    """Replies queue as forwarding has them queue: by their type of service."""
+    """Replies get the priority of forwarded packets, which is by type of service."""
     raw = ready(nat, UDP, 4)
     client = admitted(raw)
     count = " ".join(f"udp dport {client.sport} meta priority {n} counter;" for n in (0, 2, 6))
@@ -257,8 +257,8 @@ def test_priority(nat):
 
 
 def test_queued_by_time(nat, family):
-    """fq keeps a packet until its time. When it came in is none, though there may be
-    a program that wants to know it."""
+    """fq keeps a packet until its departure time. The time of arrival, which a program
+    may have asked for, must not be taken for that."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     ns = nat.director.ns
@@ -347,7 +347,7 @@ def vlan(client, family):
 
 
 def priority(client, family):
-    """VLAN 0: the tag says nothing but a priority, the packet is the device's own."""
+    """VLAN 0: the tag has only a priority, the packet belongs to the device itself."""
     frame = client.raw.client_tap.frame(client.packet(ACK, b"x"))
     client.raw.client_tap._try(frame[:12] + b"\x81\0\xe0\0" + frame[12:])
 
@@ -374,7 +374,7 @@ def doff(client, family):
     client.send(ACK, doff=4)
 
 
-# What: (where; the protocols; the counter; packets that arrive, None: any).
+# What: (families, protocols, counters, packets that arrive; None: any number).
 LEFT = {
     options: ((4, 6), (UDP, TCP), {4: {"slow_header": 1}, 6: {"slow_protocol": 1}}, 1),
     fragments: ((4, 6), (UDP, TCP), {4: {"slow_header": 2}, 6: {"slow_protocol": 2}}, None),
@@ -413,12 +413,12 @@ def test_left_to_the_stack(nat, family, proto, what):
         raw.fence()
         assert bool(client.arrivals()) == (arrives is None)
     if what is not stranger:
-        request_is(client, fast=1)      # nothing has become of the flow
+        request_is(client, fast=1)      # the flow is unaffected
 
 
 def test_states(lab, family):
-    """A TCP connection gets from state to state as by the stack; but what may ask for
-    another one is the stack's."""
+    """A TCP connection changes its state as in the stack; packets that may open another
+    connection are left to the stack."""
     raw = ready(lab, TCP, family)
     nat = lab.shape == "nat"
     client = raw.client()
@@ -453,7 +453,7 @@ def test_states(lab, family):
         client.arrive()
     assert client.state == "CLOSE" and client.row()["expires"] <= 10
     request_is(client, fast=1)
-    # The port is used again: another connection, by the stack.
+    # The port is reused: the stack opens another connection.
     before = raw.service.stats["conns"]
     with counted(raw, slow_opens=1):
         client.open()
@@ -461,7 +461,7 @@ def test_states(lab, family):
 
 
 def test_too_big(lab, family):
-    """What fits is taken; of one more byte the sender is told."""
+    """A packet that just fits is fast; with one more byte the sender gets an error."""
     raw = ready(lab, UDP, family, (4,))
     client = raw.client()
     client.open()
@@ -488,7 +488,7 @@ def test_too_big(lab, family):
 @pytest.mark.parametrize("outer", (4, 6), ids=("in4", "in6"))
 @pytest.mark.parametrize("kind", [*TUNNEL, "ipip"])
 def test_what_a_tunnel_takes(tun, family, outer, kind):
-    """Each header needs its room."""
+    """The limit leaves room for each kind of tunnel header."""
     raw = ready(tun, UDP, family, (4,), server_family=outer,
                 server={"tunnel": TUNNEL[kind]} if kind in TUNNEL else None)
     client = raw.client()

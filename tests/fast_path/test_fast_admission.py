@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fast path: that it sends what the slow path sends, whose packets it takes,
-which ones it leaves alone, and that changes reach it in time. The counters of
-/proc/net/l4lb say which path a packet took.
+"""The fast path: which flows it admits, when, and for how long. The counters of
+/proc/net/l4lb tell which path a packet took.
 """
 
 import socket
@@ -41,7 +40,7 @@ MOVE = 2        # on-drain
 @pytest.mark.smoke
 @BOTH
 def test_first_packets(nat, family, proto):
-    """Each direction by itself, after one of its packets."""
+    """Each direction is admitted by itself, after one of its packets."""
     raw = ready(nat, proto, family)
     client = raw.client()
     if proto == TCP:
@@ -62,12 +61,12 @@ def test_first_packets(nat, family, proto):
 
 
 def test_only_requests(nat, family):
-    """A reply is not taken because requests are: its own way is judged."""
+    """Replies are not fast because requests are: they are judged by themselves."""
     raw = ready(nat, UDP, family)
     client = raw.client()
     for n in range(3):
         request_is(client, **({"fast": 1} if n else {"slow_unknown": 1}))
-    # Nor is what somebody says in the service's name a reply; IPv4 does not even route it.
+    # A packet with the VIP as its source is no reply; IPv4 does not even route it.
     raw.taps[1].send(packet.udp_packet(raw.vip, raw.port, client.address, client.sport, b"false"))
     raw.fence()
     raw.client_tap.drain()
@@ -77,8 +76,8 @@ def test_only_requests(nat, family):
 
 @BOTH
 def test_first_packets_too(nat, family, proto):
-    """Of a service that wants it: the firewall does not see them; what is broken is
-    left to the stack, which drops it."""
+    """With fast-path new the firewall does not see first packets, either; broken ones
+    are left to the stack, which drops them."""
     raw = ready(nat, proto, family)
     set_policy(raw, fast_path=NEW)
     with rule(nat, "input", "meta l4proto { tcp, udp } drop"):
@@ -98,8 +97,8 @@ def test_first_packets_too(nat, family, proto):
 
 @pytest.mark.timer
 def test_a_new_rule_applies_after_a_term(nat):
-    """At the latest; until then the flow goes on. All of them end, as those without
-    a rule have to be judged again."""
+    """A rule ends its flows after a term at the latest; until then they go on. Flows
+    without a rule are judged again, and go on."""
     flows = []
     for family in (4, 6):
         raw = ready(nat, UDP, family)
@@ -139,8 +138,8 @@ def test_a_new_rule_applies_after_a_term(nat):
 
 @pytest.mark.timer
 def test_a_term(lab, family):
-    """Taken without a pause, it goes by the stack once in eight seconds, in each
-    direction. So does one that has paused."""
+    """A busy flow goes through the stack once in eight seconds, in each direction.
+    So does one after a pause."""
     fast.quiet()
     raw = ready(lab, UDP, family)
     busy, idle = admitted(raw), admitted(raw)
@@ -164,8 +163,8 @@ def test_a_term(lab, family):
 
 @pytest.mark.timer
 def test_requests_do_not_renew_replies(nat, family=4):
-    """Whose requests change between devices, and are judged each time, has no longer
-    a term for replies."""
+    """Requests that alternate between devices are judged each time; that does not
+    prolong the term of replies."""
     raw = ready(nat, UDP, family)
     with side(nat) as tap:
         fast.wait_for_hook(nat.director.ns, tap, nat.client_address(family),
@@ -183,7 +182,7 @@ def test_requests_do_not_renew_replies(nat, family=4):
 
 @pytest.mark.parametrize("hook", ("output", "postrouting"))
 def test_dropped_requests(lab, family, hook):
-    """What a rule drops on its way out is never admitted."""
+    """Packets that a rule drops on their way out do not admit their flow."""
     raw = ready(lab, UDP, family)
     other = raw.client()
     other.open()
@@ -218,7 +217,7 @@ def test_dropped_replies(nat, family, hook):
 
 @pytest.mark.parametrize("hook", ("output", "postrouting"))
 def test_queued(nat, family, hook):
-    """What waits for a program's verdict is not admitted by it."""
+    """Packets that wait for a program's verdict do not admit their flow."""
     if nat.director.ns.run(["nft", "-c", "-f", "-"], check=False, text_input="table inet t { "
                            "chain c { type filter hook input priority 0; queue num 7; }; }"
                            ).returncode:
@@ -237,7 +236,7 @@ def test_queued(nat, family, hook):
 
 
 class Queue:
-    """A program with an nfnetlink queue: everything passes, after a while."""
+    """A program with an nfnetlink queue that accepts every packet after a while."""
 
     def __init__(self, lab, number):
         self.sock = lab.director.ns.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
@@ -269,7 +268,7 @@ class Queue:
 
 
 def test_another_device(nat, family):
-    """Packets of the flow that come in elsewhere are judged there."""
+    """Packets of the flow that come in by another device are judged there."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     with side(nat) as tap:
@@ -291,7 +290,7 @@ def test_another_device(nat, family):
 
 
 def test_tracked_connections(nat, family):
-    """Those of conntrack=1 are the firewall's business."""
+    """With conntrack=1 all packets go through the stack, because of the firewall."""
     run("modprobe nf_conntrack")
     raw = ready(nat, UDP, family)
     with setting(nat, "conntrack", 1), \
@@ -304,7 +303,7 @@ def test_tracked_connections(nat, family):
 
 @pytest.mark.parametrize("direction", ("out", "in", "fwd"))
 def test_ipsec(nat, family, direction):
-    """With any policy in the namespace every packet has to be asked about."""
+    """With any IPsec policy in the namespace all packets go through the stack."""
     nets = ("172.31.98.0/24", "172.31.99.0/24") if family == 4 else \
         ("2001:db8:98::/64", "2001:db8:99::/64")
     raw = ready(nat, UDP, family)

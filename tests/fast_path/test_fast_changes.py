@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fast path: that it sends what the slow path sends, whose packets it takes,
-which ones it leaves alone, and that changes reach it in time. The counters of
-/proc/net/l4lb say which path a packet took.
+"""The fast path: changes of servers, services, settings, routes and neighbours apply
+to it in time. The counters of /proc/net/l4lb tell which path a packet took.
 """
 
 import socket
@@ -45,7 +44,7 @@ MOVE = 2        # on-drain
 @pytest.mark.smoke
 @BOTH
 def test_server_removed(nat, family, proto):
-    Raw(nat, proto, family)         # without services nobody would look
+    Raw(nat, proto, family)         # keeps the hooks
     raw = ready(nat, proto, family, (1, 2))
     client = admitted(raw)
     number = client.number
@@ -62,7 +61,7 @@ def test_server_removed(nat, family, proto):
 
 @BOTH
 def test_server_drains(nat, family, proto):
-    """Weight 0 keeps who is there; unless they are to move, which datagrams do at once."""
+    """Weight 0 keeps present flows, unless they shall move, which datagrams do at once."""
     raw = ready(nat, proto, family, (1, 2))
     client = admitted(raw)
     number = client.number
@@ -70,7 +69,7 @@ def test_server_drains(nat, family, proto):
     request_is(client, fast=1)
     assert client.number == number
     set_policy(raw, on_drain=MOVE)
-    # A policy that has changed has the stack see all flows again.
+    # After a change of policy all flows go through the stack once.
     request_is(client, **{"slow_server" if proto == UDP else "slow_admit": 1})
     if proto == UDP:
         number = 3 - number
@@ -80,7 +79,7 @@ def test_server_drains(nat, family, proto):
 
 @BOTH
 def test_service_policy(lab, family, proto):
-    """Off, and on again, from the next packet; whatever the namespace has."""
+    """A service's setting applies from the next packet, whatever the namespace's is."""
     raw = ready(lab, proto, family)
     client = admitted(raw)
     set_policy(raw, fast_path=OFF)
@@ -90,7 +89,7 @@ def test_service_policy(lab, family, proto):
         reply_is(client, slow_policy=1)
     for mode in (ON, OFF, NEW, OFF, 0):
         set_policy(raw, fast_path=mode)
-        # What is set applies from the next packet, which therefore is the stack's.
+        # The next packet after a change goes through the stack.
         for want in ("slow_policy",) if mode == OFF else ("slow_admit", "fast"):
             request_is(client, **{want: 1})
     if lab.shape == "nat":
@@ -99,7 +98,7 @@ def test_service_policy(lab, family, proto):
 
 
 def test_namespace_setting(nat, family):
-    """Off at once; then the devices are let go of. A service may have it on."""
+    """0 applies at once; then the hooks are removed. A service may still have it on."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     before = fast.read(nat.director.ns)
@@ -123,7 +122,7 @@ def test_namespace_setting(nat, family):
     request_is(client, fast=1)
     reply_is(client, slow_admit=1)
     reply_is(client, fast=1)
-    # Without services nobody looks.
+    # Without services there are no hooks.
     raw.service.delete()
     fast.wait_for_no_hook(nat.director.ns, raw.client_tap, source, vip)
 
@@ -137,7 +136,7 @@ def request_is_slow(client):
 
 @pytest.mark.timer
 def test_timeouts(nat, family):
-    """Fast packets keep a flow alive, of either direction; without any it ends."""
+    """Fast packets of either direction keep a flow alive; without any it expires."""
     raw = ready(nat, UDP, family)
     set_policy(raw, udp=2)
     asked, told, silent = admitted(raw), admitted(raw), admitted(raw)
@@ -158,7 +157,7 @@ def test_timeouts(nat, family):
 
 
 def test_thresholds(nat, family):
-    """The number of connections is what limits, whichever path their packets take."""
+    """Thresholds count connections, whichever path their packets take."""
     raw = Raw(nat, UDP, family, (1, 2), server={"upper": 2, "lower": 1})
     fast.ready(raw)
     clients = [admitted(raw) for _ in range(4)]
@@ -174,7 +173,7 @@ def test_thresholds(nat, family):
 # ---- routes and neighbours ----
 
 def test_route_changed(lab, family):
-    """To the server: the next packet takes the new one."""
+    """The next packet takes the new route to its server."""
     if lab.shape == "tun":
         pytest.skip("all servers are behind one router: see dr and nat")
     raw = ready(lab, UDP, family, (1, 2))
@@ -212,13 +211,13 @@ def test_route_to_another_device(lab, family):
         lab.director.ns.ip(f"route add {to} via {GATEWAY[family]} dev side0")
         client.send(ACK, b"aside")
         tap.expect(lambda p: b"aside" in p.raw)
-        # With its device goes the route.
+        # The device takes its route along.
         lab.director.ns.ip("link set side0 down")
         client.send(ACK, b"home").arrive()
 
 
 def test_gateway_of_the_other_family(nat):
-    """IPv4 by way of an IPv6 neighbour: its link address, but IPv4's type of frame."""
+    """IPv4 by way of an IPv6 gateway: the frame has the gateway's address, but IPv4's type."""
     raw = ready(nat, UDP, 4, (1, 2))
     client = admitted(raw)
     to, gateway = client.number, 3 - client.number
@@ -239,7 +238,7 @@ def test_gateway_of_the_other_family(nat):
 
 
 def test_route_with_a_label(nat):
-    """What a lightweight tunnel puts in front is the stack's affair, either way."""
+    """Routes with a lightweight tunnel are left to the stack, in both directions."""
     raw = ready(nat, UDP, 4)
     client = admitted(raw)
     ns, server = nat.director.ns, raw.address(1)
@@ -268,7 +267,7 @@ def test_route_with_a_label(nat):
 
 
 def test_neighbour(nat, family):
-    """One that has to be asked for, or did not answer, is the stack's affair."""
+    """A neighbour that must be resolved, or that has failed, is left to the stack."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     ns, to = nat.director.ns, raw.address(1)
@@ -301,7 +300,7 @@ def test_neighbour(nat, family):
 
 @pytest.mark.smoke
 def test_mtu_lowered(nat, family):
-    """Of the route, of the device."""
+    """A lower MTU of a route or of a device applies to the next packet."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     df = {"ip_args": {"df": True}} if family == 4 else {}
@@ -332,7 +331,7 @@ def test_mtu_lowered(nat, family):
 
 
 def repair_routes(lab):
-    """After the device's MTU was changed those of IPv6 routes have followed."""
+    """Set the MTU of the routes again: IPv6 routes have followed the device's."""
     for family in (4, 6):
         lab.director.ns.ip(f"route replace {host(lab.phantom(4, family), family)} dev {lab.back} "
                            "mtu 1400")
@@ -340,8 +339,8 @@ def repair_routes(lab):
 
 @pytest.mark.timer
 def test_replies_follow_rules(nat, family):
-    """The stack routes replies by their VIP: so they go there at once, also when the
-    rule is made, changed or withdrawn while they are taken."""
+    """The stack routes replies by their source, the VIP. Rules for it apply to fast replies
+    at once when they are added, changed or removed."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     with side(nat) as tap:
@@ -356,7 +355,7 @@ def test_replies_follow_rules(nat, family):
         ns.ip(f"rule add from {raw.vip} lookup 77", family=family)
         try:
             if family == 6:
-                # The stack keeps routes by a rule that is older; so do we, for a term.
+                # A new rule does not end the stack's cached routes, nor ours, until a term is over.
                 follows(client, tap)
                 ns.ip("route del default table 77", family=family)
                 reply(raw.client_tap, slow_route=1)
@@ -379,7 +378,7 @@ def test_replies_follow_rules(nat, family):
 
 
 def follows(client, tap):
-    """Within a term replies come by TAP."""
+    """Wait, a term at most, until replies come by TAP."""
     def came():
         client.reply(ACK, b"reply")
         return tap.take(lambda p: p.dst == client.address)
@@ -390,7 +389,7 @@ def follows(client, tap):
 
 
 def test_way_back_changed(nat, family):
-    """The gateway of a client is another one; then it is gone."""
+    """A client gets another gateway, whose device then goes down."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     with side(nat) as tap:
@@ -407,7 +406,7 @@ def test_way_back_changed(nat, family):
 
 @pytest.mark.smoke
 def test_local_server(lab, family):
-    """A real server on the director itself is behind the stack."""
+    """Packets for a real server on the director itself are left to the stack."""
     raw = ready(lab, UDP, family)
     raw.remove(1)
     port = raw.port if lab.shape != "nat" else raw.dport
@@ -426,7 +425,7 @@ def test_local_server(lab, family):
 
 
 def test_server_becomes_local(nat, family):
-    """The director takes a real server's address: the next packet is its stack's."""
+    """If the director gets a real server's address, the next packet is left to its stack."""
     raw = ready(nat, UDP, family)
     client = admitted(raw)
     ns, address = nat.director.ns, raw.address(1)
@@ -436,7 +435,7 @@ def test_server_becomes_local(nat, family):
         with ns.socket(kind, socket.SOCK_DGRAM) as s:
             s.bind((address, raw.dport))
             s.settimeout(5)
-            # From here on the loopback device has a neighbour for it. It is not looked at.
+            # Gives the loopback device a neighbour for the address; that device has no hook.
             with counted(raw):
                 s.sendto(b"own", (address, raw.dport))
                 assert s.recv(99) == b"own"
@@ -463,7 +462,7 @@ def test_loopback(nat, family):
 
 
 def test_device_lo(nat, family):
-    """Nor is the loopback device one whose packets are looked at."""
+    """The loopback device has no hook."""
     raw = ready(nat, UDP, family)
     kind = packet.ETH_IP if family == 4 else packet.ETH_IP6
     stray = packet.udp_packet(nat.cip(family), 7, raw.vip, raw.port)
@@ -473,7 +472,7 @@ def test_device_lo(nat, family):
 
 
 def test_many_clients(nat, family):
-    """One route has one number, however many flows take it."""
+    """A route has only one number, however many flows take it."""
     raw = ready(nat, UDP, family)
     clients = [admitted(raw) for _ in range(300)]
     with counted(raw, fast=300):
@@ -482,8 +481,8 @@ def test_many_clients(nat, family):
 
 
 def test_many_ways_back(nat, family=4):
-    """More routes than there are numbers: those without one go by the stack. The
-    last test here: a number is not used again for a while."""
+    """More routes than numbers: packets of a route without one go through the stack.
+    Must be the last test here, because numbers are not reused for a while."""
     raw = ready(nat, UDP, family)
     ns = nat.director.ns
     clients = [raw.client() for _ in range(300)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The fast path's hooks follow devices: as they come, go, are renamed, move, and
-become part of others. Forwarding is right in each case, and whoever has the
-addresses has the packets.
+"""The fast path's hooks follow devices that come, go, are renamed, move, or become
+part of others. Forwarding works in each case, by the device that has the
+addresses.
 
      client eth0 ---- in0 director out0 ---- eth0 server
              198.51.100.2 .1, VIP .100      192.0.2.1 .9
@@ -40,7 +40,7 @@ def module(backend):
 
 
 class End:
-    """A namespace with an eth0 that the test plays."""
+    """A namespace whose eth0 the test itself sends and receives on."""
 
     def __init__(self, name, mac):
         self.role, self.link, self.macs = name, bytes.fromhex(mac.replace(":", "")), {}
@@ -51,7 +51,7 @@ class End:
 
 
 class Rig:
-    """The drawing above. NAT, one UDP service for each family."""
+    """The network drawn above, with NAT and one UDP service for each family."""
 
     sport = 30000
 
@@ -91,7 +91,7 @@ class Rig:
             ns.destroy()
 
     def address(self, end, device):
-        """The addresses of that end, and its only neighbour, are on DEVICE."""
+        """Put the director's addresses at END, and its only neighbour there, on DEVICE."""
         mac = MACS["c" if end == "in" else "s"]
         to = CLIENT if end == "in" else SERVER
         lines = [f"addr replace {a} dev {device}" + (" nodad" if ":" in a else "")
@@ -119,16 +119,16 @@ class Rig:
         assert (p.src, p.sport, p.ttl) == (VIP[family], 80, 63)
 
     def links_are_up(self):
-        """A cable that has just been put in is noticed up to a second later; until then
-        what is sent there is lost."""
+        """A new link is noticed up to a second later; until then packets sent there are
+        lost."""
         links = [link for ns in (self.client.ns, self.ns, self.server.ns)
                  for link in json.loads(ns.run("ip -j link show type veth").stdout or "[]")]
         return all(link["operstate"] == "UP" for link in links
                    if "UP" in link.get("flags", ()))
 
     def works(self, taken=2, within=5):
-        """New flows and old ones; TAKEN: packets of an exchange that are taken, once
-        hooks are where they belong."""
+        """New and old flows work. TAKEN: how many of the two packets of an exchange are
+        fast, once hooks are in place."""
         wait_until(self.links_are_up, 5)
         for flow in self.flows:
             self.exchange(*flow)
@@ -145,14 +145,14 @@ class Rig:
                 return fast.grown(self.ns, before).get("fast", 0) == taken
             wait_until(settled, within, what=f"{taken} of two packets taken")
             for _ in range(2):
-                # The first may be the one of a term that goes by the stack.
+                # The first may be the one per term that goes through the stack.
                 assert settled() or settled()
         self.flows = [(f, Rig.sport + f // 2 - 3) for f in (4, 6)]
 
 
     def looked_at_once(self):
-        """A device that is not its packets' own would leave them to the stack; so it does
-        those of the ends' own stacks, now and then."""
+        """A hook on a second device would count the packets again, as left to the stack.
+        Several tries, because packets of the ends' own stacks count now and then."""
         def once():
             before = fast.read(self.ns)
             self.exchange(*self.flows[0])
@@ -197,13 +197,12 @@ def test_to_another_namespace_and_back(rig):
         try:
             rig.ns.ip(f"link set {device} netns fd-e")
             elsewhere.ip(f"link set {device} up")
-            # Nobody's packets there.
+            # In that namespace it belongs to no service.
             rig.front.send(rig.request(4, 999))
             elsewhere.ip(f"link set {device} netns fd-d")
             rig.ns.ip(f"link set {device} up")
             rig.address(end, device)
             rig.works()
-            # With services of its own there, and the namespace ends.
         finally:
             elsewhere.destroy()
 
@@ -211,8 +210,8 @@ def test_to_another_namespace_and_back(rig):
 @pytest.mark.smoke
 @pytest.mark.parametrize("kind", ("bridge", "bond", "macvlan"))
 def test_part_of_another(rig, kind):
-    """The upper device has the addresses, and is looked at; the lower is not. Then
-    the lower one is by itself again."""
+    """The upper device has the addresses and the hook; the lower one has no hook. Then
+    the upper one is deleted again."""
     make = {"bridge": "type bridge", "bond": "type bond mode active-backup",
             "macvlan": "link {} type macvlan mode private"}[kind]
     for end in ("in", "out"):
@@ -243,7 +242,7 @@ def test_part_of_another(rig, kind):
 
 @pytest.mark.smoke
 def test_vrf(rig):
-    """A member's packets are the VRF's, whose table has the routes: all by the stack."""
+    """A VRF member's packets are routed by the VRF's table: all go through the stack."""
     done = rig.ns.run("ip link add v0 type vrf table 5", check=False)
     if done.returncode:
         pytest.skip("this kernel has no VRF: Debian's have it (suite stages 6.12 and 6.1)")
@@ -270,8 +269,8 @@ def test_vrf(rig):
 
 
 def test_vlan(rig):
-    """Of a device with VLANs the packets without a tag are looked at there, the others
-    at the VLAN's device."""
+    """On a device with VLANs, untagged packets are handled there, tagged ones on the
+    VLAN's device."""
     rig.ns.ip("link add link in0 name v7 type vlan id 7", "link set v7 up")
     rig.works()
     rig.move("in", "in0", "v7")
@@ -291,15 +290,15 @@ def test_vlan(rig):
         rig.front.close()
         rig.front = here
         del here.frame
-    here.take(lambda p: True)       # what it has seen of the VLAN's
+    here.take(lambda p: True)       # discard the VLAN's packets
     rig.address("in", "in0")
     rig.works()
 
 
 @pytest.mark.timer
 def test_more_than_there_are_numbers(rig):
-    """A device without one has its packets go by the stack, until others have gone and
-    a term is over: a flow may know theirs."""
+    """A device without a number leaves its packets to the stack, until others have gone
+    and a term is over, because flows may still have their numbers."""
     rig.ns.ip(*(line for n in range(256) for line in (f"link add d{n} group 7 type dummy",
                                                       f"link set d{n} up")))
     rig.ns.ip("link set in0 down", "link set in0 up")
@@ -338,7 +337,7 @@ def traffic(rig):
 @pytest.mark.emulated
 @pytest.mark.smoke
 def test_changes_under_traffic(rig):
-    """Devices come, change and go while their packets are taken."""
+    """Devices come, change and go while their packets take the fast path."""
     with traffic(rig):
         for turn in range(6):
             for end in ("in", "out"):
@@ -355,7 +354,7 @@ def test_changes_under_traffic(rig):
 
 @pytest.mark.parametrize("end", ("in", "out"))
 def test_deleted_under_traffic(rig, end):
-    """Flows, routes and hooks let go of it: `ip link del` would wait for ever."""
+    """Flows, routes and hooks release the device, or `ip link del` would wait for ever."""
     with traffic(rig):
         rig.ns.run(f"ip link del {end}0", timeout=30)
 

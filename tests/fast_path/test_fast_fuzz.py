@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random packets, valid and damaged, with the fast path and without: what leaves
-the director, and which connections there are, must be the same.
+"""Random packets, valid and damaged, with and without the fast path: the packets
+that leave the director, and its connections, must be the same.
 
 The packets are like those of test_packet_fuzz.py, but more of them are sound and of
 an open flow, fewer of SCTP, which the fast path leaves alone. Its options --fuzz-seed,
---fuzz-count and --fuzz-replay are for this file, too; what differs is shown with what
-to give to --fuzz-replay.
+--fuzz-count and --fuzz-replay are for this file, too; each difference is shown with
+its token for --fuzz-replay.
 """
 
 import pytest
@@ -49,8 +49,8 @@ class Mode(Backend):
 
 
 class Player(duel.Player):
-    """Waits until the devices are looked at, before anything is sent; looks at what
-    was counted, too."""
+    """Waits for the devices' hooks before anything is sent, and compares counters,
+    too."""
 
     def numbers(self, service):
         stats = service.stats
@@ -79,14 +79,14 @@ def player(topologies):
 
 
 def cases(seed, count):
-    """Until there are COUNT packets."""
+    """As many cases as have COUNT packets in all."""
     number = found = 0
     while found * STEPS < count:
         case = PlainCase(seed, number)
         if case.proto != SCTP or number % 8 == 0:
             found += 1
             yield case
-        # Neighbours in the list of lanes are much alike: a stride meets all of them.
+        # Neighbouring lanes are much alike: a stride covers all kinds.
         number += 7
 
 
@@ -107,5 +107,5 @@ def test_same_as_the_stack(player, mode, request):
     assert not found, "\n\n".join(found)
     assert len(match.once) < 5, "\n\n".join(match.once)
     assert Mode.taken["stack"] == 0
-    # Of those that were sent twice.
+    # `sent` counts the packets of both modes.
     assert token or Mode.taken[mode] > player.sent / 40

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows that begin at ingress (fast-path new, or fast_path=2): that their first
-packets leave as the stack would have sent them, which ones are left to it, and
-that limits and defences hold for them, too.
+"""Flows that begin at ingress (fast-path new, or fast_path=2): their first packets
+leave as the stack would have sent them, and unusual ones are left to it. Limits
+and defences are in test_fast_new_rules.py.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 # ---- the same packets ----
 
 def variety(proto, family):
-    """Arguments of first packets that ingress takes."""
+    """Arguments for first packets that begin a flow at ingress."""
     ip_args = [{"tos": 0xb8}, {"tos": 0x28 | 2}, {"tos": 3}]
     ip_args += [{"df": True}, {"ident": 0}] if family == 4 else [{"flow": 0x12345}]
     yield from ({"payload": pattern(n)} for n in (0, 1, 2, 333, 1300))
@@ -62,7 +62,7 @@ def totals(raw):
 
 
 def first_packets(raw, clients, kinds, **want):
-    """(What left and the connection's row, of each; what was counted; servers' numbers)"""
+    """([(packet that left, connection's row, its expiry)], growth of counters, server's counts)"""
     out, before = [], totals(raw)
     for client, kwargs in zip(clients, kinds):
         with counted(raw, **want) if want else contextlib.nullcontext():
@@ -74,7 +74,7 @@ def first_packets(raw, clients, kinds, **want):
 
 
 def both_ways(lab, proto, family, limit=None, **kwargs):
-    """The same clients begin at ingress, are forgotten, and begin by the stack."""
+    """The same clients' flows begin at ingress, are forgotten, and begin in the stack."""
     with setting(lab, "expire_nodest_conn", 1):
         raw = ready(lab, proto, family, **kwargs)
         kinds = list(variety(proto, family))[:limit]
@@ -99,7 +99,7 @@ def both_ways(lab, proto, family, limit=None, **kwargs):
 
 @BOTH
 def test_same_first_packets(lab, family, proto):
-    """Byte for byte, and all counters; no rule of the firewall sees them."""
+    """Bytes and counters are the same; no rule of the firewall sees the packets."""
     both_ways(lab, proto, family)
 
 
@@ -112,7 +112,7 @@ def test_same_first_packets_in_tunnels(tun, family, outer, kind):
 
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 def test_same_first_state(shape, request):
-    """secure_tcp has another one."""
+    """With secure_tcp, whose first state differs."""
     lab = request.getfixturevalue(shape)
     with setting(lab, "secure_tcp", 3):
         raw, seen = ready(lab, TCP), []
@@ -127,7 +127,7 @@ def test_same_first_state(shape, request):
 
 
 def spread(raw, count):
-    """The servers that COUNT flows get, one after the other, and what they count."""
+    """([server of each of COUNT flows], [growth of each server's counters])"""
     clients = [raw.client() for _ in range(count)]
     before = [raw.dest(n)["stats"] for n in raw.numbers]
     for client in clients:
@@ -145,7 +145,7 @@ def spread(raw, count):
 @pytest.mark.parametrize("sched, weights", (("rr", (1, 1, 1)), ("wrr", (3, 1, 2)),
                                             ("wlc", (3, 1, 2))))
 def test_many_flows(nat, family, proto, sched, weights):
-    """Each gets the server that it would have got."""
+    """Each flow gets the same server as it would in the stack."""
     if proto == TCP and sched != "rr":
         pytest.skip("one protocol will do for the schedulers that weigh: see UDP")
     raw = ready(nat, proto, family, (1, 2, 3), sched=sched, weights=weights)
@@ -161,7 +161,7 @@ def test_many_flows(nat, family, proto, sched, weights):
 # ---- what is left to the stack ----
 
 def outcome(client):
-    """What a packet of CLIENT has led to."""
+    """(packets at servers, packets back, connection's state) after a packet of CLIENT."""
     client.raw.fence()
     l4lb = client.address, client.raw.vip
     return [(n, p.proto, p.ttl, len(p.l4)) for n, p in client.arrivals()], \
@@ -186,7 +186,7 @@ def padding(client):
 
 
 def sum_with_padding(client):
-    """Wrong, but right with what is behind the packet."""
+    """A wrong checksum that would be right with the bytes behind the packet."""
     raw, behind = client.raw, b"PADDING!"
     l4 = client.packet(payload=b"xx", csum=0)[20 if raw.family == 4 else 40:]
     of = packet.pseudo(client.address, raw.vip, raw.proto, len(l4 + behind))
@@ -195,7 +195,7 @@ def sum_with_padding(client):
 
 
 def sums_that_cancel(client):
-    """Both are wrong; summed up together they are right."""
+    """Wrong checksums of both headers, whose errors cancel out."""
     whole = client.packet(payload=b"x")
     at = 36 if client.raw.proto == TCP else 26
     header, l4 = (int.from_bytes(whole[n:n + 2], "big") for n in (10, at))
@@ -228,7 +228,7 @@ def ftp_data(client):
 
 
 def too_big(client):
-    """For the way to its server: the stack says so, of a flow that has begun."""
+    """Too big for the path to its server: the flow begins, and the stack sends the error."""
     client.send(payload=pattern(1400), ip_args={"df": True} if client.raw.family == 4 else {})
 
 
@@ -240,7 +240,7 @@ def flagged(flags):
 
 
 HEADER, UNKNOWN, ROUTE = "slow_header", "slow_unknown", "slow_route"
-# What: (where; the protocols; the counter by family; does a connection begin).
+# What: (families, protocols, counters by family, whether a connection begins).
 LEFT = {
     wrong_sum: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, False),
     no_sum: ((6,), (UDP,), {6: {UNKNOWN: 1}}, False),
@@ -263,7 +263,7 @@ LEFT = {
 @BOTH
 @pytest.mark.parametrize("what", LEFT, ids=lambda f: f.__name__)
 def test_left_to_the_stack(nat, family, proto, what):
-    """It answers what it always has."""
+    """The stack answers the same as with fast_path=0."""
     families, protos, want, begins = LEFT[what]
     if family not in families or proto not in protos:
         pytest.skip(f"{what.__name__} is not for this family and protocol: see LEFT")
@@ -286,7 +286,7 @@ def test_left_to_the_stack(nat, family, proto, what):
 
 
 def strangers(lab, family):
-    """Sources that no host has, or this one."""
+    """Addresses that no host has, or that are the director's own."""
     if family == 6:
         return "::1", "ff02::1", "::ffff:10.0.0.1", "fe80::7", "::"
     return "127.0.0.1", "127.9.9.9", "224.0.0.5", "255.255.255.255", "0.0.0.0", \
@@ -295,7 +295,7 @@ def strangers(lab, family):
 
 @BOTH
 def test_martian_sources(nat, family, proto):
-    """The stack drops them; whatever it does, it does."""
+    """They are left to the stack, which does the same as with fast_path=0."""
     raw = ready(nat, proto, family)
     with at_ingress(nat):
         begun(raw)
@@ -310,14 +310,14 @@ def test_martian_sources(nat, family, proto):
             client = raw.client(source)
             client.send(payload=b"x")
             assert taken == outcome(client), source
-    # The stack looks at these no closer.
+    # The stack accepts these.
     passing = "fe80::7", "::", FRONT[4] + "255"
     assert [source for source, got in found if source not in passing and got[0]] == []
 
 
 def test_source_becomes_this_hosts(nat):
-    """An address, a network's broadcast address, whole networks, however many, that
-    come after flows have begun: from then on their packets are the stack's."""
+    """After flows have begun from it, an address becomes the director's own, a broadcast
+    address, or one of many local networks: new flows from it are left to the stack."""
     raw, ns = ready(nat, UDP, 4), nat.director.ns
     nets = [f"route add local 10.79.{n}.0/24 dev lo" for n in range(12)]
     news = (("10.77.1.9", ("addr add 10.77.1.9/32 dev eth0",)),
@@ -350,7 +350,7 @@ def test_source_becomes_this_hosts(nat):
 
 
 def test_loopback_source_of_nobody(nat):
-    """Nor has anybody else these addresses when the host itself has not."""
+    """Loopback addresses are no valid sources even if the director has none."""
     raw, ns = ready(nat, UDP, 4), nat.director.ns
     with at_ingress(nat):
         begun(raw)
@@ -368,7 +368,7 @@ def test_loopback_source_of_nobody(nat):
 
 @BOTH
 def test_loopback_address(nat, family, proto):
-    """A service for this host alone: nobody reaches it by a cable."""
+    """A service on a loopback address cannot be reached from outside."""
     ready(nat, proto, family)
     raw = Raw(nat, proto, family, vip="127.0.0.1" if family == 4 else "::1")
     with at_ingress(nat):
@@ -379,7 +379,7 @@ def test_loopback_address(nat, family, proto):
 
 
 def test_own_address_on_another_link(nat):
-    """A link-local VIP is one of its link's."""
+    """A link-local VIP is valid on its own link only."""
     ready(nat, UDP, 6)
     nat.director.ns.ip("addr add fe80::99/128 dev eth1 nodad")
     try:
@@ -395,8 +395,8 @@ def test_own_address_on_another_link(nat):
 
 
 def test_reverse_path_filter(nat):
-    """It drops what comes on another device than answers would leave by, but does not see
-    what begins at ingress: as the manual says."""
+    """It drops packets from another device than answers would leave by, but does not see
+    flows that begin at ingress, as the manual says."""
     raw, ns = ready(nat, UDP, 4), nat.director.ns
     ns.ip(f"route add 10.88.0.0/24 via {raw.address(1)} dev eth1")
     ns.sysctl("net/ipv4/conf/eth0/rp_filter", 1)

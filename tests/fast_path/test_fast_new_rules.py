@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows that begin at ingress (fast-path new, or fast_path=2): that their first
-packets leave as the stack would have sent them, which ones are left to it, and
-that limits and defences hold for them, too.
+"""Flows that begin at ingress (fast-path new, or fast_path=2): when they begin in the
+stack instead, what follows their first packet, and that limits and defences apply
+to them, too.
 """
 
 import contextlib
@@ -42,8 +42,8 @@ UNKNOWN = "slow_unknown"
 
 @pytest.mark.smoke
 def test_who_stands_by(nat, family):
-    """Without its VIP a director routes packets on; with it, on a device or by a
-    route, flows begin."""
+    """A standby director, without the VIP, routes packets on; with the VIP, on a device
+    or as a local route, flows begin."""
     raw = ready(nat, UDP, family)
     ns, to = nat.director.ns, host(raw.vip, family)
     mac = ":".join(f"{b:02x}" for b in nat.client.mac())
@@ -52,7 +52,7 @@ def test_who_stands_by(nat, family):
         client = raw.client()
         with counted(raw, slow_unknown=1):
             client.send(payload=b"on")
-            # To whoever has it, where it came from.
+            # To the VIP's owner, on the network that it came from.
             p = raw.client_tap.expect(lambda p: p.dst == raw.vip and p.payload == b"on")
         assert p.ttl == 63 and client.row() is None and client.arrivals() == []
 
@@ -97,7 +97,7 @@ def tracking(lab, _):
 @BOTH
 @pytest.mark.parametrize("context", (marked, ready_to_drop, tracking), ids=lambda f: f.__name__)
 def test_meanwhile_by_the_stack(nat, family, proto, context):
-    """While there is a service by firewall mark, a flood, or connection tracking."""
+    """Flows begin in the stack while there is a service by mark, a flood or conntrack=1."""
     raw = ready(nat, proto, family)
     with at_ingress(nat):
         begun(raw)
@@ -109,7 +109,7 @@ def test_meanwhile_by_the_stack(nat, family, proto, context):
 
 
 def test_mark_of_the_other_family(nat, family):
-    """Marks are set before anybody knows for what."""
+    """A service by mark keeps flows of the other family from ingress, too."""
     raw = ready(nat, UDP, family)
     with at_ingress(nat):
         with marked(nat, 10 - family):
@@ -132,7 +132,7 @@ def test_one_packet_service(nat, family):
 
 @pytest.mark.emulated
 def test_becomes_a_one_packet_service(nat, family):
-    """While flows begin."""
+    """The flag changes while flows begin."""
     raw = ready(nat, UDP, family)
     stop = threading.Event()
 
@@ -161,7 +161,7 @@ def test_becomes_a_one_packet_service(nat, family):
 
 
 class Editor:
-    """The service, by a control socket of its own."""
+    """RAW's service, through another netlink socket."""
 
     def __init__(self, lab, raw):
         from lab import genl
@@ -191,7 +191,7 @@ def full(raw):
 @BOTH
 @pytest.mark.parametrize("what", (none_at_all, drained, full), ids=lambda f: f.__name__)
 def test_no_server(nat, family, proto, what):
-    """The stack says so, once."""
+    """The stack refuses the flow, and counts it once."""
     raw = ready(nat, proto, family)
     with at_ingress(nat):
         begun(raw)
@@ -210,7 +210,7 @@ def test_no_server(nat, family, proto, what):
 
 
 def test_thresholds(nat, family):
-    """Flows that begin at ingress fill a server as others do."""
+    """Flows that begin at ingress count for thresholds as others do."""
     raw = ready(nat, UDP, family, (1, 2), server={"upper": 2, "lower": 1})
     with at_ingress(nat):
         got = [begun(raw).number for _ in range(4)]
@@ -222,7 +222,7 @@ def test_thresholds(nat, family):
 
 @BOTH
 def test_whose_word_counts(nat, family, proto):
-    """The service's, then the namespace's; from the next packet on."""
+    """The service's setting overrides the namespace's, from the next packet on."""
     raw = ready(nat, proto, family)
     source, vip = nat.client_address(family), nat.raw_vip(family)
     for mode, policy, want in ((2, 0, "fast"), (2, ON, UNKNOWN), (2, OFF, UNKNOWN),
@@ -241,7 +241,7 @@ def test_whose_word_counts(nat, family, proto):
 
 
 def test_another_service_asks_for_it(nat, family):
-    """Only its own flows begin at ingress."""
+    """Only flows of the service with fast-path new begin at ingress."""
     raw, other = ready(nat, UDP, family), Raw(nat, UDP, family)
     set_policy(other, fast_path=NEW)
     time.sleep(0.03)
@@ -250,7 +250,7 @@ def test_another_service_asks_for_it(nat, family):
 
 
 def test_persistent(nat, family):
-    """A client's flows meet again, whichever way they begin."""
+    """A client's flows get the same server, whichever way they begin."""
     raw = ready(nat, TCP, family, (1, 2), flags=PERSISTENT, timeout=100)
     with at_ingress(nat):
         first, other = begun(raw), begun(raw)
@@ -269,7 +269,7 @@ def test_persistent(nat, family):
 
 
 def test_nat_icmp_send(nat, family):
-    """What a real server sends from its own port without having been asked is refused."""
+    """An unsolicited packet from a real server's service port is refused."""
     raw = ready(nat, UDP, family)
     other = Raw(nat, UDP, family)
     server = raw.taps[1]
@@ -290,12 +290,12 @@ def test_nat_icmp_send(nat, family):
     assert len(nat.conns(vip=other.vip, vport=other.port)) == 1
 
 
-# ---- and then ----
+# ---- after the first packet ----
 
 @pytest.mark.smoke
 @BOTH
 def test_replies(nat, family, proto):
-    """The first is the stack's, whose firewall sees it; those after it are taken."""
+    """The first reply goes through the stack and its firewall; later ones are fast."""
     raw = ready(nat, proto, family)
     with at_ingress(nat):
         client = begun(raw)
@@ -316,7 +316,7 @@ def test_replies(nat, family, proto):
 
 @pytest.mark.timer
 def test_a_term(nat):
-    """Begun at ingress, a flow goes by the stack once in eight seconds, in each
+    """A flow that began at ingress goes through the stack once in eight seconds, in each
     direction, like any other; the firewall may end it then."""
     with at_ingress(nat):
         flows = []
@@ -344,7 +344,7 @@ def test_a_term(nat):
 
 
 def test_a_rule_for_replies(nat, family):
-    """That replies may be taken does not follow from the request's having been."""
+    """Replies are not fast because requests are."""
     raw = ready(nat, UDP, family)
     with at_ingress(nat), rule(nat, "forward", f"udp sport {raw.dport} drop"):
         client = begun(raw)
@@ -357,7 +357,7 @@ def test_a_rule_for_replies(nat, family):
 
 
 def test_repeated(lab, family):
-    """A SYN that comes again goes where the first went, and makes nothing new."""
+    """A repeated SYN goes to the same server, and opens no new connection."""
     raw = ready(lab, TCP, family, (1, 2))
     with at_ingress(lab):
         client = begun(raw)
@@ -374,7 +374,7 @@ def test_repeated(lab, family):
 
 
 def test_port_used_again(lab, family):
-    """A SYN on a closed connection is the stack's; the new one's packets are taken."""
+    """A SYN on a closed connection is left to the stack; later packets are fast."""
     raw = ready(lab, TCP, family)
     with at_ingress(lab):
         client = established(raw)
@@ -408,7 +408,7 @@ def test_server_gone(nat, family):
 
 @BOTH
 def test_full(lab, family, proto):
-    """conn_max: the established stay, who comes then is refused once."""
+    """conn_max: established connections stay; a new one is refused, and counted once."""
     raw = ready(lab, proto, family)
     with at_ingress(lab), room_for(lab, 3):
         time.sleep(0.03)
@@ -427,7 +427,7 @@ def test_full(lab, family, proto):
 
 
 def test_flood_of_new_flows(lab, family):
-    """Who has not established anything makes room for others at ingress, too."""
+    """Unestablished connections make room for new ones at ingress, too."""
     raw = ready(lab, TCP, family)
     with at_ingress(lab), room_for(lab, 10), pinned():
         time.sleep(0.03)
@@ -447,7 +447,7 @@ def test_flood_of_new_flows(lab, family):
 
 @pytest.mark.timer
 def test_drop_entry(nat, family):
-    """Half-open connections that began at ingress go, the established stay."""
+    """Half-open connections that began at ingress are dropped, established ones stay."""
     raw = ready(nat, TCP, family)
     half_open = 200
     with at_ingress(nat), pinned():
@@ -470,7 +470,7 @@ def test_drop_entry(nat, family):
 
 @pytest.mark.parametrize("rate", (4, 1))
 def test_drop_packet(nat, family, rate):
-    """Every so many-th new flow, as if none had ever begun at ingress."""
+    """One new flow in am_droprate is dropped, as in the stack."""
     raw = ready(nat, UDP, family)
     with at_ingress(nat):
         old = begun(raw)
@@ -489,7 +489,7 @@ def test_drop_packet(nat, family, rate):
 
 
 def test_another_device(nat, family):
-    """A flow is admitted for the device it began by."""
+    """A flow is admitted only on the device where it began."""
     raw = ready(nat, UDP, family)
     with side(nat) as tap, at_ingress(nat):
         fast.wait_for_hook(nat.director.ns, tap, nat.client_address(family), raw.vip)
@@ -497,7 +497,7 @@ def test_another_device(nat, family):
         with counted(raw, slow_admit=1):
             tap.send(client.packet(payload=b"side"))
             client.arrive()
-        # By none may the client play the server.
+        # On no device may the client send as the server.
         with counted(raw, slow_admit=1):
             raw.client_tap.send(client.reply_packet(payload=b"false"))
         raw.fence()

@@ -44,8 +44,8 @@ def check_request(raw, client, number, p, flags, *, payload, tos=0, ttl=63):
 @pytest.mark.smoke
 @pytest.mark.each
 def test_request(lab, family, proto):
-    """Arrives once, hop count one less, translated only by NAT, all checksums
-    right; later packets of the flow follow."""
+    """It arrives once, with one hop less, translated only by NAT, with right
+    checksums; later packets of the flow follow."""
     raw = Raw(lab, proto, family, (1, 2))
     client = raw.client()
     client.send(SYN, b"first", ip_args={"tos": 0x28})
@@ -152,8 +152,8 @@ def test_no_server(lab, family, proto):
 
 
 def test_unknown_tcp_flow_is_reset(lab, family):
-    """Without a connection only a SYN starts one; the rest is answered by the
-    director's own stack, as is a port without a service."""
+    """Only a SYN opens a connection; other packets are answered by the director's own
+    stack, and so is a SYN to a port without a service."""
     raw = Raw(lab, TCP, family)
     client = raw.client()
     for flags in (ACK, packet.FIN | ACK, PSH | ACK):
@@ -259,8 +259,8 @@ def big_enough(lab, family, outer=None, mtu=PHANTOM_MTU):
 
 @pytest.mark.smoke
 def test_too_big(lab, family):
-    """Larger than the way to the server: the sender is told the MTU. What just
-    fits goes through."""
+    """A packet larger than the MTU to the server: the sender is told the MTU. One that
+    just fits goes through."""
     raw = Raw(lab, UDP, family, (4,))
     client = raw.client()
     fits, mtu = big_enough(lab, family)
@@ -416,8 +416,8 @@ def test_fragments_of_server(nat, family):
     b"\x94\x04\x00\x00" + b"\x01\x01\x01\x00", b"\x07\x07\x04" + bytes(5),
     b"\x44\x0c\x05\x00" + bytes(8)), ids=("router-alert", "record-route", "timestamp"))
 def test_ipv4_options(lab, options):
-    """A packet with IP options is found and rewritten at the right offset; the
-    stack fills some of them in, and the header's checksum has to know."""
+    """The transport header behind IP options is found and rewritten; the stack fills
+    in some of the options, and the header's checksum must follow."""
     raw = Raw(lab, UDP, 4)
     client = raw.client()
     client.send(payload=b"with options", ip_args={"options": options})

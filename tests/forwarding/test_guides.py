@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guides of doc/, run as they are printed: each line on the machine that its prompt
-names, in fresh network namespaces; what is printed there is what has to come."""
+names, in fresh network namespaces. The output must be the printed one."""
 
 import os
 import re
@@ -11,12 +11,13 @@ import pytest
 from lab.netns import Namespace, run
 
 TOP = Path(__file__).resolve().parents[2]
-# Ports by link; each link is a bridge in a namespace of its own.
+# The ports of each link; each link is a bridge in the namespace of the switch.
 LINKS = {
     "nat": (("client eth0", "director eth0"), ("director eth1", "rs1 eth0", "rs2 eth0")),
     "direct-routing": (("client eth0", "director eth0", "rs1 eth0", "rs2 eth0"),),
     "tunnel": (("client eth0", "director eth0", "router eth0"),
                ("router eth1", "rs1 eth0", "rs2 eth0")),
+    "migrating-from-ip_vs": (("director eth0",),),
 }
 PREFIX = "guide-"
 

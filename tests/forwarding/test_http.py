@@ -21,7 +21,7 @@ def balance(lab, family, port, sched, weights=(1, 1, 1, 1), *, proto=packet.TCP)
 
 
 def rr_order(backend, count):
-    """l4lb goes round in the order of adding, ip_vs the other way."""
+    """l4lb serves in the order in which servers were added, ip_vs in the reverse order."""
     turn = RS if backend.is_l4lb else RS[::-1]
     return [turn[i % 4] for i in range(count)]
 
@@ -54,15 +54,14 @@ def test_wrr(lab, family, backend):
     got = [http_get(lab.client, lab.vip(family), port)[0] for _ in range(18)]
     assert sorted(got) == sorted(["rs1"] * 9 + ["rs2"] * 6 + ["rs3"] * 3)
     if backend.is_l4lb:
-        # The paper's order A(3) B(2) C(1): A B C A B A, or A A B A B C from
-        # the top level; design: A B C A B A.
+        # As schedulers/wrr.c says for weights A 3, B 2, C 1: A B C A B A.
         assert got == "rs1 rs2 rs3 rs1 rs2 rs1".split() * 3
     else:
         assert got == WRR["ip_vs"] * 3
 
 
 def least(weights, active):
-    """The server that lc and wlc choose: least load per weight, newest first."""
+    """The server that lc and wlc choose: least load per weight; of equals, the newest."""
     order = [n for n in (4, 3, 2, 1) if weights[n - 1] > 0]
     return min(order, key=lambda n: active[n] * 257 / weights[n - 1])
 
@@ -71,7 +70,7 @@ def least(weights, active):
     ("lc", (1, 1, 1, 1)), ("lc", (1, 2, 0, 4)),
     ("wlc", (1, 1, 1, 1)), ("wlc", (1, 2, 3, 4)), ("wlc", (5, 1, 0, 1))])
 def test_least_connections(lab, family, sched, weights):
-    """Connections held open: each new one goes where the fewest are."""
+    """Each new connection goes to the server with the fewest open ones, by weight."""
     port = lab.http_port()
     service = balance(lab, family, port, sched, weights)
     active = dict.fromkeys((1, 2, 3, 4), 0)
@@ -111,11 +110,11 @@ def test_bulk(lab, family, offload):
         assert h.request(path=f"/bulk/{size}") == data
         assert h.request("PUT", "/", data).decode() == hashlib.sha256(data).hexdigest()
         assert h.request(path="/after").decode().split()[0] == "rs1"
-    set_offloads(lab, "on", gro="off")  # as they come up
+    set_offloads(lab, "on", gro="off")  # as they are by default
 
 
 def ask_again(lab, family, port, data):
-    """The first that is too large for a tunnel tells the client so."""
+    """Ask a second time if the first datagram was too large for a tunnel."""
     try:
         return udp_ask(lab.client, lab.vip(family), port, data)
     except OSError as e:
@@ -136,7 +135,7 @@ def test_udp_sizes(lab, family):
 
 @pytest.mark.smoke
 def test_curl(lab):
-    """The user's own tool, once."""
+    """The same with curl."""
     port = lab.http_port()
     balance(lab, 4, port, "rr")
     with lab.client.ns.enter():

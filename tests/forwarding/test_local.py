@@ -23,7 +23,7 @@ def on_director(lab, *ports):
 @contextlib.contextmanager
 def accept_local(lab):
     """The answer of a DR or tunnel server comes from the VIP, which is the
-    director's own address: without this it is a martian."""
+    director's own address: without accept_local it is dropped as a martian."""
     for scope in ("all", "eth0"):
         lab.director.ns.sysctl(f"net/ipv4/conf/{scope}/accept_local", 1)
     try:
@@ -61,7 +61,7 @@ def test_udp_client_on_the_director(lab, family):
 
 
 def test_client_with_the_vip_as_source(nat, family):
-    """Unbound, the kernel talks to its own VIP from that VIP."""
+    """An unbound socket that connects to a local VIP has that VIP as its source."""
     port = nat.http_port()
     service(nat, family, port)
     name, body = http_get(nat.director, nat.vip(family), port)
@@ -70,7 +70,7 @@ def test_client_with_the_vip_as_source(nat, family):
 
 
 def test_server_on_the_director(lab, family):
-    """A real server's address that is local: delivered here by any method."""
+    """A real server with a local address gets its packets with any method."""
     port = lab.http_port()
     s = lab.ipvs.service(lab.vip(family), port, sched="rr")
     s.server(lab.dip(family), port, method=lab.method)

@@ -74,13 +74,13 @@ def test_states_without_replies(topologies, shape, family, request):
 
 @pytest.mark.parametrize(("shape", "states"), (("nat", 13), ("dr", 6)))
 def test_every_transition(shape, states, request):
-    """One association walks until each chunk was met in each state there is."""
+    """One association walks until each chunk has occurred in each state."""
     assert len(Walker(request.getfixturevalue(shape), 4).everywhere()) == states
 
 
 @pytest.mark.parametrize("event", DRESSED)
 def test_the_chunk_that_counts(nat, event):
-    """The first; an ABORT behind a COOKIE ECHO or COOKIE ACK, too."""
+    """The first one decides; so does an ABORT behind a COOKIE ECHO or COOKIE ACK."""
     for chunks in DRESSED[event]:
         for before in ((), (("out", INIT_ACK),), (("out", INIT_ACK), ("in", COOKIE_ECHO),
                                                   ("out", COOKIE_ACK))):
@@ -94,7 +94,7 @@ def test_the_chunk_that_counts(nat, event):
 
 
 def test_only_init_starts(nat, family, backend):
-    """Anything else is the local stack's; so is an INIT for another port."""
+    """Any other chunk is left to the director's own stack."""
     raw = Raw(nat, SCTP, family)
     for chunk in (DATA, INIT_ACK, COOKIE_ECHO, HEARTBEAT, SHUTDOWN_ACK, ABORT, 0xc1):
         raw.client().send((chunk,)).nothing_arrives()
@@ -105,7 +105,7 @@ def test_only_init_starts(nat, family, backend):
 
 
 def test_sloppy(nat, family):
-    """sloppy_sctp: anything but an ABORT starts one; DATA an established one."""
+    """sloppy_sctp: any chunk but ABORT starts one; DATA starts an established one."""
     raw = Raw(nat, SCTP, family)
     with setting(nat, "sloppy_sctp", 1):
         raw.client().send((ABORT,)).nothing_arrives()
@@ -118,8 +118,8 @@ def test_sloppy(nat, family):
 
 def test_damaged(nat, family, backend):
     """A packet with a wrong CRC, or without a chunk, starts nothing. On an
-    association the former goes through with its error, which is the receiver's
-    to find; the latter does not."""
+    association the former is forwarded with its error, for the receiver to find;
+    the latter is dropped."""
     if not backend.is_l4lb:
         pytest.skip("documented: ip_vs forwards it, with a CRC made right; runs with "
                     "--backend l4lb")
@@ -142,8 +142,8 @@ def test_damaged(nat, family, backend):
 
 @pytest.mark.ip_vs_differs("it does not forward SCTP whose header is in pieces")
 def test_header_in_pieces(nat, family):
-    """An INIT in fragments of eight bytes: its header is in no one place, and
-    its CRC is looked at and updated all the same. A damaged one starts nothing."""
+    """An INIT in fragments of eight bytes: its header is not contiguous, yet its
+    CRC is checked and updated. A damaged one starts nothing."""
     raw = Raw(nat, SCTP, family)
     for csum in (None, 0x12345678):
         client = raw.client()
@@ -167,7 +167,7 @@ def test_header_in_pieces(nat, family):
 
 
 def test_chunk_lengths(nat):
-    """Lengths that lie: too small, or beyond the packet."""
+    """Wrong chunk lengths: too small, or beyond the packet."""
     for length in (0, 1, 3, 5, 400, 0xffff):
         for chunk in (INIT, COOKIE_ECHO):
             raw = Raw(nat, SCTP, 4)
@@ -183,7 +183,7 @@ def test_chunk_lengths(nat):
 
 @pytest.mark.parametrize("size", (0, 1, 3, 4, 31, 32, 700, 1400))
 def test_crc_after_nat(nat, family, size):
-    """Both ways, for every length: arrive() and answered() look at it."""
+    """Right in both directions, for every length; arrive() and answered() check it."""
     raw = Raw(nat, SCTP, family)
     client = raw.client()
     client.establish()
@@ -198,7 +198,7 @@ def test_crc_after_nat(nat, family, size):
     assert got.bad_checksum() is None
 
 
-# ---- what any protocol has
+# ---- as with any protocol
 
 
 @pytest.mark.smoke
@@ -234,8 +234,8 @@ def test_port_used_anew(nat, family, mode, anew):
 
 
 def test_stray_reply(nat, family):
-    """nat_icmp_send: a packet of a real server that belongs to nothing is
-    refused, but not an ABORT."""
+    """nat_icmp_send: a real server's packet without an association is refused,
+    unless it is an ABORT."""
     raw = Raw(nat, SCTP, family)
     client = raw.client()
     with setting(nat, "nat_icmp_send", 1):
@@ -253,17 +253,17 @@ def test_stray_reply(nat, family):
 @pytest.mark.parametrize("offload", (True, False), ids=("offload", "computed"))
 @pytest.mark.parametrize("shape", ("nat", "tun", "dr"))
 def test_associations(topologies, shape, family, offload):
-    """20 clients one after the other: rr to the association, data of many
-    lengths both ways, an orderly end, not one checksum error. Hosts leave CRCs
-    to their devices; where the director's do not compute them, they must be
-    right before they leave it."""
+    """20 clients one after the other: associations spread by rr, data of many
+    lengths both ways, an orderly end, and no checksum error. Hosts leave CRCs
+    to their devices; if the director's devices do not compute them, the director
+    must do so before they leave."""
     with device_computes(topologies[shape], offload):
         associate(topologies[shape], family)
 
 
 def test_local_server(nat, family):
-    """NAT to a server on the director, on another port: what the stack has not
-    yet summed up is left to it."""
+    """NAT to a server on the director, on another port: a CRC that the stack has
+    not computed yet is left to it."""
     port, dport = nat.fresh_port(), nat.fresh_port() + 20000
     run(["modprobe", "sctp"])
     before = errors(nat)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tunnels of types GUE and GRE: what is between the headers, what fits, and
-that Linux at the other end takes it."""
+"""Tunnels of types GUE and GRE: their headers, the sizes that fit, and that
+Linux at the other end accepts them."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ from lab.raw import Raw
 from lab.sctp import associate, device_computes
 from lab.topology import PHANTOM_MTU
 
-# (type, UDP port, flags) and how many bytes it takes
+# Name: ((type, UDP port, flags), bytes of its header)
 TYPES = {"gue": ((1, GUE_PORT, 0), 12), "gue-csum": ((1, GUE_PORT, 1), 12),
          "gue-remcsum": ((1, GUE_PORT, 2), 12), "gre": ((2, 0, 0), 4),
          "gre-csum": ((2, 0, 1), 8)}
@@ -39,7 +39,7 @@ def tunnelled(tun, kind, family, outer, proto=TCP, *, numbers=(1,)):
 @pytest.mark.stock
 @pytest.mark.smoke
 def test_headers(tun, family, outer, kind):
-    """Each byte; the sums are looked at by arrive()."""
+    """Every byte of the headers; arrive() checks the checksums."""
     raw = tunnelled(tun, kind, family, outer)
     client = raw.client()
     client.open()
@@ -65,8 +65,8 @@ def test_headers(tun, family, outer, kind):
 
 
 def test_source_ports(tun, family, outer):
-    """A flow keeps its port, flows have different ones: routers and receivers
-    spread by them."""
+    """A flow keeps its source port, and flows have different ones, by which routers
+    and receivers spread the load."""
     raw = tunnelled(tun, "gue", family, outer)
     ports = {}
     for _ in range(20):
@@ -82,7 +82,7 @@ def test_source_ports(tun, family, outer):
 
 
 def test_too_big(tun, family, outer, kind):
-    """The sender is told what fits into the tunnel, and that goes through."""
+    """The sender is told the size that fits into the tunnel, and that goes through."""
     raw = tunnelled(tun, kind, family, outer, UDP, numbers=(4,))
     client = raw.client()
     room = PHANTOM_MTU + 20 - (20 if outer == 4 else 40) - TYPES[kind][1]
@@ -100,8 +100,8 @@ def test_too_big(tun, family, outer, kind):
 
 
 def test_path_shrinks(tun, kind):
-    """A router's report about our packet: the next large one of the client is
-    answered with what is left."""
+    """After a router's report about a tunnel packet, the client's next large packet
+    is answered with the MTU that is left inside."""
     raw = tunnelled(tun, kind, 4, 4, UDP)
     client = raw.client()
     client.send(payload=b"a" * 1200, ip_args={"df": True})
@@ -122,7 +122,7 @@ def test_path_shrinks(tun, kind):
 
 
 def test_type_changes(tun, family):
-    """Of a server that has connections: they go on in the new one."""
+    """Connections of the server go on in the new type of tunnel."""
     raw = tunnelled(tun, "gue", family, 4)
     client = raw.client()
     assert client.open() == 1
@@ -140,8 +140,8 @@ def test_type_changes(tun, family):
 
 @contextlib.contextmanager
 def receivers(tun, kind, outer):
-    """What the real servers need: GUE hands on to the IPIP devices that they
-    have; a GRE device takes packets with a checksum or without, not both."""
+    """Set up the real servers: GUE passes packets to their IPIP devices; a GRE
+    device accepts packets with or without a checksum, not both."""
     if kind.startswith("gre"):
         module, device = ("ip_gre", "gre") if outer == 4 else ("ip6_gre", "ip6gre")
     else:
@@ -161,7 +161,7 @@ def receivers(tun, kind, outer):
         yield
 
 
-# Linux takes no UDP over IPv6 without a checksum, unless told by a program.
+# Linux drops UDP over IPv6 without a checksum, unless a program allows it.
 RECEIVED = [(o, k) for o in (4, 6) for k in TYPES if (o, k) != (6, "gue")]
 
 
@@ -169,8 +169,8 @@ RECEIVED = [(o, k) for o in (4, 6) for k in TYPES if (o, k) != (6, "gue")]
 @pytest.mark.parametrize("outer, kind", RECEIVED, ids=[f"in{o}-{k}" for o, k in RECEIVED])
 def test_receivers(tun, outer, kind):
     """HTTP of both families through the tunnel to four servers, small and large
-    requests. The client leaves checksums and segments to its device, so that the
-    director gets them undone."""
+    requests. The client leaves checksums and segmentation to its device, so the
+    director gets packets without them."""
     with receivers(tun, kind, outer):
         for family in (4, 6):
             served(tun, family, outer, kind)
@@ -192,9 +192,8 @@ def served(tun, family, outer, kind):
 @pytest.mark.parametrize("outer, kind", RECEIVED, ids=[f"in{o}-{k}" for o, k in RECEIVED])
 @pytest.mark.ip_vs_differs("no SCTP association comes about through these tunnels")
 def test_associations(tun, outer, kind):
-    """SCTP, whose CRC is no Internet checksum: what a tunnel does with those
-    must not be done to it. The CRC is left to the device, which for the rest of
-    SCTP makes no difference (test_sctp.py)."""
+    """SCTP's CRC is no Internet checksum, and a tunnel must not treat it as one. The
+    CRC is left to the device here; test_sctp.py covers both cases."""
     with receivers(tun, kind, outer), device_computes(tun, True):
         associate(tun, outer, lambda number: tun.rip(number, outer), clients=2,
                   tunnel=TYPES[kind][0])

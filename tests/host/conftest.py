@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Fixtures of the tests that need no kernel of ours."""
+"""Fixtures of the tests that run on the host, without a guest."""
 
 import re
 import subprocess

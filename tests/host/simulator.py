@@ -7,7 +7,7 @@ from pathlib import Path
 UNIT = Path(__file__).parent.parent / "unit"
 ROOT = UNIT.parent.parent
 README = ROOT / "schedulers/README.md"
-# A new one gets the tests of all for free, and so does the README's example.
+# All of schedulers/Kbuild, so tests for all include new ones; and "mine", the README's example.
 SCHEDULERS = tuple(dict.fromkeys(re.search(
     r"^schedulers := (.*)", (ROOT / "schedulers/Kbuild").read_text(), re.M)[1].split() + ["mine"]))
 FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-pragmas -Wno-address -pthread "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The scheduler bench's own parts: workload, model server, client, report.
 
-Times are checked from below only: a model must take at least what it says.
+Only lower bounds of times are checked: a model must take at least its specified time.
 """
 
 import importlib.machinery
@@ -28,7 +28,7 @@ import workload  # noqa: E402
 
 MS = 1_000_000
 VIP, CLIENTS = "127.0.0.1", "127.0.9.1"
-NEXT_CLIENTS = itertools.count(10, 3)      # the traces here have up to two
+NEXT_CLIENTS = itertools.count(10, 3)      # the traces here have up to two clients
 
 
 def bench():
@@ -81,7 +81,7 @@ class Server:
         return s
 
     def get(self, *documents):
-        """(cache, length) of each; all are asked at once."""
+        """(cache, length) of each document; all are requested at once."""
         return [answer(s) for s in [self.ask(f"GET /{d} HTTP/1.0\r\n\r\n") for d in documents]]
 
 
@@ -124,9 +124,9 @@ def test_arrivals_follow_the_parameters():
     assert requests == sorted(requests, key=lambda r: r[0])
     for second in range(20):
         count = sum(second <= at / workload.NSEC < second + 1 for at, *_ in requests)
-        assert 600 < count < 1120    # 700 to 1000, three deviations more
+        assert 600 < count < 1120    # 700 to 1000, and three standard deviations
     documents = [d for _, d, _, _ in requests]
-    # Zipf: number 1 twice as often as number 2, ten times as number 10.
+    # Zipf: number 1 twice as often as number 2, ten times as often as number 10.
     assert 1.8 < documents.count(0) / documents.count(1) < 2.2
     assert 7 < documents.count(0) / documents.count(9) < 14
     clients = {c for _, _, c, _ in requests}
@@ -150,8 +150,7 @@ def test_the_papers_answers_fit_its_link():
 
 
 def test_httpd_caches_what_was_used_last(programs, tmp_path):
-    """Two of the documents of 1000 bytes fit; the first ones are there at
-    the start."""
+    """The cache holds two documents of 1000 bytes, at the start the first two."""
     with Server(programs, tmp_path, [1000] * 5, cache=2000) as server:
         order = [0, 1, 2, 1, 0, 2, 1, 1]
         got = [server.get(d)[0][0] for d in order]
@@ -165,7 +164,7 @@ def test_httpd_serves_whole_documents(programs, tmp_path):
 
 
 def test_httpd_one_processor_and_one_disk(programs, tmp_path):
-    """Each serves one after the other; both work at once."""
+    """Each serves one request at a time; processor and disk work in parallel."""
     with Server(programs, tmp_path, [10] * 9, cpu=40, disk=60, cache=20) as server:
         started = time.monotonic()
         assert server.get(0, 1, 0, 1, 0) == [("hit", 10)] * 5
@@ -176,7 +175,7 @@ def test_httpd_one_processor_and_one_disk(programs, tmp_path):
 
 
 def test_httpd_reads_a_document_once(programs, tmp_path):
-    """A second request for what the disk is reading waits for that."""
+    """A second request for a document that is being read waits for that read."""
     with Server(programs, tmp_path, [10, 50], disk=400, cache=20, workers=20) as server:
         started = time.monotonic()
         assert server.get(*[1] * 20) == [("miss", 50)] * 20
@@ -186,7 +185,7 @@ def test_httpd_reads_a_document_once(programs, tmp_path):
 
 
 def test_httpd_workers(programs, tmp_path):
-    """A request beyond the workers waits until one has ended."""
+    """While all workers are busy, a further request waits."""
     with Server(programs, tmp_path, [10], cache=10, workers=2) as server:
         idle = [server.ask("GET /0") for _ in range(2)]     # unfinished
         third = server.ask("GET /0 HTTP/1.0\r\n\r\n")
@@ -216,7 +215,7 @@ def test_httpd_refuses(programs, tmp_path):
 
 
 def replay(programs, path, arrivals, port, give_up=5):
-    # Addresses of its own each time: an earlier one's ports may still be closing.
+    # New client addresses each time: ports of an earlier replay may still be closing.
     clients = f"127.0.9.{next(NEXT_CLIENTS)}"
     (path / "trace").write_bytes(b"".join(workload.ARRIVAL.pack(*a) for a in arrivals))
     done = subprocess.run([programs / "load", path / "trace", path / "outcomes", clients, VIP,
@@ -241,7 +240,7 @@ def test_load_does_not_wait(programs, tmp_path):
     """Open loop: requests go out on time while earlier ones are under way."""
     with Server(programs, tmp_path, [5], cpu=150, cache=5) as server:
         outcomes = replay(programs, tmp_path, [(n * MS, 0, 0, 0) for n in range(4)], server.port)
-    # Each waits for all before it, which one that had waited to be sent would not.
+    # Each answer waits for all earlier ones; for a request sent late that wait would be shorter.
     for n, outcome in enumerate(outcomes):
         assert outcome[0] >= (n + 0.5) * 150 * MS
 
@@ -251,7 +250,7 @@ def test_load_does_not_wait(programs, tmp_path):
     (b"HTTP/1.0 500 No\r\nReal-Server: 1\r\n\r\n", 2), (b"y" * 2000, 2), ("silence", 3)],
     ids=("refused", "closed", "short", "refusal", "garbage", "silence"))
 def test_load_tells_failures(programs, tmp_path, reply, fault):
-    """Nothing but a whole answer counts as one."""
+    """Only a complete answer counts as an answer."""
     with socket.socket() as listener:
         listener.bind((VIP, 0))
         port = listener.getsockname()[1]
@@ -280,9 +279,6 @@ def test_load_refuses_a_bad_trace(programs, tmp_path):
         assert len(done.stderr.splitlines()) == 1
 
 
-# -- the report
-
-
 # -- SURGE's users
 
 VISIT = struct.Struct("<QQIIII")
@@ -299,7 +295,7 @@ def surge(programs, path, port, users=4, seconds=1, *, seed=1, documents=3, idle
 
 
 def test_surge_waits_for_its_documents(programs, tmp_path):
-    """Closed loop: nobody has two under way; the idle time between them is as said."""
+    """Closed loop: a user has one request at a time and idles between two as specified."""
     sizes = [5, 100_000, 30]
     with Server(programs, tmp_path, sizes, cpu=5, cache=5) as server:
         visits, said = surge(programs, tmp_path, server.port, seconds=2)
@@ -316,7 +312,7 @@ def test_surge_waits_for_its_documents(programs, tmp_path):
 
 
 def test_surge_follows_its_seed(programs, tmp_path):
-    """The same users ask for the same documents, by popularity."""
+    """With the same seed users request the same documents, popular ones more often."""
     with Server(programs, tmp_path, [1] * 50, cache=50) as server:
         def asked(seed):
             visits, _ = surge(programs, tmp_path, server.port, users=8, seed=seed, documents=50,
@@ -346,6 +342,8 @@ def test_surge_refuses(programs, tmp_path, at, word, what):
     assert done.returncode == 2 and what in done.stderr
 
 
+# -- the report
+
 
 def test_estimate():
     e = report.Estimate([1.0, 2.0, 3.0])
@@ -364,7 +362,7 @@ def test_percentile():
 
 
 def results(means, parameters=None, code="c"):
-    """One experiment's results: {(size, scheduler): mean}, two seeds."""
+    """One experiment's results, with two seeds; MEANS: {(size, scheduler): mean}."""
     parameters = parameters or workload.load()
     runs = []
     for (size, scheduler), mean in means.items():
@@ -379,7 +377,7 @@ def results(means, parameters=None, code="c"):
 
 
 def paper_like(more):
-    """Means as the paper has them; MORE: what the order at 4 servers adds."""
+    """Means like the paper's; at 4 servers each scheduler's is MORE above the one before."""
     means = {(0, "standalone"): 100.0}
     for n, s in enumerate(report.PAPER):
         means[2, s] = 92.0 if s not in ("rr", "wrr") else 93.0
@@ -413,7 +411,7 @@ def test_report_says_what_does_not_agree(tmp_path):
 
 
 def test_an_experiment_has_its_own_servers(tmp_path):
-    """What it says about them; the rest as everywhere."""
+    """An experiment's settings of the servers override the common ones."""
     (tmp_path / "trace").write_bytes(bytes(3 * workload.ARRIVAL.size))
     parameters, kernel = workload.load(), SimpleNamespace(programs="bin")
     spec = {name: bench().Run(name, "lblcr:shrink=5,expire=9", 4, 1)._spec(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The connection table, compiled unchanged as a user-space program (tests/unit/table.c):
-every interleaving that a kernel shows once in a year, in a second."""
+tries within a second interleavings that are very rare in a kernel."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ FLAGS = ("-std=gnu11 -g -O1 -Wall -Werror -Wno-unused-function -pthread "
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """table("1", "1000") -> what it prints."""
+    """table("1", "1000") -> its output."""
     build = tmp_path_factory.mktemp("table")
     for source in [*SOURCES, *(ROOT / "kernel/conn" / name for name in ("conn.h", "table.h", "defence.h"))]:
         for header in re.findall(r"#include <(.*)>", source.read_text()):
@@ -29,7 +29,7 @@ def table(tmp_path_factory):
          "-iquote", ROOT / "kernel", "-o", build / "table", UNIT / "table.c", *SOURCES],
         capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
-        # Not a failure of a test: a mutant that does not build is not caught.
+        # Exit instead of failing a test: a mutant that does not build must not count as caught.
         pytest.exit(f"the table does not compile against unit/table_shim.h:\n{done.stderr}", 1)
 
     def run(*args):
@@ -42,8 +42,8 @@ def table(tmp_path_factory):
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_at_random(table, seed):
-    """What is in it is found and listed once, the newest of equal replies first,
-    whatever comes, goes, or fails; a resize is interrupted anywhere."""
+    """Every connection is found and listed once, the newest of equal reply keys first, while
+    others come and go, allocations fail and resizes are interrupted anywhere."""
     least, most, refused, listings = map(int, re.findall(r"\d+", table(str(seed), "200000")))
     assert least == 8
     assert most > 11
@@ -52,7 +52,7 @@ def test_at_random(table, seed):
 
 
 def test_readers_race_with_resizes(table):
-    """What stays is found and listed all the time."""
+    """Connections that stay are found and listed at any time."""
     looks, resizes = map(int, re.findall(r"\d+", table("race", "5")))
     assert looks > 10000
     assert resizes > 3
@@ -62,18 +62,18 @@ def test_readers_race_with_resizes(table):
     (12_000, 4), (262_144, 4), (327_680, 8), (1_048_576, 16), (1_500_000, 32),
     (4_194_304, 64), (2_000_000_000, 64)])
 def test_sweep(table, n, slices):
-    """A pass looks at every connection once; a large table has it in more slices, four a
-    second; not while entries are dropped under attack."""
+    """A pass looks at every connection once, a large table in more slices, four a second;
+    under attack, while entries are dropped, always in four."""
     assert table("sweep", str(n)) == f"{slices} slices\n"
 
 
 def test_sizes(table):
-    """It doubles at four slots in a bucket, and shrinks at half a slot: about two are in use
-    of each bucket after that, and memory for no more."""
+    """The table doubles above four used slots per bucket and shrinks below half a slot;
+    afterwards about two slots per bucket are in use."""
     table("sizes", "12000")
 
 
 def test_poor(table):
-    """A larger table takes at most half of the memory that there is: for more, the kernel
-    would kill a process. Without it connections are found as well."""
+    """A larger table takes at most half of the available memory: for more, the kernel might
+    kill a process. In the smaller table connections are found as well."""
     table("poor", "12000")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table in test_cve.py names every known mistake of ip_vs, and tests that exist."""
+"""The table in test_cve.py names every known defect of ip_vs, and tests that exist."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ CVES = """
 2012-6540 2013-4588 2024-42322 2024-53680 2025-37961 2025-40018 2025-68813 2026-45850
 2026-45917 2026-53270 2026-68476 2026-74747 2026-90141 2026-97596 2026-98078 2026-98794
 2026-98857""".split()
-WITHOUT = 19        # repairs since 2022 that got no number
+WITHOUT = 19        # fixes since 2022 without a CVE number
 
 
 def table():
@@ -27,7 +27,7 @@ def table():
 
 
 def found(file):
-    """Where in tests/ a test file is; its name is there once."""
+    """The path in tests/ of a test file, whose name is unique."""
     (path,) = set(TESTS.glob(f"*/{file}")) - set(TESTS.glob(f"host/{file}"))
     return path
 
@@ -58,7 +58,7 @@ def test_every_test_exists():
 
 
 def test_names_and_docstrings_tell():
-    """A test of this file is named after its CVE and says what went wrong."""
+    """Tests in test_cve.py are in the table, and their docstrings say what went wrong."""
     cve_tests, covered = functions(TESTS / "bad_input/test_cve.py"), table()["COVERED"]
     for test, doc in cve_tests.items():
         entries = [what for what, entry in covered.items() if f"::{test}" in entry]

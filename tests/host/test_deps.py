@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make deps: it names what it installs, and installs nothing that it has not named.
+"""make deps names the packages before it installs them, and installs no others.
 
-The package manager is a script that takes notes. /usr/sbin is an empty one in a mount
-namespace, as what keeps new daemons from starting is put there.
+The package manager is a script that logs its arguments. /usr/sbin is an empty directory in
+a mount namespace: make deps puts policy-rc.d there, which keeps new daemons from starting.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 LAB = Path(__file__).resolve().parents[2] / "tests/lab"
 
 FAKES = {
-    # All are installed but those in $MISSING; of these, one was and is no more.
+    # All packages but $MISSING are installed; a missing wrk was removed, but not its files in /etc.
     "dpkg-query": """for name; do
         case $name in -*|'${'*) continue ;; esac
         case " $MISSING " in
@@ -52,7 +52,7 @@ class Machine:
         (self.venv / ".requirements").write_bytes((LAB / "requirements.txt").read_bytes())
 
     def deps(self, *argv, missing="", uid=0):
-        """(exit status, what was said, what the package manager was asked)"""
+        """(exit status, error output, log of the package manager's arguments)"""
         for file in (self.notes, self.said):
             file.write_text("", encoding="ascii")
         env = {"PATH": f"{self.path}/bin:/usr/bin:/bin", "HOME": str(self.path),
@@ -85,7 +85,7 @@ def test_check_names_and_installs_nothing(machine):
 
 
 def test_names_what_it_installs(machine):
-    """Before it does; and no daemon that comes with it may start."""
+    """It names them before it installs them; no daemon among them may start."""
     status, said, asked = machine().deps(missing="wrk bison linux-image-amd64")
     named = "deps: missing Debian packages: bison linux-image-amd64 wrk"
     assert (status, said.splitlines()[0]) == (0, named)
@@ -108,7 +108,7 @@ def test_who_is_not_root_is_told_the_command(machine):
 
 @pytest.mark.parametrize("system", ("13", "fedora"))
 def test_other_systems_are_told_what_is_lacking(machine, system):
-    """nft is in /usr/sbin, which is empty; ip is not."""
+    """nft is in /usr/sbin, which is empty here, and so is lacking; make is in /usr/bin."""
     if not os.access("/usr/bin/make", os.X_OK):
         pytest.skip("no /usr/bin/make, which the test names as one that is there")
     status, said, asked = machine(system).deps()
@@ -119,7 +119,7 @@ def test_other_systems_are_told_what_is_lacking(machine, system):
 
 
 def test_python_packages_are_named(machine):
-    """One that is pinned to another version, or none yet."""
+    """Those with another pinned version, or not installed yet."""
     one = machine()
     (one.venv / ".requirements").write_text("virtme-ng==0\n", encoding="ascii")
     status, said, asked = one.deps("--check")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The comparison of two modules' packets: what it lets through and what not."""
+"""The comparison of two modules' packets: which differences it accepts."""
 
 import sys
 from pathlib import Path
@@ -43,8 +43,8 @@ def case_of(method, family=4, proto=UDP):
 
 
 def verdict(player, play, theirs, ours, *sent):
-    """What is listed, or the Difference, when SENT leads to the frames THEIRS and
-    OURS."""
+    """Names of the listed differences, or the Difference, when SENT leads to the frames
+    THEIRS from ip_vs and OURS from l4lb."""
     seen, steps = {}, player.rendered(play)
     steps[1][:] = [("nothing", [])] * (len(steps[1]) - 1) + \
         [("the last", [("client", data) for data in sent])]
@@ -85,7 +85,7 @@ def test_a_replay_is_the_same_step(player):
 
 
 def test_everything_is_said():
-    """Each lane, kind and way to do damage comes up soon."""
+    """Every lane, kind of packet and kind of damage occurs early."""
     player = duel.Player({shape: Lab(shape) for shape in ("nat", "dr", "tun")}, None)
     said = " ".join(name for case in duel.cases(1, len(traffic.LANES) * traffic.STEPS)
                     for name, parts in player.rendered(player.fresh(case))[1]
@@ -124,7 +124,7 @@ def test_connections_count(player):
 
 
 def test_what_an_identification_is(player):
-    """The director's own may differ, one that it passes on may not."""
+    """An identification that the director chooses may differ, one that it passes on may not."""
     play, e = setting(player, "ipip")
     inner = packet.udp_packet(e.client, 1, e.vip, e.port, b"x")
     one, other = (MACS + packet.ip4(e.dip, e.server, packet.IPIP, inner, ident=n) for n in (1, 2))
@@ -210,7 +210,7 @@ def test_two_fragment_headers(player):
     l4 = packet.udp(e.client, e.server, e.sport, e.dport, b"x")
 
     def frame(count):
-        # Each says that the next is one, the last that it is UDP.
+        # Each says that another fragment header follows, the last one that UDP does.
         data = b"".join(bytes([FRAGMENT if n < count - 1 else UDP]) + bytes(7) for n in range(count))
         return MACS[:12] + b"\x86\xdd" + packet.ip6(
             e.client, e.server, FRAGMENT if count else UDP, data + l4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of features: its list names what exists, its cells what happened."""
+"""The table of features: its list names existing tests, its cells show their results."""
 
 import importlib.machinery
 import importlib.util
@@ -25,7 +25,7 @@ def test_every_test_of_the_list_exists():
 
 
 def test_a_debian_kernel_runs_each_feature():
-    """In ".ci/run": what "make test" has on 6.12, and the smoke tests of 6.1."""
+    """In ".ci/run": in the tests of "make test" on 6.12 or the smoke tests on 6.1."""
     nodes = [node for name, tier in (("6.12", "everyday"), ("6.1", "smoke"))
              for node in stages.Stage(name, stages.Selection(tier, 1)).tests()]
     assert [feature for _, feature, tests in features.listed()
@@ -33,7 +33,7 @@ def test_a_debian_kernel_runs_each_feature():
 
 
 def test_the_table_has_every_feature():
-    """And nothing that failed: tests/lab/features makes it, after ".ci/run"."""
+    """And no failed test. tests/lab/features writes the table after ".ci/run"."""
     text = (TOP / "tests/FEATURES.md").read_text(encoding="utf-8")
     for _, feature, _ in features.listed():
         assert f"\n| {feature} | " in text, "made before this feature was listed"

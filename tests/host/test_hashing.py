@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedulers, compiled unchanged as a user-space program (tests/unit).
 
-No kernel and no network: what is tested is which server each new connection
-goes to.  Servers are named by number; the program's commands are described at
-the head of unit/sim.c.
+No kernel and no network: the tests check which server each new connection goes
+to.  Servers are named by number; the head of unit/sim.c describes the
+program's commands.
 """
 
 import ipaddress
@@ -37,7 +37,7 @@ def addresses(family, n=64):
 
 @pytest.mark.parametrize("family", (4, 6))
 class TestHashing:
-    """Against the definition, written down a second time."""
+    """Compared with a second implementation of the definition."""
 
     def test_dh(self, sim, family):
         vips = addresses(family)
@@ -80,12 +80,12 @@ class TestHashing:
 
 
 def named(n, weight=1):
-    """Servers with addresses of their own, which mh hashes."""
+    """Servers with distinct addresses, which mh hashes."""
     return "".join(f"addr {i} 192.0.2.{i} 80; add {i} {weight};" for i in range(1, n + 1))
 
 
 def siphash13(value, key):
-    """SipHash-1-3 of four bytes under KEY twice; the lower 32 bits."""
+    """The lower 32 bits of SipHash-1-3 of VALUE, four bytes; both key words are KEY."""
     mask = 2**64 - 1
 
     def rotate(x, n):
@@ -147,8 +147,8 @@ class TestMh:
         assert set(fell) == {1, 3, 4, 5}
 
     def test_fallback_order(self, sim):
-        """With h the place of v, the place of v + (h + i) mod 4093 is tried next,
-        i = 0, 1, ...  Whose place that is, a pool without failures tells."""
+        """After h, the place of v, the places of v + (h + i) mod 4093 are tried,
+        i = 0, 1, ...  A pool without failures shows which server owns a place."""
         def place(v):
             return siphash13(v & 0xffffffff, 2654435761) % 4093
 
@@ -182,14 +182,14 @@ class TestMh:
 
 class TestTwos:
     def test_shares_of_idle_servers(self, sim):
-        """Without load it is a draw by weight."""
+        """Without load the choice is random, in proportion to the weights."""
         script = add(1, 2, 5) + "pick udp; load 1 0 0; load 2 0 0; load 3 0 0;" * 4000
         got = Counter(picks(sim("twos", script)))
         for i, weight in enumerate((1, 2, 5), 1):
             assert abs(got[i] - 500 * weight) < 150, got
 
     def test_less_loaded_of_two(self, sim):
-        """The loaded of two equals is chosen only when drawn twice: a quarter."""
+        """Of two servers the loaded one is chosen only if drawn twice: a quarter."""
         script = add(1, 1) + "pick udp; load 1 5 5; load 2 0 0;" * 4000
         got = Counter(picks(sim("twos", script)))
         assert abs(got[1] - 1000) < 150, got

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make uninstall takes away what make install has put somewhere, and nothing else."""
+"""make uninstall removes what make install has installed, and nothing else."""
 
 import subprocess
 from pathlib import Path
@@ -13,8 +13,8 @@ MODULES = "l4lb.ko", "l4lb_rr.ko"
 
 @pytest.fixture
 def make(tmp_path):
-    """Runs make with a kernel and products that are files with a name; returns what
-    there is below DESTDIR."""
+    """Runs make with a fake kernel tree and fake products; returns the names of the files
+    below DESTDIR."""
     header = tmp_path / "kernel/include/generated/utsrelease.h"
     header.parent.mkdir(parents=True)
     header.write_text(f'#define UTS_RELEASE "{RELEASE}"\n', encoding="ascii")
@@ -59,7 +59,7 @@ def test_uninstall_leaves_what_others_put_there(make):
 
 
 def test_uninstall_needs_to_know_the_kernel(make, tmp_path):
-    """An empty release would be the directory of all of them."""
+    """Without a release it would remove the wrong directory below /lib/modules."""
     make("install")
     assert "no kernel release: name the kernel build directory with KDIR=" in \
         make("uninstall", f"KDIR={tmp_path}/none", code=2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""No option of Debian's ipvsadm is left out of the scripts that the module is
-tested with: its help and its manual name them all."""
+"""The scripts that the module is tested with use every option that the help and
+the manual of Debian's ipvsadm name."""
 
 import gzip
 import re
@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from lab.ipvsadm import DIFFERENT, SCRIPTS, words_used  # noqa: E402
 
-# The help says -L|-l and -A|E.
+# The help writes -L|-l and -A|E.
 OPTION = re.compile(r"(?<![\w-])--?[A-Za-z0-9][\w-]*")
 
 
 def help_text():
-    """--help needs a kernel with the module; the text is in the program."""
+    """Read from the binary, because --help needs a kernel with the module."""
     program = shutil.which("ipvsadm", path="/sbin:/usr/sbin")
     text = "\n".join(m.decode() for m in re.findall(
         rb"  --[\w-]+ [ -~\n]+", Path(program).read_bytes()))
@@ -32,7 +32,7 @@ def manual():
     if not page.exists():
         pytest.skip(f"no {page}: dpkg leaves manuals out here; the options of --help are looked at")
     text = gzip.decompress(page.read_bytes()).decode().replace("\\-", "-")
-    # A line that begins an option's description; the rest is prose.
+    # Lines that begin an option's description; the others are prose.
     lines = re.findall(r"^(?:\.B |\\fB)(-.*)$", text, re.M)
     return "\n".join(re.sub(r"\\fR.*|\\fI.*", "", line) for line in lines)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The files of ipvsctl call each other in one direction: no circle, a header for each that
-others use, and nothing public that only its own file uses."""
+"""The source files of ipvsctl have no circular calls, a header for every file that others
+use, and no public symbol that only its own file uses."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ COMMANDS = "cmd.h"
 
 
 def code(path):
-    """Without comments, sentences and the names of structures."""
+    """The source text without comments, strings and the names of structures."""
     text = re.sub(r'/\*.*?\*/|(?<!include )"(?:[^"\\\n]|\\.)*"', "",
                   path.read_text(encoding="utf-8"), flags=re.S)
     return re.sub(r"\b(?:struct|enum) \w+", "", text)
@@ -24,7 +24,7 @@ FILES = [name for name in SOURCES if name.endswith(".c")]
 
 
 def definitions(text):
-    """Of functions and variables that other files can use."""
+    """Names of the functions and variables that other files can use."""
     return set(re.findall(r"^(?!static |extern |typedef )[a-z ][^;{}()=\n]*?\b(\w+)"
                           r"(?:\([^;{}]*\)\n\{|(?:\[[^]\n]*\])? = )", text, re.M)) - {"main"}
 

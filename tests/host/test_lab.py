@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab's own judgement: what it refuses, what it lets through, how it counts."""
+"""The lab's own checks: of kernel logs, of arguments, and of which guest runs which file."""
 
 import importlib.machinery
 import importlib.util
@@ -92,7 +92,7 @@ def test_run_refuses(argv, says):
 
 
 def test_run_names_what_is_missing(tmp_path):
-    """A lab without its python says which command provides it."""
+    """Without the lab's Python the message names the command that provides it."""
     done = call(LAB / "run", "--vehicle", "qemu", "--", "true", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == run.LAB_FAILED
     assert "run 'make deps'" in done.stderr
@@ -115,14 +115,14 @@ def test_modules_refuse_a_wrong_kernel_directory(tmp_path):
 
 
 def test_modprobe_conf(tmp_path):
-    """Clients must not pull in-tree ip_vs in; that much holds with no modules."""
+    """Clients must not load in-tree ip_vs, even if no modules were built."""
     done = call(LAB / "modprobe-conf", tmp_path)
     lines = [line for line in done.stdout.splitlines() if not line.startswith("#")]
     assert lines == ["alias net-pf-16-proto-16-family-IPVS off"]
 
 
 def test_go_clients_without_a_proxy(tmp_path):
-    """Says why, and leaves nothing that a test would take for the program."""
+    """It prints the reason, and leaves no file that a test would take for the program."""
     done = call(LAB / "go-clients", XDG_CACHE_HOME=str(tmp_path), GOPROXY="off",
                 GOMODCACHE=str(tmp_path / "mod"), GOCACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
@@ -140,7 +140,7 @@ def sharing(tmp_path, guest, *argv):
 
 
 def test_every_file_is_taken_once(tmp_path):
-    """By whoever is free: one long file does not hold up the others."""
+    """By the next free guest: one long file does not delay the others."""
     (tmp_path / "taken").mkdir()
     body = "import time, pathlib, pytest\n{takes}" \
         "@pytest.mark.parametrize('n', range(3))\n" \
@@ -154,10 +154,10 @@ def test_every_file_is_taken_once(tmp_path):
     outs = [guest.communicate(timeout=60)[0] for guest in guests]
     assert [guest.returncode for guest in guests] == [0, 0], outs
     assert sorted(log.read_text(encoding="ascii").split()) == sorted("01234567" * 3)
-    # What takes longest was begun first, and its guest had time for little else.
+    # The longest file was begun first, and its guest had time for few others.
     owner = next(p.name for p in (tmp_path / "taken/test_5.py").iterdir())
     assert len(list(tmp_path.glob(f"taken/*/{owner}"))) < 5
-    # A guest that starts anew runs what it had, no more.
+    # A restarted guest runs the files that it had taken before, and no others.
     log.unlink()
     again = sharing(tmp_path, owner)
     assert again.communicate(timeout=60) and again.returncode == 0
@@ -181,7 +181,7 @@ STALE = ["Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "Call Trace:", "Kernel panic
     (["Oops: 0000 [#1] PREEMPT SMP", *STALE], None, False), ([], None, False),
 ], ids=("stale", "ended", "after-another", "other-oops", "silent"))
 def test_died_of_emulator(tmp_path, lines, status, so):
-    """Only QEMU's own fault is a reason to start once more."""
+    """Only a fault of QEMU itself is a reason to restart the guest."""
     (tmp_path / "dmesg.log").write_text("\n".join(lines), encoding="ascii")
     if status is not None:
         (tmp_path / "status").write_text(status, encoding="ascii")

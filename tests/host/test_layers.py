@@ -10,12 +10,12 @@ import pytest
 KERNEL = Path(__file__).parents[2] / "kernel"
 # Lowest first.
 LAYERS = ("base", "service", "conn", "forward", "entry", "config", "api")
-# For everybody: the contract with schedulers, and the one with user space.
+# For all layers: the interfaces to schedulers and to user space.
 PUBLIC = ("sched.h", "l4lb.h")
 
 
 def code(path):
-    """Without comments and sentences."""
+    """The source text without comments and strings."""
     return re.sub(r'/\*.*?\*/|//[^\n]*|(?<!include )"(?:[^"\\\n]|\\.)*"', "", path.read_text(encoding="utf-8"),
                   flags=re.S)
 
@@ -29,7 +29,7 @@ def height(name):
 
 
 def definitions(text):
-    """Of functions and variables that other files can use."""
+    """Names of the functions and variables that other files can use."""
     return set(re.findall(r"^(?!static |extern )[a-z][^;{}()=]*?\b(l4lb_\w+)"
                           r"(?:\([^;{}]*\)\n\{|(?:\[[^]\n]*\])?(?: __\w+)?(?: = .*)?;$)", text, re.M)) | \
         set(re.findall(r"^DEFINE_PER_CPU\(.*\b(l4lb_\w+)\);", text, re.M))
@@ -55,7 +55,7 @@ def test_nothing_runs_up(name):
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name.endswith(".c")])
 def test_a_header_for_each(name):
-    """What others use of X.c is declared in X.h and nowhere else."""
+    """Symbols of X.c that other files use are declared in X.h, or in sched.h."""
     if name == "main.c":
         return
     header = name[:-2] + ".h"
@@ -75,5 +75,5 @@ def test_a_header_for_each(name):
 def test_headers_stay_short():
     lines = {name: (KERNEL / name).read_text(encoding="utf-8").count("\n")
              for name in SOURCES if name.endswith(".h") and name not in PUBLIC}
-    objects = {"conn/conn.h", "service/server.h"}    # what everybody asks about
+    objects = {"conn/conn.h", "service/server.h"}    # used nearly everywhere
     assert not {name: n for name, n in lines.items() if n > (270 if name in objects else 180)}

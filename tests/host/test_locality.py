@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedulers, compiled unchanged as a user-space program (tests/unit).
 
-No kernel and no network: what is tested is which server each new connection
-goes to.  Servers are named by number; the program's commands are described at
-the head of unit/sim.c.
+No kernel and no network: the tests check which server each new connection goes
+to.  Servers are named by number; the head of unit/sim.c describes the
+program's commands.
 """
 
 
@@ -24,7 +24,7 @@ class TestLocality:
         assert got == [3, 2, 1] * 3
 
     def test_moves_when_saturated(self, sim, name):
-        """More active connections than its weight, and somebody half idle."""
+        """Its server has more active connections than its weight; another one is half idle."""
         script = add(2, 4) + to(1, times=5) + to(1)
         assert picks(sim(name, script)) == [2] * 5 + [1]
 
@@ -44,8 +44,7 @@ class TestLocality:
         assert picks(sim(name, script)) == [2, 1, 2]
 
     def test_forgets_after_a_day(self, sim, name):
-        """An idle address, not one that is asked for; nor one of a removed
-        server, whose object it would hold."""
+        """An idle address is forgotten, one that is in use is not."""
         script = add(9, 9, 9) + to(1) + to(2)
         answers = sim(name, script + "refs 3; refs 2; wait 80000;" + to(1) +
                       "wait 10000; refs 3; refs 2; wait 86500; refs 3; refs 2")
@@ -57,7 +56,7 @@ class TestLocality:
         assert [a for a in answers if a.startswith("refs")] == ["refs 1", "refs 0"]
 
     def test_bounded(self, sim, name):
-        """16,384 addresses; further ones push out old ones, not each other."""
+        """At most 16,384 addresses are remembered; each further one evicts another."""
         script = add(9, 9)
         script += "".join(f"flow udp 10.0.0.1 1 10.{i >> 16}.{i >> 8 & 255}.{i & 255} 80;"
                           for i in range(40000))
@@ -72,7 +71,7 @@ class TestLocality:
         assert got[2] == got[3]
 
     def test_race(self, sim, name):
-        """Misses, hits and evictions at once; ASan watches over what is freed."""
+        """Concurrent misses, hits and evictions; ASan detects uses after free."""
         answer = sim(name, add(5, 5, 5) + "race 8 20000")[-1].split()
         assert sum(int(a.split("=")[1]) for a in answer) == 160000
 
@@ -86,7 +85,7 @@ DAY, FORTNIGHT = 86400, 14 * 86400
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_tables_of_options(sim, name):
-    """{option: (value, min, max, default)}; a few have any."""
+    """{option: (value, min, max, default)}; only lblc and lblcr are known to have any."""
     got = table(sim(name, "options")[0])
     affinity = {"expire": (DAY, 1, FORTNIGHT, DAY), "entries": (16384, 1, 65536, 16384)}
     known = {"lblc": affinity, "lblcr": affinity | {"shrink": (DAY, 1, FORTNIGHT, DAY)}}
@@ -99,15 +98,15 @@ def test_tables_of_options(sim, name):
 class TestOptions:
     @pytest.mark.parametrize("expire", (1, 10, 300, FORTNIGHT))
     def test_expire_to_the_second(self, sim, name, expire):
-        """The address goes to the least loaded again: 1, since 2 got a load.
-        Never early; a second late at most, for use is noted once a second."""
+        """After that the address goes to the least loaded server: 1, since 2 has a load.
+        Never early; at most a second late, since uses are recorded once a second."""
         script = add(9, 9) + f"option expire {expire};" + to(1, "udp") + \
             "load 2 3 3; wait {};" + to(1, "udp")
         assert picks(sim(name, script.format(expire)))[-2:] == [2, 2]
         assert picks(sim(name, script.format(expire + 2)))[-2:] == [2, 1]
 
     def test_never_early(self, sim, name):
-        """Also when the uses that count lie between those that are noted."""
+        """Even if the last use falls between two recorded ones."""
         script = add(9, 9) + "option expire 1;" + to(1, "udp") + "load 2 3 3;" + \
             ("wait 0.9;" + to(1, "udp")) * 9
         assert picks(sim(name, script)) == [2] * 10
@@ -118,7 +117,7 @@ class TestOptions:
         assert picks(sim(name, script)) == [2] * 6 + [1]
 
     def test_expire_changes_at_once(self, sim, name):
-        """For what is remembered already, down and up."""
+        """Also for addresses that are already remembered, both lowered and raised."""
         script = add(9, 9) + to(1, "udp") + "load 2 3 3; wait 30; option expire {};" + to(1, "udp")
         assert picks(sim(name, script.format(10))) == [2, 1]
         assert picks(sim(name, script.format(100))) == [2, 2]
@@ -127,8 +126,8 @@ class TestOptions:
         assert picks(sim(name, script)) == [2, 2]
 
     def test_expire_frees(self, sim, name):
-        """Idle entries are swept when it is lowered, not a minute later; and
-        from then on once a minute."""
+        """Lowering it sweeps idle entries at once, not a minute later; after that
+        they are swept once a minute."""
         script = add(9, 9) + to(1) + to(2) + "wait 30; refs 1; refs 2; option expire 9; wait 0;" \
             "refs 1; refs 2;" + to(3, "udp") + "refs 1; refs 2; wait 62; refs 1; refs 2"
         got = refs(sim(name, script))
@@ -163,13 +162,13 @@ class TestOptions:
 
 class TestLblcr:
     def test_set_serves_together(self, sim):
-        """2 is full, 1 joins; from then on the less loaded of both."""
+        """3 is full, so 2 joins; from then on the less loaded of the two is picked."""
         script = add(4, 4, 4) + to(1, times=5) + to(1, times=4)
         got = picks(sim("lblcr", script))
         assert got == [3] * 5 + [2] * 4
 
     def test_set_shrinks(self, sim):
-        """A day without a change: the most loaded member leaves."""
+        """After a day without a change of the set the most loaded member leaves."""
         script = add(4, 4) + to(1, times=6) + "refs 1; refs 2; wait 43000;" + to(1, "udp") + \
             "refs 1; refs 2; wait 43500;" + to(1, "udp") + "refs 1; refs 2"
         answers = sim("lblcr", script)
@@ -178,7 +177,7 @@ class TestLblcr:
 
     @pytest.mark.parametrize("order", ("before", "after"))
     def test_set_shrinks_when_told(self, sim, order):
-        """`shrink` counts from the last change, also when it is set later."""
+        """`shrink` counts from the set's last change, even if the option is set later."""
         told = "option shrink 100;"
         script = add(4, 4) + (told if order == "before" else "") + to(1, times=6) + \
             "wait 95;" + (told if order == "after" else "") + to(1, "udp") + \
@@ -186,7 +185,7 @@ class TestLblcr:
         assert refs(sim("lblcr", script)) == [1, 1, 1, 0]
 
     def test_shrink_and_expire_are_two(self, sim):
-        """Neither has to do with the other."""
+        """The two options are independent."""
         fill = add(4, 4) + to(1, times=6)
         script = "option expire 100;" + fill + "wait 101; refs 1; refs 2"
         assert refs(sim("lblcr", script)) == [1, 1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench-misses: the model of caches, compiled as QEMU's plugin has it, with traces made up;
-and what becomes of the plugin's reports."""
+"""bench-misses: the cache model of the QEMU plugin, with made-up traces, and the evaluation
+of the plugin's reports."""
 
 import ctypes
 import importlib.machinery
@@ -74,7 +74,7 @@ class Model:
         self.lib.model_access(self.handle, cpu, address, size, True)
 
     def counts(self, cpu=0):
-        """(accesses, first level, last level, transfers) since the last time."""
+        """(accesses, first level, last level, transfers) since the last call."""
         c = self.lib.model_counts(self.handle, cpu)
         now = (c.accesses, c.l1, c.llc, c.transfers)
         since = tuple(n - b for n, b in zip(now, self.seen[cpu]))
@@ -82,7 +82,7 @@ class Model:
         return since
 
     def same_set(self, count):
-        """Addresses of lines that share a set of the last level, but none of the first."""
+        """Addresses of lines in one set of the last level, but different sets of the first."""
         found, line = [], 0
         while len(found) < count:
             if self.lib.model_set(line * LINE) == 5:
@@ -129,12 +129,12 @@ def test_the_first_level_drops_what_was_used_least_recently(model):
     way = L1_SETS * LINE
     for n in range(L1_WAYS):
         model.read(n * way)
-    model.read(0)               # the oldest no more
-    model.read(L1_WAYS * way)   # instead of 1
+    model.read(0)               # no longer the oldest
+    model.read(L1_WAYS * way)   # evicts line 1
     model.counts()
     model.read(0)
     assert model.counts() == (1, 0, 0, 0)
-    model.read(way)             # which the last level still has
+    model.read(way)             # line 1, still in the last level
     assert model.counts() == (1, 1, 0, 0)
 
 
@@ -155,7 +155,7 @@ def test_the_seventeenth_takes_the_place_of_the_oldest(model):
         model.read(address)
     assert model.counts()[2] == 0
     model.read(addresses[0])
-    # Nor has the first level kept it.
+    # The first level has not kept it either.
     assert model.counts() == (1, 1, 1, 0)
 
 
@@ -174,7 +174,7 @@ def test_the_last_level_holds_a_megabyte(model):
         for n in range(LLC_LINES):
             model.read(n * LINE)
     assert model.counts()[2] == LLC_LINES
-    # Twice as much in turn never hits.
+    # Twice that size, read in turn, never hits.
     for _ in range(2):
         for n in range(2 * LLC_LINES):
             model.read((1 << 30) + n * LINE)
@@ -182,19 +182,19 @@ def test_the_last_level_holds_a_megabyte(model):
 
 
 def test_sets_are_used_evenly(library):
-    """Also by structures that are a page, or a large one, apart."""
+    """Also by structures that are a page, or a huge page, apart."""
     for stride in (64, 4096, 1 << 16, 1 << 21):
         sets = [library.model_set(n * stride) for n in range(LLC_SETS)]
         assert len(set(sets)) >= (LLC_SETS if stride <= 1 << 16 else LLC_SETS // 8)
 
 
-# -- two
+# -- two processors
 
 
 def test_a_write_takes_the_line_from_the_other(model):
     model.read(0, cpu=0)
     model.read(0, cpu=1)
-    # The last level has it for both, and nobody has written it.
+    # The last level has it for both, and no processor has written it.
     assert model.counts(0) == (1, 1, 1, 0) and model.counts(1) == (1, 1, 0, 0)
     model.write(0, cpu=1)
     assert model.counts(1) == (1, 0, 0, 1)
@@ -218,7 +218,7 @@ def test_false_sharing_is_transferred_each_time(model):
     for _ in range(100):
         for cpu in (0, 1):
             model.write(cpu * 8, cpu)
-    # The very first write has nobody to take it from.
+    # The first write takes the line from no other processor.
     assert model.counts(0)[3] == 99 and model.counts(1)[3] == 100
 
 
@@ -228,7 +228,7 @@ def test_reading_in_order_to_write_asks_once(model):
     model.read(0, cpu=1)
     model.write(0, cpu=1)
     assert model.counts(1) == (2, 1, 0, 1)
-    # Not if something else comes in between: then others may have read it.
+    # Not after another access in between: then others may have read the line.
     model.read(0, cpu=0)
     model.read(LINE, cpu=0)
     model.write(0, cpu=0)
@@ -308,7 +308,7 @@ def test_judging_and_recording(tmp_path, monkeypatch, capsys):
     assert written["6.12"]["misses"] == {"l4lb: one flow: last level": 2,
                                          "l4lb: one flow: transfers": 0.25}
     assert "| l4lb: one flow | 2.00 | 0.25 |" in (
-        tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
+        tmp_path / "results/counted/table.md").read_text("utf-8").splitlines()
 
 
 def test_bad_options_get_one_line():

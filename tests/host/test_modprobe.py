@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tools/modprobe.d/l4lb.conf: no name of Debian's IPVS is forgotten."""
+"""tools/modprobe.d/l4lb.conf has a rule for every module of Debian's IPVS."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ THEIRS = {p.name.partition(".")[0] for p in Path("/lib/modules").glob(
 
 
 def test_every_module_has_a_rule():
-    """One that is loaded by its own name pulls ip_vs in, past all the others."""
+    """A module without a rule, loaded by name, would load ip_vs despite the other rules."""
     if not THEIRS:
         pytest.skip("no Debian kernel in /lib/modules: run 'make deps'")
     assert "ip_vs_wlc" in THEIRS

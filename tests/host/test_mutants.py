@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The mutants (tests/mutants) and what tests/lab/mutants makes of a run."""
+"""The mutants (tests/mutants), and how tests/lab/mutants judges a run."""
 
 import ast
 import importlib.machinery
@@ -23,7 +23,7 @@ def load(name):
     loader = importlib.machinery.SourceFileLoader(f"lab_{name}", str(LAB / name))
     module = importlib.util.module_from_spec(
         importlib.util.spec_from_loader(loader.name, loader))
-    # Its dataclasses look their module up.
+    # Its dataclasses look their module up there.
     sys.modules[loader.name] = module
     loader.exec_module(module)
     return module
@@ -46,7 +46,7 @@ def names(path):
 
 @pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
 def test_heading(path):
-    """What it breaks, and tests that are there; a patch of what its folder is about."""
+    """It says what the patch breaks and names existing tests; the patch fits its folder."""
     mutant = mutants.read(path)
     assert len(mutant.breaks) <= 100 and not mutant.breaks.endswith(".")
     assert mutant.files and all(name.startswith(WHAT[path.parent.name]) for name in mutant.files)
@@ -76,10 +76,10 @@ def test_there_are_enough():
 
 
 def test_every_unit_has_one():
-    """Each file of kernel/ and schedulers/, so that none is left out unnoticed."""
+    """Each .c file of kernel/ and schedulers/, so that none is left out unnoticed."""
     hit = {name for path in PATCHES for name in mutants.read(path).files}
     files = {str(path.relative_to(TOP)) for folder in ("kernel", "schedulers")
-             for path in (TOP / folder).glob("*.c")}
+             for path in (TOP / folder).rglob("*.c")}
     assert not files - hit
 
 
@@ -106,15 +106,15 @@ EMULATOR = SPLAT.replace("BUG: KASAN: use-after-free in x", "Oops: int3: 0000")
     (125, BEGUN + PANIC, mutants.CAUGHT, "the guest dies: [ 1.0] Oops: general protection"),
     (0, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\n{BEGUN}3 passed\n",
      mutants.SURVIVED, ""),
-    # All passed, and the guest does not go off.
+    # All passed, but the guest does not shut down.
     (124, BEGUN + "3 passed in 2.0s\nlab: stopped after 240 s\n", mutants.NO_VERDICT, None),
-    # QEMU's mistake, twice.
+    # A fault of QEMU, twice.
     (125, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\n{BEGUN}{DIED}{EMULATOR}",
      mutants.NO_VERDICT, None),
-    # The second time it did not even boot.
+    # After such a fault, a second start that did not even boot.
     (124, BEGUN + EMULATOR + f"lab: {mutants.run.ONCE_MORE}\nlab: stopped after 240 s\n",
      mutants.NO_VERDICT, None),
-    # The lab's own failures, a boot that hangs, a guest that was shot, tests that are not there.
+    # The lab's own failures, a boot that hangs, a guest that was killed, missing tests.
     (124, "lab: stopped after 240 s\n", mutants.NO_VERDICT, None),
     (125, "lab: python is missing\n", mutants.NO_VERDICT, None),
     (125, PANIC, mutants.NO_VERDICT, None),
@@ -167,7 +167,7 @@ def test_chosen():
 
 
 class FakeSlot:
-    """Says that everything is done; what a run of tests says depends on the tests' name."""
+    """Pretends that everything works; the result of a test run depends on the test's name."""
 
     FAILS, PASSES = (1, BEGUN + FAILED), (0, BEGUN + "1 passed\n")
     HANGS = (124, BEGUN + "lab: stopped after 240 s\n")
@@ -193,7 +193,7 @@ class FakeSlot:
         return None
 
     def test(self, vehicle, tests, options, _seconds):
-        # The control has no -x: it is to show all that fails.
+        # The control runs without -x, to show all failures.
         if not options:
             self.runs.append((vehicle, tests))
             return self.CONTROL.get(tests[0], self.PASSES)
@@ -215,7 +215,7 @@ def play(monkeypatch, tmp_path, some, *argv):
 
 
 def test_control_is_a_run_for_each_company(monkeypatch, tmp_path):
-    """What passes only after another test would catch every mutant."""
+    """A test that passes only after another one would otherwise seem to catch each mutant."""
     one, two = BAD + GOOD_TEST, BAD
     play(monkeypatch, tmp_path, [mutant("a", tests=one), mutant("b", tests=two),
                                  mutant("c", tests=one), mutant("d", "debug", tests=two)])
@@ -279,7 +279,7 @@ ALL = [mutants.read(path) for path in PATCHES]
 
 @pytest.mark.parametrize("vehicle", sorted({m.vehicle for m in ALL} - {"host"}))
 def test_the_tier_runs_what_they_name(vehicle):
-    """All of it: a name that never runs says that a test would catch what it does not."""
+    """Every named test runs: one that never runs catches nothing."""
     name = vehicle.removeprefix("qemu-")
     selection = mutants.stages.Selection("smoke" if name == "debug" else "everyday", 1)
     runs = {re.sub(r"\[.*", "", node) for node in mutants.stages.Stage(name, selection).tests()}

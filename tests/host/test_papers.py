@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The benches of the papers' other experiments: options, and what their reports say of
-figures that are made up here. SURGE's users are in test_bench.py."""
+"""The benches of the papers' other experiments: their options, and their reports about
+made-up figures. The tests of SURGE's users are in test_bench.py."""
 
 import shutil
 import subprocess
@@ -42,7 +42,7 @@ COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "p
     ("priority", "--seeds 0", "'0' is not a number from 1 to 100"),
 ])
 def test_bad_options(name, words, what):
-    """One line, and nothing is started."""
+    """They get one line, and nothing is started."""
     option, _, rest = words.partition(" ")
     argv = [option, rest] if name == "priority" else words.split()
     done = subprocess.run([TOP / "bench" / name, *argv], capture_output=True, text=True,
@@ -84,7 +84,7 @@ def test_first_run():
 
 
 class Report:
-    """Of figures that are its results."""
+    """A report module whose figures are the results themselves."""
 
     @staticmethod
     def figures(results):
@@ -98,7 +98,7 @@ class Report:
 
 @pytest.mark.parametrize(("again", "status"), [(100.0, 0), (100.9, 0), (101.5, 1), (95.0, 1)])
 def test_exit_status(tmp_path, monkeypatch, capsys, again, status):
-    """Of a second run, through what the benches call."""
+    """The exit status of a second run, from the function that the benches call."""
     kernel = types.SimpleNamespace(release="6.12")
     monkeypatch.setattr(counted, "fingerprint", lambda kernel: kernel.release)
     for figure, wanted in ((100.0, 0), (again, status)):
@@ -109,7 +109,7 @@ def test_exit_status(tmp_path, monkeypatch, capsys, again, status):
 
 
 def test_fingerprint():
-    """Follows what is measured and what measures, not what tests."""
+    """Depends on the measured and the measuring modules, not on test modules."""
     release = "0.0-fingerprint"
     directory = TOP / "build" / release
     try:
@@ -132,7 +132,7 @@ def test_fingerprint():
 
 
 def ladder(top, even=True, sessions=0.5, fall=0.8):
-    """A director that manages TOP a second, and less when asked for more."""
+    """Results of a director that manages TOP a second, and fewer when asked for more."""
     ways, rows = ["ip_vs", "l4lb fast 1"], []
     for way, most in zip((connections.REFERENCE, *ways), (9 * top, top, 2 * top)):
         for closes in (False, True):
@@ -178,7 +178,7 @@ def test_connections_report_says_what_is_wrong(tmp_path):
 
 
 def test_connections_report_of_who_takes_all(tmp_path):
-    """What takes everything has not shown its most."""
+    """A director that takes every rate has not shown its maximum."""
     connections.write(ladder(40_000), tmp_path)
     text = (tmp_path / "table.md").read_text("utf-8")
     assert "ip_vs and l4lb fast 1 take all that is asked for" in text
@@ -222,7 +222,7 @@ def test_site_report(tmp_path):
 
 
 def test_site_figures():
-    """Of each run; httperf's rates are figures of their own."""
+    """One figure for each run; each rate of httperf is a run."""
     found = site.figures(farm())
     assert found["ab, l4lb, lan, all it can"] == 1500
     assert found["hp, single, lan, 0"] == 500 and found["hp, single, lan, 100"] == 490
@@ -338,7 +338,7 @@ def test_ab_does_not_end_early():
 
 
 def test_vmstat():
-    """Means, without the line of what has been since boot."""
+    """Means, without the first line, which covers the time since boot."""
     head = " r b swpd free buff cache si so bi bo in cs us sy id wa st"
     lines = [f" 1 0 0 1 0 1 0 0 0 0 {interrupts} {switches} 1 2 {idle} 0 0"
              for interrupts, switches, idle in ((9000, 9000, 1), (500, 600, 50), (600, 400, 60))]
@@ -347,8 +347,8 @@ def test_vmstat():
 
 
 def shop(small, large, failed=0):
-    """With LAS small documents take that share of the time, and the largest that; FAILED
-    of each run fail with prio."""
+    """With LAS the time of small documents changes by the factor SMALL, that of the largest
+    by LARGE; FAILED documents of each run fail with prio."""
     runs = []
     for count, base in ((90, 100.0), (270, 1000.0)):
         for way in priority.WAYS:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The schedulers, compiled unchanged as a user-space program (tests/unit).
 
-No kernel and no network: what is tested is which server each new connection
-goes to.  Servers are named by number; the program's commands are described at
-the head of unit/sim.c.
+No kernel and no network: the tests check which server each new connection goes
+to.  Servers are named by number; the head of unit/sim.c describes the
+program's commands.
 """
 
 import json
@@ -39,7 +39,7 @@ class TestEach:
         assert set(got[5:]) <= {2, None} and 2 in got
 
     def test_overloaded_gets_nothing(self, sim, name):
-        """All of them until there is one; then the others can be had again."""
+        """Not even if all are overloaded; afterwards they can be picked again."""
         for i in (1, 2, 3):
             script = add(90, 90, 90) + f"over {i} 1;"
             assert i not in clients(sim, name, script)
@@ -176,7 +176,7 @@ class TestRr:
 
 
 def ideal(weights):
-    """One cycle as the paper has it: lap k visits all whose weight is >= k."""
+    """One cycle of the paper: lap k visits all servers of weight >= k."""
     return [i for lap in range(1, max(weights) + 1)
             for i, w in enumerate(weights, 1) if w >= lap]
 
@@ -234,7 +234,7 @@ class TestWrr:
         assert Counter(picks(sim("wrr", script))) == {1: 20, 2: 10, 3: 10}
 
     def test_edit_scales_the_place(self, sim):
-        # half of "1 2 1 1" is over; then half of "1 2 1 1 1 1 1 1" is
+        # after half of "1 2 1 1" it continues after half of "1 2 1 1 1 1 1 1"
         script = add(3, 1) + "pick tcp 2; edit 1 7; pick tcp 6"
         assert picks(sim("wrr", script)) == [1, 2, 1, 1, 1, 1, 1, 2]
 
@@ -272,7 +272,7 @@ def golden():
 
 
 def replay(sim, case):
-    """(what was chosen, what ip_vs chose)"""
+    """(chosen servers, those that ip_vs chose)"""
     names, script, want = [None], [f"service 4 {case['flags']}"], []
     for kind, *rest in case["steps"]:
         if kind == "pkt":
@@ -291,7 +291,7 @@ def replay(sim, case):
     "case", [c for c in golden() if c["sched"] in SCHEDULERS],
     ids=lambda c: f"{c['case']}-{c['flags']}")
 def test_same_choice_as_ip_vs(sim, case):
-    """All but the order of rr and wrr, which is the paper's."""
+    """Except in rr and wrr, whose order is the paper's."""
     got, want = replay(sim, case)
     if case["sched"] in ("rr", "wrr"):
         assert got.count(None) == want.count(None)
@@ -354,7 +354,7 @@ class TestWlc:
 
 class TestSed:
     def test_first_connections_go_to_the_fast(self, sim):
-        """(0+1)/4 < (0+1)/1; the slow one when the fast has as much to do."""
+        """(0+1)/4 < (0+1)/1; the slow server is picked when both delays are equal."""
         assert picks(sim("sed", add(4, 1) + "pick tcp 5")) == [1, 1, 1, 2, 1]
 
     def test_inactive_connections_do_not_count(self, sim):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a reader can hold: no file of more than 700 lines, no function of more than 60
-or with more than five parameters. What is given by name does not count as one."""
+"""Limits of size: no file of more than 700 lines, no function of more than 60 lines or
+five parameters. Keyword-only parameters do not count."""
 
 import ast
 import os
@@ -11,14 +11,14 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 LINES, BODY, PARAMETERS = 700, 60, 5
-# A function: its head from the beginning of a line, and its body in braces there.
+# A function: its head and the braces of its body are at the beginning of a line.
 C_FUNCTION = re.compile(r"^(?!typedef|struct \w+ \{|enum|union)\w[^;={}()]*?(\w+)\(([^;{}]*?)\)[^;{}()]*"
                         r"\n\{\n(.*?)^\}", re.M | re.S)
 SHELL_FUNCTION = re.compile(r"^(\w+)\(\)\n?\s*[{(]\n(.*?)^[})]", re.M | re.S)
 
 
 def kind(path):
-    """How it is read: c, py, sh, or None for what is not a program."""
+    """The language: c, py, sh, or None if the file is not a program."""
     if path.suffix in (".c", ".h"):
         return "c"
     if path.suffix == ".py":
@@ -46,7 +46,7 @@ def c_functions(text):
 
 
 def depth_0_commas(text):
-    """Those between parameters, not within the type of one that is a function."""
+    """Commas between parameters, without those in a function pointer's own parameters."""
     depth, found = 0, 0
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -64,7 +64,7 @@ def py_functions(text):
 
 
 def fixtures(node):
-    """Whether pytest gives it its parameters, by name."""
+    """Whether pytest passes the parameters, by name: tests and fixtures."""
     return node.name.startswith("test_") or any(
         "fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The speed bench's statistics, on made-up machines that change their speed."""
+"""The speed bench's statistics, on simulated machines that change their speed."""
 
 import random
 import statistics
@@ -15,7 +15,7 @@ REDIRECT, THEIRS, OURS = 200, 400, 380
 
 
 class Machine:
-    """Goes at one of two speeds, a factor 1.8 apart."""
+    """Runs at one of two speeds, a factor of 1.8 apart."""
 
     def __init__(self, seed, change=0.2):
         self.random, self.slow, self.change = random.Random(seed), 1.0, change
@@ -28,7 +28,7 @@ class Machine:
         return ns * self.slow * self.random.gauss(1, 0.008)
 
     def load(self, ns, count=40, apart=0.003):
-        """APART: how much the memory and the hash keys of a load matter."""
+        """APART: the deviation between module loads, from their memory and hash keys."""
         ns *= self.random.gauss(1, apart)
 
         def once(what):
@@ -61,7 +61,7 @@ def test_two_speeds_do_not_fool_it():
 
 
 def test_loads_differ_and_are_few():
-    """Slices of one load agree with each other, not with the truth."""
+    """Slices of one load agree with each other, but not with the true ratio."""
     hits, within = 0, 0
     for seed in range(200):
         machine = Machine(seed)
@@ -72,7 +72,7 @@ def test_loads_differ_and_are_few():
         low, high = slices.interval([a / b for x, y in zip(*sides) for a, b in zip(x, y)])
         within += low <= OURS / THEIRS <= high
     assert hits >= 185 and within < 150
-    # How many loads, however well they agree.
+    # Three loads are needed, however well two agree.
     assert not slices.Ratio([[1.0] * 50] * 2).narrow and slices.Ratio([[1.0] * 50] * 3).narrow
 
 
@@ -94,10 +94,10 @@ def test_the_interval_is_the_binomial_one():
 def test_what_is_too_wide_is_refused():
     ratio = slices.Ratio([[0.8, 1.0, 1.2]])
     assert not ratio.narrow and str(ratio) == "too wide (0.80 .. 1.20), 3 slices"
-    # No interval of less than six values is that sure, however well they agree.
+    # Fewer than six values give no interval of that confidence, however well they agree.
     assert not slices.Ratio([[1.0], [1.0] * 2, [1.0] * 2]).narrow
     assert slices.Ratio([[1.0] * 2] * 3).narrow
-    # Slices that agree within loads that do not.
+    # Slices agree within each load, but the loads do not.
     assert not slices.Ratio([[1.0] * 50, [1.02] * 50, [1.05] * 50]).narrow
     assert slices.Ratio([[1.0] * 50, [1.01] * 50, [1.02] * 50]).narrow
 

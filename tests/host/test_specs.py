@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tests/specs against the format's schema and against the headers."""
+"""Checks tests/specs against the format's schema and against the headers."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def spec(request):
 
 @pytest.fixture(scope="module")
 def schema():
-    """From the kernel's source; it is near the archive's beginning."""
+    """Read from the kernel's source archive, near whose beginning it is."""
     done = subprocess.run(["tar", "-xJOf", SOURCE, "--occurrence=1", SCHEMA],
                           capture_output=True, check=True, timeout=60)
     return yaml.safe_load(re.sub(rb"%YAML 1.2\n", b"", done.stdout))
@@ -53,7 +53,7 @@ def c_name(prefix, name):
 
 
 def constants(spec):
-    """{C name: number}, all that the spec says of the header."""
+    """{C name: number} of everything in the spec that the header must define."""
     out = {}
     operations = spec.source["operations"]
     for name in spec.commands:

@@ -18,8 +18,8 @@ MEASURE = TOP / "bench/measure"
 
 
 def load(path, name, directory=MEASURE):
-    """A file as a module of its own NAME, which imports from DIRECTORY: there are two
-    modules "report"."""
+    """Load the file PATH as module NAME, with imports from DIRECTORY: there are two modules
+    "report"."""
     sys.path.insert(0, str(directory))
     try:
         loader = importlib.machinery.SourceFileLoader(name, str(path))
@@ -77,7 +77,7 @@ def test_each_field_is_looked_at(field, value):
 def test_wrong_checksums_are_seen():
     assert "good" in frames.wrong(ETHERNET + udp4(checksum=0x1234), DUE)
     broken = bytearray(ETHERNET + udp4())
-    broken[14 + 8] -= 1     # the TTL, and not the header's checksum
+    broken[14 + 8] -= 1     # the TTL, without the header's checksum
     assert "good" in frames.wrong(bytes(broken), DUE | {"ttl": 62})
 
 
@@ -124,10 +124,10 @@ def test_median_and_spread():
 
 
 def test_ratios():
-    """Of the best rounds: noise only adds."""
+    """They are ratios of the best rounds, because noise only adds time."""
     r = results(FLOOR, THEIRS, OURS)
     assert r.ratio(*KEY, "l4lb") == pytest.approx(380 / 900)
-    # What the director adds to the cheapest forwarder, 190.
+    # The time above the floor: the cheapest forwarder takes 190.
     assert r.director_ratio(*KEY, "l4lb") == pytest.approx(190 / 710)
     assert "400 ± 15 % (0.42, 0.27)" in report.render(r)
     more = [row("http", "dr", s, v) | {"unit": "requests/s"}
@@ -164,7 +164,7 @@ def test_a_fault_is_shown_and_compared_with_nothing():
 
 
 def sliced(what, system, values, **more):
-    """The same in each of three loads."""
+    """A row with the same slices in each of three module loads."""
     return row("new", what, system, []) | {
         "unit": "redirects", "slices": [values] * 3, "tried": 40} | more
 
@@ -188,7 +188,7 @@ def test_a_sliced_row_shows_intervals_or_none():
 
 
 def run_of(path, *rows, **more):
-    """A results.json with what --compare reads of one."""
+    """Write a results.json with the fields that --compare reads."""
     path.write_text(json.dumps({
         "kernel": "6.12.1", "vehicle": "UML, one processor", "rows": judged(*rows),
         "spec": {"new": 100, "rounds": 3, "groups": ["new"]}} | more), "utf-8")
@@ -196,7 +196,7 @@ def run_of(path, *rows, **more):
 
 
 def comparison(tmp_path, *ours):
-    """bench/speed --compare of two runs, l4lb's slices being OURS."""
+    """bench/speed --compare of two runs, with OURS as l4lb's slices."""
     return compared(*(run_of(tmp_path / f"{number}.json", sliced("udp4 dr", "ip_vs", [2.0] * 9),
                              sliced("udp4 dr", "l4lb", values))
                       for number, values in enumerate(ours)))
@@ -213,14 +213,14 @@ def test_two_runs_are_compared(tmp_path):
     done = comparison(tmp_path, [1.5] * 9, [1.6] * 9)
     assert done.returncode == 1
     assert "new: udp4 dr: l4lb: 0.750 .. 0.750, 0.800 .. 0.800: APART" in done.stdout
-    # Nothing that could be compared is no agreement.
+    # If no row can be compared, the runs do not agree.
     done = comparison(tmp_path, [1.5, 2.5, 1.1] * 3, [1.5] * 9)
     assert done.returncode == 1 and "1 are too wide to say" in done.stdout
 
 
 @pytest.mark.parametrize("lost", [{}, {"fault": "7 of 8"}])
 def test_a_row_of_one_run_is_missed(tmp_path, lost):
-    """Whichever run it is of: one that is not there agrees with nothing."""
+    """Whichever run lacks it: the comparison fails."""
     calm = [sliced("udp4 dr", "ip_vs", [2.0] * 9), sliced("udp4 dr", "l4lb", [1.5] * 9)]
     more = [sliced("udp4 nat", "ip_vs", [2.0] * 9), sliced("udp4 nat", "l4lb", [1.5] * 9)]
     less = [more[0], more[1] | lost] if lost else []
@@ -236,7 +236,7 @@ def test_a_row_of_one_run_is_missed(tmp_path, lost):
 @pytest.mark.parametrize("ours, theirs", [
     (dict(fault="7 of 8"), {}), ({}, dict(fault="7 of 8")), (dict(slices=[[]]), {})])
 def test_a_row_without_a_figure_is_missed(tmp_path, ours, theirs):
-    """Packets that both runs lose are no agreement."""
+    """Losing packets in both runs is not agreement."""
     file = run_of(tmp_path / "x.json", sliced("udp4 dr", "ip_vs", [2.0] * 9),
                   sliced("udp4 dr", "l4lb", [1.5] * 9),
                   sliced("udp4 nat", "ip_vs", [2.0] * 9) | theirs,
@@ -336,7 +336,7 @@ def test_what_a_run_measures():
     assert full["rounds"] == 5 and not {"processors", "http"} & set(full["groups"])
     quick = speed.specify(speed.parse(["--quick"]))
     assert quick["quick"] and max(quick["flows"]) < max(full["flows"])
-    # Three loads of each module, of the rows that show most; others by name.
+    # At least three loads of each module, in the groups that show most; others only by name.
     assert quick["rounds"] >= 3
     assert quick["groups"] == ["reference", "established", "flows", "new"]
     named = speed.specify(speed.parse(["--kernel", "6.12", "--quick", "--groups", "http"]))
@@ -375,7 +375,7 @@ KERNEL = SimpleNamespace(name="6.12", release="6.12.1")
 @pytest.mark.parametrize("text", ["{", "[]", "7", '{"6.12": {}}',
                                   '{"6.12": {"kernel": "6.12.1", "instructions": {"a": 0}}}'])
 def test_a_broken_record_is_told_first(record, text):
-    """Before anything is built or counted."""
+    """The error comes before anything is built or counted."""
     instructions.RECORD.write_text(text, "utf-8")
     with pytest.raises(sys.modules["host"].BenchError, match="is no record of instructions: "):
         instructions.recorded().read()
@@ -387,7 +387,7 @@ def test_judging(record, capsys):
     assert instructions.recorded().judge(record, KERNEL, {"a": 1100, "redirect": 10}, False) == 1
     assert "UPDATE=1" in capsys.readouterr().out
     assert instructions.recorded().judge({}, KERNEL, {"a": 1000}, False) == 1
-    # Another build of the kernel has other figures, which nobody has judged.
+    # Another build of the kernel has other figures, of which there is no record.
     other = SimpleNamespace(name="6.12", release="6.12.2")
     assert instructions.recorded().judge(record, other, {"a": 2000}, False) == 0
     assert "not compared" in capsys.readouterr().out
@@ -401,8 +401,8 @@ def test_results_from_the_record(tmp_path):
     (tmp_path / "instructions.json").write_text(json.dumps(
         {"6.12": {"kernel": "6.12.1", "instructions": FEW}}), encoding="utf-8")
     results_file.write(tmp_path)
-    lines = (tmp_path / "RESULTS.md").read_text("utf-8").splitlines()
-    # 200 of 400 above the floor; what is new comes last.
+    lines = (tmp_path / "results/counted/table.md").read_text("utf-8").splitlines()
+    # 200 of 400 above the floor; rows of new flows come last.
     assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
     assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The suite's judgement: what is forgiven, what never is, and that nothing gets lost."""
+"""The suite's verdicts: which failures are forgiven, which never are, and lost guests."""
 
 import importlib.machinery
 import importlib.util
@@ -26,7 +26,7 @@ A, B = "tests/test_a.py", "tests/test_b.py"
 A1, A2, B1 = f"{A}::test_1", f"{A}::test_2[v4]", f"{B}::test_1"
 TESTS = [A1, A2, B1]
 
-# Stands for tests/lab/run: does what turns.json says of the guest that it is.
+# Replaces tests/lab/run: the n-th guest does what the n-th entry of turns.json says.
 GUEST = f"""#!{sys.executable}
 import json, pathlib, signal, sys, time
 here = pathlib.Path(__file__).parent
@@ -70,7 +70,7 @@ WRONG = file(A, passed(A1), passed(A2)) + file(B, failed(B1))
 
 
 class Bench:
-    """The suite, with guests that do as they are told."""
+    """The suite with fake guests, which follow a script."""
 
     def __init__(self, tmp_path, monkeypatch, capsys):
         self.path, self.capsys = tmp_path, capsys
@@ -92,7 +92,7 @@ class Bench:
         self.history = tmp_path / "history.json"
 
     def run(self, *turns, more=(), part=False):
-        """Good? (the JSON record is in self.record, what was printed in self.said)"""
+        """Whether all is well; self.record has the JSON record, self.said the output."""
         (self.lab / "turns.json").write_text(json.dumps(
             [{"events": events, "status": status, **dict(rest)} for events, status, *rest in turns]
         ), encoding="utf-8")
@@ -129,7 +129,7 @@ def test_all_is_well(bench):
     assert bench.counts() == (3, 0, 0) and len(bench.calls()) == 1
     assert bench.said.splitlines()[-1] == "3 passed, 0 failed, 0 skipped"
     assert "seed 77" in bench.said and "--seed=77" in bench.calls()[0]
-    # A line for each file, with the time that is left.
+    # A line for each file, with the estimated time left.
     lines = [line for line in bench.said.splitlines() if "test_a.py" in line]
     assert len(lines) == 1 and "2 passed" in lines[0] and "min left" in lines[0]
     assert bench.cases() == {"tests.test_a::test_1": [], "tests.test_a::test_2[v4]": [],
@@ -137,7 +137,7 @@ def test_all_is_well(bench):
 
 
 def test_what_failed_by_chance_is_unsteady(bench):
-    """Repeated twice, in the same company, with the same arguments and kind of guest."""
+    """Repeated twice, with the same files, arguments and kind of guest."""
     more = ("--fast-path", "2")
     assert bench.run((WRONG, 1), (WELL, 0), (WELL, 0), more=more)
     assert bench.counts() == (3, 0, 0) and bench.record["unsteady"] == [B1]
@@ -179,7 +179,7 @@ LEAK = "leaked by test_a: unreferenced object 0x66b2c800 (size 192):"
     (WELL, 1),
 ], ids=("leak", "setup", "hang", "splat", "splat and test", "out of time", "pytest", "untold"))
 def test_never_forgiven(bench, turn):
-    """And not even tried again."""
+    """And not repeated either."""
     assert not bench.run(turn, (WELL, 0), (WELL, 0))
     assert bench.record["failed"] == 1 + (turn == (WRONG, 123)) and len(bench.calls()) == 1
 
@@ -192,8 +192,8 @@ def test_many_failures_are_no_chance(bench):
 
 
 def test_a_lost_guest(bench):
-    """The test under way has failed, another guest takes the files not begun; what the
-    first had taken of its file and nobody ran, has not passed."""
+    """The running test has failed, and so have the tests of its file that did not run;
+    another guest takes the files not begun."""
     assert not bench.run((file(A, [{"test": A1}], ends=False), 125),
                          (file(B, passed(B1)), 0))
     assert bench.counts() == (1, 2, 0) and len(bench.calls()) == 2
@@ -203,7 +203,7 @@ def test_a_lost_guest(bench):
 
 
 def test_a_guest_that_says_nothing_is_stopped(bench):
-    """By our clock, two seconds here: nothing inside can be relied on."""
+    """After two seconds of the host's clock: nothing in the guest can be relied on."""
     assert not bench.run((file(A, [{"test": A1}], ends=False), 0, ("sleep", 20)),
                          (file(B, passed(B1)), 0))
     assert bench.counts() == (1, 2, 0)
@@ -216,15 +216,15 @@ def test_a_test_that_no_guest_ran_has_failed(bench):
 
 
 def test_a_stage_without_tests_has_failed(bench):
-    """Its marks are wrong. Who chooses tests may choose none that is for a stage."""
+    """Its marks are wrong. Only with -k may a stage have no tests."""
     bench.tests = []
     assert not bench.run()
-    assert bench.counts() == (0, 1, 0) and "no test is for it" in bench.said
+    assert bench.counts() == (0, 1, 0) and "no test is selected" in bench.said
 
 
 @pytest.mark.parametrize("error", [stages.StageError, ValueError])
 def test_a_build_that_breaks_has_failed(bench, monkeypatch, error):
-    """Of whatever kind the error is, the suite ends."""
+    """The suite ends, whatever kind of error it is."""
     def build(_stage):
         raise error("no such thing")
 
@@ -242,7 +242,7 @@ def test_unsteady_twice_in_ten_runs(bench):
     (bench.lab / "calls").unlink()
     assert not bench.run(*chance)
     assert bench.counts() == (2, 1, 0) and "unsteady twice or more in the last 10" in bench.said
-    # Forgotten after ten runs more.
+    # Forgotten after ten more runs.
     for _ in range(10):
         (bench.lab / "calls").unlink()
         assert bench.run((WELL, 0))
@@ -346,7 +346,7 @@ def test_each_value(y): pass
 
 @pytest.mark.parametrize(("how", "most"), [("all", 27), ("pairs", 12), ("each", 3), ("few", 3)])
 def test_rows(tmp_path, how, most):
-    """What is left out holds no pair, or no value, that is not in what is left."""
+    """The rows that run contain every pair, or every value, of the rows left out."""
     _, events, _ = guest_tests(tmp_path, ROWS, f"--rows={how}")
     ended = [e["test"] for e in events if "when" in e]
     assert sum("::test_each_value" in test for test in ended) == 3
@@ -376,7 +376,7 @@ def test_pytest_runs_a_company_in_its_order(name, files):
 
 
 def test_a_file_that_cannot_be_imported_is_missed(tmp_path, monkeypatch):
-    """Though others can."""
+    """Although other files can be imported."""
     tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "test_good.py").write_text("def test_good(): pass\n", "utf-8")
@@ -390,7 +390,7 @@ def test_a_file_that_cannot_be_imported_is_missed(tmp_path, monkeypatch):
 
 
 def test_a_second_guest_waits_for_stages_that_are_built(tmp_path):
-    """Else the longest might begin when the others have ended."""
+    """Otherwise the longest stage might begin only after the others have ended."""
     selection = stages.Selection("smoke", 1)
     options = SimpleNamespace(stages=[stages.Stage(name, selection) for name in ("debug", "6.1")],
                               slots=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""On which kernel things run: this machine's only for root, where it can load modules."""
+"""The choice of a kernel: this machine's own only for root and if it can load modules."""
 
 import importlib.machinery
 import importlib.util
@@ -28,7 +28,7 @@ run, demo = load("run"), load("demo")
 MODULES, HEADERS = "proc/modules", f"lib/modules/{RELEASE}/build/Makefile"
 OTHER = "6.6.1-test"
 
-# What may be otherwise than on root's own machine.
+# Reasons against a native run.
 OBSTACLES = {
     "not root": {"uid": 1000},
     "no modules": {"files": [HEADERS]},
@@ -44,7 +44,7 @@ DEMO_ONLY = {
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """Makes this one look like another."""
+    """Makes this machine look like another one."""
     def become(uid=0, release=RELEASE, files=(MODULES, HEADERS)):
         for name in files:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def machine(tmp_path, monkeypatch):
 
 
 def chosen(monkeypatch, *words):
-    """What tests/lab/run runs the command in."""
+    """The vehicle in which tests/lab/run runs the command."""
     for vehicle in ("qemu", "uml", "native"):
         monkeypatch.setattr(run, f"run_{vehicle}", lambda _, name=vehicle: name)
     monkeypatch.setattr(sys, "argv", ["run", *words, "--", "true"])
@@ -81,7 +81,7 @@ def test_never_native_else(machine, monkeypatch, why):
 
 @pytest.mark.parametrize("why", OBSTACLES)
 def test_native_is_refused(machine, monkeypatch, capsys, why):
-    """Before anything is built or loaded, and the reason is said."""
+    """With the reason, before anything is built or loaded."""
     machine(**OBSTACLES[why])
     for name in ("need_modules", "need_python"):
         monkeypatch.setattr(run, name, lambda *_: pytest.fail("it went on"))
@@ -93,14 +93,14 @@ def test_native_is_refused(machine, monkeypatch, capsys, why):
 
 @pytest.mark.parametrize("why", DEMO_ONLY)
 def test_the_demo_is_more_careful(machine, why):
-    """It builds for this kernel, and leaves a load balancer at work alone."""
+    """It must be able to build for this kernel, and must not disturb a load balancer in use."""
     machine(**DEMO_ONLY[why])
     assert run.native_obstacle() is None
     assert demo.choose_vehicle(run) == "qemu"
 
 
 def test_guests_of_uml_do_not_share_a_processor(tmp_path, monkeypatch):
-    """As long as there are enough; each keeps to one all the same."""
+    """If there are enough; each guest is pinned to one processor in any case."""
     mask, chosen_ones = {3, 5}, []
     monkeypatch.setattr(run, "CACHE", tmp_path / "new")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: mask)

@@ -26,7 +26,7 @@ def translated(raw, client):
                          ids=("unreachable", "too-big", "exceeded"))
 def test_server_complains(nat, family, proto, kind):
     """A real server's error about a request reaches the client as if the VIP
-    had sent it, quoting the packet that the client did send."""
+    had sent it, and quotes the packet as the client sent it."""
     raw = Raw(nat, proto, family)
     client = raw.client()
     client.open()
@@ -66,8 +66,8 @@ def test_client_complains(nat, family, proto, kind):
 
 
 def test_error_about_direct_reply(dr, family, proto):
-    """DR: the server's reply bypassed us, but an error about it comes to the
-    VIP; it is handed to the server of that connection unchanged."""
+    """DR: the server's reply bypassed the director, but an error about it comes to
+    the VIP; it is forwarded unchanged to the connection's server."""
     raw = Raw(dr, proto, family, (1, 2))
     client = raw.client()
     number = client.open()
@@ -107,8 +107,8 @@ def test_bad_icmp_checksum_is_dropped(nat, family):
 
 
 def test_error_about_nobody(nat, family):
-    """An error quoting a flow we do not know is not sent to any server, and an
-    unrelated one passing through is forwarded as it is."""
+    """An error about an unknown flow of the VIP is not sent to any server; an
+    unrelated one passing through is forwarded unchanged."""
     raw = Raw(nat, UDP, family)
     client = raw.client()
     unknown = client.reply_packet(payload=b"never sent", number=1)
@@ -122,7 +122,7 @@ def test_error_about_nobody(nat, family):
 
 
 def test_error_quoting_a_later_fragment(nat):
-    """No ports in it: nothing to find a flow by."""
+    """A later fragment has no ports by which to find a flow."""
     raw = Raw(nat, UDP, 4)
     client = raw.client()
     client.open()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The packet that a translated ICMP error quotes is its sender's own, to the
-last byte: some stacks compare more than addresses and ports."""
+"""A translated ICMP error quotes the packet exactly as its sender sent it: some
+stacks compare more than addresses and ports."""
 
 import pytest
 from lab import packet
@@ -41,7 +41,7 @@ def test_reply_quoted_to_the_server(nat, family, proto):
 
 
 def test_quoted_udp_without_checksum(nat):
-    """None stays none."""
+    """A quoted checksum of 0 stays 0."""
     raw = Raw(nat, UDP, 4)
     client = raw.client()
     client.open()
@@ -51,7 +51,7 @@ def test_quoted_udp_without_checksum(nat):
 
 
 def test_quote_cut_before_the_checksum(nat, family):
-    """Eight bytes of TCP: the ports are translated, nothing behind them changes."""
+    """Eight bytes of TCP: the ports are translated, the bytes after them stay."""
     raw = Raw(nat, TCP, family)
     client = raw.client()
     client.open()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""schedule_icmp and ignore_tunneled: what makes a connection, and what does not."""
+"""schedule_icmp and ignore_tunneled: which packets open a connection."""
 
 import contextlib
 
@@ -13,8 +13,8 @@ UNREACHABLE = {4: (3, 1), 6: (1, 3)}
 
 
 def of_unknown_flow(raw, client, **kwargs):
-    """A client's error about a reply that this director has not seen the
-    connection of."""
+    """A client's error about a reply of a connection that is unknown to the
+    director."""
     reply = packet.l4_packet(raw.proto, raw.vip, raw.port, client.address, client.sport,
                              payload=b"reply")
     return packet.icmp_packet(client.address, raw.vip, *UNREACHABLE[raw.family], 0, payload=reply,
@@ -30,9 +30,9 @@ def errors(lab, tap, client):
 
 @pytest.mark.smoke
 def test_schedule_icmp(lab, backend, family, proto):
-    """The hash sends it where it sends the flow; the connection lives for
-    three seconds. Not with a wrong checksum (NAT; ip_vs makes one), and not by
-    default."""
+    """sh chooses the same server for the error as for the flow; the new connection
+    lives for three seconds. None is made by default, nor for a wrong checksum
+    with NAT (except by ip_vs)."""
     raw = Raw(lab, proto, family, (1, 2, 3, 4), sched="sh")
     first = raw.client()
     number = first.open()
@@ -57,7 +57,7 @@ def test_schedule_icmp(lab, backend, family, proto):
         row = client.row()
         assert row["state"] == ("UDP" if proto == packet.UDP else "NONE")
         assert row["expires"] <= 3
-        # What is no service's is nobody's.
+        # Errors about other ports open nothing.
         other = raw.client(first.address)
         raw.port += 1
         raw.client_tap.send(of_unknown_flow(raw, other))
@@ -87,15 +87,15 @@ def tunnel_end(lab, device):
 
 @pytest.mark.parametrize("ignore", (0, 1))
 def test_ignore_tunneled(dr, family, ignore):
-    """A tunnel ends on the director: the packet from inside is balanced. The
-    mark of ignore_tunneled does not get that far any more: the kernel's tunnel
-    devices take it off."""
-    Raw(dr, TCP, 4)             # handlers of the outer family
+    """A tunnel ends on the director, and the inner packet is balanced, with either
+    value: ignore_tunneled needs a mark on the packet, which the kernel's tunnel
+    devices now remove."""
+    Raw(dr, TCP, 4)             # registers the hooks of the outer family
     raw = Raw(dr, TCP, family)
     client = raw.client()
     device, proto = ("tunl0", IPIP) if family == 4 else ("sit0", IPV6)
     with tunnel_end(dr, device), setting(dr, "ignore_tunneled", ignore):
         raw.client_tap.send(packet.ip4(dr.cip(), dr.dip(), proto, client.packet()))
         assert client.arrive()[0] == 1
-        # What needs no tunnel is balanced in any case.
+        # Packets without a tunnel are balanced in any case.
         assert raw.client().open() == 1

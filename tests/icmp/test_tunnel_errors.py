@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """ICMP errors about the director's own tunnel packets: what the route learns,
-what the client is told, and what nobody believes."""
+what the client is told, and which errors are ignored."""
 
 import contextlib
 import hashlib
@@ -14,13 +14,13 @@ from lab.netns import run
 from lab.packet import ACK, GRE, GUE_PORT, ICMP, ICMP6, IPIP, IPV6, SCTP, TCP, UDP
 from lab.raw import Raw, is_error
 
-# (type, UDP port, flags) and how many bytes it takes
+# Name: ((type, UDP port, flags), bytes of its header)
 TYPES = {"ipip": ((0, 0, 0), 0), "gue": ((1, GUE_PORT, 0), 12), "gue-csum": ((1, GUE_PORT, 1), 12),
          "gre": ((2, 0, 0), 4), "gre-csum": ((2, 0, 1), 8)}
 HEAD = {4: 20, 6: 40}
-PATH = 1400             # what a router on the way takes
-BIG = pattern(1380)     # with every header more than that, but less than 1,500
-# What a router says about the outer packet, by its family.
+PATH = 1400             # MTU of a router on the path
+BIG = pattern(1380)     # with any tunnel's headers more than PATH, less than 1,500
+# (type, code) of a router's error, by the outer family.
 TOO_BIG = {4: (3, 4), 6: (2, 0)}
 UNREACHABLE = {4: (3, 1), 6: (1, 3)}
 PROHIBITED = {4: (3, 13), 6: (1, 1)}
@@ -52,7 +52,7 @@ def tunnelled(lab, backend, kind, family, outer, *, proto=UDP, numbers=(1,), **o
 
 
 def room(kind, family, outer, path=PATH):
-    """What fits inside; IPv6 has a minimum."""
+    """The MTU inside the tunnel; IPv6 has a minimum."""
     left = path - HEAD[outer] - TYPES[kind][1]
     return max(left, 1280) if family == 6 else left
 
@@ -62,13 +62,13 @@ def df(family):
 
 
 def send_big(client):
-    """One large packet; as it left in the tunnel."""
+    """Send one large packet. Return it as it left in the tunnel."""
     client.send(payload=BIG, **df(client.raw.family))
     return client.arrive()[1]
 
 
 def report(raw, about, what, rest=0, quote=548, **kwargs):
-    """A router on the way complains about the tunnel packet ABOUT."""
+    """Send a router's ICMP error about the tunnel packet ABOUT."""
     error = packet.icmp_packet(raw.lab.rip(1, about.family), about.src, *what, rest,
                                payload=about.raw[:quote], **kwargs)
     raw.taps[1].send(error)
@@ -76,15 +76,15 @@ def report(raw, about, what, rest=0, quote=548, **kwargs):
 
 
 def told(raw, client):
-    """ICMP errors that have come to the client."""
+    """The ICMP errors that the client has got."""
     raw.fence()
     return raw.client_tap.take(lambda p: p.dst == client.address and is_error(p))
 
 
 @pytest.mark.smoke
 def test_too_big(tun, backend, family, outer, kind):
-    """The client hears at once, from the VIP, what is left inside; the next
-    large packet is not sent any more, and answered with the same."""
+    """The client gets the MTU inside the tunnel at once, from the VIP; its next
+    large packet is not forwarded, but answered with the same error."""
     raw = tunnelled(tun, backend, kind, family, outer)
     client = raw.client()
     error = report(raw, send_big(client), TOO_BIG[outer], PATH)
@@ -106,7 +106,7 @@ def test_too_big(tun, backend, family, outer, kind):
 
 
 def test_too_big_but_may_be_fragmented(tun, backend, outer):
-    """Without DF there is nothing for the client to do."""
+    """Without DF the client gets no error."""
     raw = tunnelled(tun, backend, "ipip", 4, outer)
     client = raw.client()
     client.send(payload=BIG)
@@ -119,8 +119,8 @@ def test_too_big_but_may_be_fragmented(tun, backend, outer):
 @pytest.mark.parametrize("what", (UNREACHABLE, PROHIBITED, EXPIRED),
                          ids=("unreachable", "prohibited", "expired"))
 def test_passed_on(tun, backend, family, outer, what):
-    """Type and code stay what they are, as far as the client's family has
-    them; the tunnel goes on."""
+    """Type and code stay, or become their equivalent in the client's family; the
+    tunnel goes on."""
     for kind, proto in (("ipip", TCP), ("gue", UDP), ("gre", SCTP)):
         raw = tunnelled(tun, backend, kind, family, outer, proto=proto)
         client = raw.client()
@@ -129,7 +129,7 @@ def test_passed_on(tun, backend, family, outer, what):
         _, p = client.arrive()
         want = what[family]
         if what is UNREACHABLE and family == outer == 4:
-            want = (3, 9)       # one that has no relative
+            want = (3, 9)       # has no equivalent in ICMPv6
         error = report(raw, p, want if family == outer else what[outer])
         got = client.icmp()
         assert (got.src, got.type, got.code, got.rest) == (raw.vip, *want, 0)
@@ -142,8 +142,8 @@ def test_passed_on(tun, backend, family, outer, what):
 
 
 def test_options_are_not_answered(tun, backend):
-    """The router's error has IP options: they are its own, not the client's. ip_vs
-    does not relay such a one."""
+    """IP options of the router's error are not copied to the client's. ip_vs does not
+    relay such an error."""
     raw = tunnelled(tun, backend, "ipip", 4, 4)
     client = raw.client()
     p = send_big(client)
@@ -160,13 +160,13 @@ def test_options_are_not_answered(tun, backend):
 
 
 def inside(p, old, new):
-    """The tunnel packet P with the bytes OLD of what it carries being NEW."""
+    """The tunnel packet P with its bytes OLD replaced by NEW."""
     assert old in p.raw
     return packet.Packet(p.raw.replace(old, new, 1))
 
 
 def strangers(raw, client, p):
-    """(why, quoted packet, arguments of report()): none of them is ours."""
+    """(why, quoted packet, arguments of report()): errors that must be ignored."""
     port = struct.pack("!H", client.sport)
     yield "wrong checksum", p, {"csum": 0x1234}
     yield "flow that nobody has", inside(p, port, struct.pack("!H", 9)), {}
@@ -191,28 +191,28 @@ def strangers(raw, client, p):
 
 @pytest.mark.parametrize("kind", ("ipip", "gue", "gre"))
 def test_not_believed(tun, backend, family, outer, kind):
-    """Nothing is sent, nothing learned."""
+    """The error is not relayed, and no MTU is learned from it."""
     if not backend.is_l4lb:
         pytest.skip("stricter than ip_vs; runs with --backend l4lb")
     raw = tunnelled(tun, backend, kind, family, outer)
     client = raw.client()
     p = send_big(client)
     for why, quoted, kwargs in strangers(raw, client, p):
-        # Of UDP that is too big the stack itself takes note, whoever sent it; and of
-        # GRE over IPv4 once another test has loaded ip_gre.
+        # The stack itself learns an MTU from any error about UDP, and about GRE over
+        # IPv4 once another test has loaded ip_gre.
         noted = quoted.proto == UDP or (quoted.proto, outer) == (GRE, 4)
         for what in (UNREACHABLE,) if noted else (TOO_BIG, UNREACHABLE):
             report(raw, quoted, what[outer], PATH, **kwargs)
         assert told(raw, client) == [], why
         client.send(payload=BIG, **df(family))
         assert client.arrive(what=f"packets after {why}")
-    # Not the client's business, though the quote is right.
+    # These errors are not relayed, although the quote is right.
     report(raw, p, (4, 0) if outer == 4 else (4, 1))
     assert told(raw, client) == []
 
 
 def test_error_about_icmp(tun, backend, family, outer):
-    """We carried an ICMP error; an error about that is answered by nobody."""
+    """An error about a tunnelled ICMP error is not relayed."""
     raw = tunnelled(tun, backend, "ipip", family, outer)
     client = raw.client()
     client.open()
@@ -228,8 +228,8 @@ def test_error_about_icmp(tun, backend, family, outer):
 
 @pytest.mark.parametrize("kind", ("ipip", "gue", "gre"))
 def test_quote_cut_short(tun, backend, kind):
-    """Routers may quote eight bytes behind the header and no more. Who sent it
-    is not in there; but the route learns, and the next packet is answered."""
+    """Routers may quote only eight bytes behind the header. They do not tell the
+    client, but the route learns the MTU, and the next packet is answered."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs learns nothing from it; runs with --backend l4lb")
     raw = tunnelled(tun, backend, kind, 4, 4)
@@ -241,7 +241,7 @@ def test_quote_cut_short(tun, backend, kind):
 
 
 def test_one_packet_scheduling(tun, backend, family, outer):
-    """No connection remembers whom to tell, but the route learns."""
+    """Without a connection no client is known, but the route learns the MTU."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs learns nothing from it; runs with --backend l4lb")
     raw = tunnelled(tun, backend, "gre", family, outer, flags=ONEPACKET)
@@ -257,7 +257,7 @@ def test_one_packet_scheduling(tun, backend, family, outer):
 
 @contextlib.contextmanager
 def receivers(tun, kind, outer):
-    """What real server 1 needs besides its IPIP devices."""
+    """Set up real server 1, which has IPIP devices already."""
     ns = tun.servers[0].ns
     if kind == "ipip":
         yield
@@ -283,7 +283,7 @@ def receivers(tun, kind, outer):
 
 @contextlib.contextmanager
 def narrow(tun, mtu):
-    """The router takes less than the director's link."""
+    """The router's MTU is smaller than that of the director's link."""
     ns = tun.nodes["router"].ns
     ns.run(f"ip link set br0 mtu {mtu}")
     try:
@@ -296,8 +296,8 @@ def narrow(tun, mtu):
     (4, 4, "ipip"), (4, 4, "gue-csum"), (4, 4, "gre"), (6, 6, "ipip"), (6, 6, "gue-csum"),
     (6, 6, "gre"), (4, 6, "gre"), (6, 4, "ipip")])
 def test_upload(tun, backend, family, outer, kind):
-    """A megabyte through a path that is narrower than the tunnel's first link
-    arrives, and the client was told only what is true."""
+    """A megabyte arrives by a path with a smaller MTU than the tunnel's first link,
+    and the client is told only right MTUs."""
     if not backend.is_l4lb and (family, outer) != (4, 4):
         pytest.skip("ip_vs relays from IPv4 to IPv4 only; runs with --backend l4lb")
     port = tun.http_port()
@@ -315,5 +315,5 @@ def test_upload(tun, backend, family, outer, kind):
     elif family == 4 or outer == 6:
         assert sizes == {wide, room(kind, family, outer)}
     else:
-        # Outside there is no DF: the router cuts what is too big for it.
+        # The outer header has no DF: the router fragments the packets.
         assert sizes == {wide}

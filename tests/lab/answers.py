@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two modules asked the same, and where they may answer differently.
+"""Compares two modules' answers to the same commands; lists intended differences.
 
-`Player` sends commands (those of lab.fuzz) to whichever module is loaded and
-keeps the answers; `first_difference` compares two such recordings; `shrink`
-leaves the commands that matter.
+`Player` sends commands (those of lab.fuzz) to the loaded module and records the
+answers; `first_difference` compares two recordings; `shrink` reduces the
+commands to those that matter.
 """
 
 import errno
@@ -19,7 +19,7 @@ CHANGES = {SPEC.request(c) for c in SPEC.commands
 
 @dataclass
 class Answer:
-    """To one command."""
+    """The answer to one command."""
     errno: int
     sentence: str
     replies: list       # [(command number, payload)]
@@ -27,15 +27,15 @@ class Answer:
 
 @dataclass
 class Recording:
-    """Answers by the command's index; states after some of them."""
+    """Answers, and states after some of the commands, by the command's index."""
     answers: dict = field(default_factory=dict)
     states: dict = field(default_factory=dict)
 
 
 # ---- where l4lb differs from ip_vs on purpose ----
 
-# (what, why, whether it explains the answers to a command). Where l4lb refuses
-# what ip_vs takes, ip_vs is made to forget it again, see Player.
+# (difference, reason, whether it explains the answers to a command). A command
+# that only l4lb refuses is undone in ip_vs: see Player.play().
 REFUSALS = (
     ("a scheduler's flag that the scheduler does not have is refused",
      "ip_vs stores it and does nothing with it: a mistake goes unnoticed",
@@ -48,7 +48,7 @@ REFUSALS = (
      theirs.errno and ours.errno == errno.EOPNOTSUPP and ours.sentence),
 )
 
-# Attribute: (what, why, whether it explains their value and ours).
+# Attribute: (difference, reason, whether it explains ip_vs's and l4lb's value).
 VALUES = {
     "conn-tab-size": (
         "the size of the connection table",
@@ -122,14 +122,14 @@ class Player:
         """Everything that can be read: ([service, [server, ...]], timeouts)."""
         services = []
         for _, payload in sorted(self.client.dump(genl.GET_SERVICE)):
-            # The reply names the service as a request does.
+            # The reply names the service as a request does, so it can be sent.
             services.append((payload, [p for _, p in self.client.dump(genl.GET_DEST, payload)]))
         return services, self.client.request(genl.GET_CONFIG)
 
     def play(self, requests, every, forget=None):
-        """REQUESTS of fuzz.pack() on an empty table; None stands for one left
-        out. A state is kept after EVERY so many of them and at the end. FORGET:
-        another module's recording; services that only it refused are undone."""
+        """Send REQUESTS of fuzz.pack() to an empty table; None is skipped. Records
+        the state after each EVERY requests and at the end. FORGET: another module's
+        recording; requests about services that only it refused are undone."""
         self.reset()
         out = Recording()
         for i, request in enumerate(requests):
@@ -143,7 +143,7 @@ class Player:
         return out
 
     def undo(self, number, payload, _):
-        """What will take back a request, or None."""
+        """The request that undoes another one, or None."""
         if number == genl.NEW_SERVICE:
             return genl.DEL_SERVICE, payload
         if number == genl.SET_SERVICE:
@@ -167,7 +167,7 @@ def readable(answer):
 
 
 def first_difference(commands, theirs, ours):
-    """(index, what both say there) or None; l4lb's are OURS."""
+    """(index, both answers as text) of the first difference, or None; OURS: l4lb's."""
     for i, command in enumerate(commands):
         a, b = theirs.answers[i], ours.answers[i]
         if not same_answer(command, a, b):
@@ -180,13 +180,13 @@ def first_difference(commands, theirs, ours):
 
 
 def core_refuses(command):
-    """The netlink core answers before any module is asked."""
+    """Whether the netlink core refuses it before any module is asked."""
     name, mode, _ = command
     return name not in SPEC.commands or mode not in SPEC.modes(name)
 
 
 def first_silence(commands, ours):
-    """(index, answer) of a refusal that people could not read, or None."""
+    """(index, answer) of the first refusal without a readable sentence, or None."""
     for i, answer in ours.answers.items():
         if answer.errno and not core_refuses(commands[i]) and \
                 (len(answer.sentence) < 8 or "\n" in answer.sentence):
@@ -195,8 +195,8 @@ def first_silence(commands, ours):
 
 
 def without_refused(requests, recording):
-    """Only those that succeeded and change something: without the others the
-    states must come out the same."""
+    """Only the requests that succeeded and change something: without the others
+    the states must be the same."""
     return [r if not recording.answers[i].errno and r[0] in CHANGES else None
             for i, r in enumerate(requests)]
 
@@ -209,9 +209,8 @@ def _without(items, pieces):
 
 
 def _fewest(items, fails):
-    """The fewest of ITEMS that still fail, by delta debugging. FAILS tells of
-    each list in a list: loading two modules in turn pays off only if many are
-    tried at a time."""
+    """The fewest of ITEMS that still fail, by delta debugging. FAILS judges a
+    list of candidates at once, because loading two modules in turn is slow."""
     parts = 2
     while len(items) > 1:
         cuts = [len(items) * n // parts for n in range(parts + 1)]
@@ -219,7 +218,7 @@ def _fewest(items, fails):
         needless = [p for p, bad in zip(pieces, fails([_without(items, [p]) for p in pieces]))
                     if bad]
         if needless:
-            # What is needless by itself may be so together.
+            # Pieces that are needless one by one may be needless together.
             tries = [_without(items, group)
                      for group in (needless, needless[::2], needless[1::2])]
             items = next((t for t, bad in zip(tries, fails(tries)) if bad),
@@ -233,7 +232,7 @@ def _fewest(items, fails):
 
 
 def _paths(attrs, path=()):
-    """Where each attribute is: indices, from the outermost nest in."""
+    """The path of each attribute: indices, from the outermost nest inwards."""
     for i, entry in enumerate(attrs):
         yield (*path, i)
         if isinstance(entry[1], list):
@@ -248,7 +247,7 @@ def _only(attrs, kept, path=()):
 
 def shrink(commands, fails):
     """The fewest of COMMANDS with the fewest attributes that still fail."""
-    # How far back does the cause lie?
+    # How far back does the cause lie? Try the last 1, 2, 4, ... commands.
     tries = [commands[-(1 << n):] for n in range(len(commands).bit_length())]
     commands = next((t for t, bad in zip(tries, fails(tries)) if bad), commands)
     commands = _fewest(commands, fails)

@@ -14,7 +14,7 @@ from .netns import Namespace, run, wait_until
 class Backend:
     """The module under test."""
 
-    fast_path = None    # what --fast-path says
+    fast_path = None    # the value of --fast-path
 
     def __init__(self, name):
         self.name = name
@@ -49,7 +49,7 @@ class Backend:
 
     @classmethod
     def set_fast_path(cls, ns):
-        """In NS, if the module is there."""
+        """Set it in NS, if the module is loaded."""
         if cls.fast_path:
             with contextlib.suppress(FileNotFoundError):
                 ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
@@ -61,7 +61,7 @@ class Backend:
                 run(["modprobe", need])
 
     def unload(self):
-        """Remove schedulers and core; a reference that stays is a failure."""
+        """Remove schedulers and core; fails if a reference remains."""
         for name in self.family():
             def removed(name=name):
                 done = subprocess.run(["rmmod", name], capture_output=True, text=True,
@@ -76,8 +76,8 @@ class Backend:
 
     @contextlib.contextmanager
     def preloaded(self, schedulers):
-        """Within the block these are loaded and no other module will be, so
-        that a wrong name costs no process."""
+        """Within the block SCHEDULERS are loaded and modprobe is disabled, so
+        that an unknown name starts no process."""
         for name in schedulers:
             run(["modprobe", self.prefix + name])
         modprobe = Path("/proc/sys/kernel/modprobe")
@@ -90,8 +90,8 @@ class Backend:
 
     @contextlib.contextmanager
     def alone(self, schedulers):
-        """Within the block it is loaded, with these, and the other module is
-        not: for tests that name the module themselves (NO_MODULE)."""
+        """Within the block this module is loaded, with SCHEDULERS, and the other one
+        is not: for tests that name the module themselves (NO_MODULE)."""
         for each in (Backend("ip_vs" if self.is_l4lb else "l4lb"), self):
             if each.loaded():
                 each.unload()
@@ -114,8 +114,8 @@ class Backend:
 
 
 def selected(request, name):
-    """The values of parameter NAME in those tests of this file that will run:
-    what a fixture of the module has to prepare for."""
+    """The values of parameter NAME in the tests of this file that will run:
+    a fixture of the file has to prepare for these."""
     return {item.callspec.params[name] for item in request.session.items
             if item.module is request.module and hasattr(item, "callspec")}
 

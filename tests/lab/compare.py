@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is what leaves two directors the same? Byte by byte, but for what a director
-makes up, and for the differences that are meant (DIFFERENCES)."""
+"""Compares the packets that leave two directors byte by byte, except for values that
+a director chooses, and for intended differences (DIFFERENCES)."""
 
 import contextlib
 import struct
@@ -18,14 +18,14 @@ DIFFERENCES = {
     "udp-zero": "a UDP checksum of 0 stays 0 through NAT; ip_vs computes it",
     "wrong-sum": "a packet with a wrong checksum starts no connection",
     "wrong-crc": "a wrong SCTP CRC stays wrong through NAT; ip_vs makes it right",
-    "quoted-sum": "in what an ICMP error quotes, NAT keeps the transport's checksum right",
-    "quoted-header-sum": "in what an ICMP error quotes, a wrong IPv4 header checksum stays wrong "
-                         "through NAT; ip_vs makes it right",
-    "short-icmp": "what is too short for an ICMP header is routed like anything else; ip_vs "
+    "quoted-sum": "in a packet that an ICMP error quotes, NAT updates the transport checksum",
+    "quoted-header-sum": "in a packet that an ICMP error quotes, a wrong IPv4 header checksum "
+                         "stays wrong through NAT; ip_vs makes it right",
+    "short-icmp": "a packet too short for an ICMP header is routed like any other; ip_vs "
                   "drops it",
     "one-packet": "replies of a one-packet service come from the VIP; ip_vs lets them pass",
-    "authentication": "what an IPv6 authentication header protects is not looked at; ip_vs "
-                      "reads on, and translates it",
+    "authentication": "headers behind an IPv6 authentication header are not read; ip_vs "
+                      "reads and translates them",
     "options-sum": "an ICMP error about a packet with IP options that the stack has filled in "
                    "quotes a right header checksum",
     "short-header": "a TCP header of less than 20 bytes is not forwarded",
@@ -33,27 +33,27 @@ DIFFERENCES = {
                     "ip_vs, which routes it anew, writes the VIP",
     "two-fragment-headers": "of two IPv6 fragment headers in one packet the second stays; ip_vs "
                             "takes out both",
-    "given-up": "a closed connection that a SYN meets is gone, also where no new one follows because "
-                "it is a reset, too; ip_vs finds it until the next tick, so that from here on "
-                "answers depend on the time",
+    "given-up": "a SYN removes the closed connection that it meets, even if no new one follows "
+                "because it is a reset, too; ip_vs finds the old one until the next tick, so that "
+                "later answers depend on the time",
     "short-chunk": "an SCTP packet without a whole first chunk header goes to the stack, which "
                    "refuses it; ip_vs forwards it if it knows the flow, and drops it if not",
     "short-fragment": "a first IPv6 fragment without a whole transport header goes to the stack, "
                       "which refuses it (RFC 8200); ip_vs forwards it",
-    "tunnel-error": "what a router says about a tunnel packet reaches the client; of ip_vs only "
-                    "what it says about IPv4 in IPv4",
+    "tunnel-error": "a router's ICMP error about a tunnel packet reaches the client; ip_vs passes "
+                    "on only errors about IPv4 in IPv4",
     "tunnelled-fragments": "a tunnel packet is cut only where it does not fit; ip_vs cuts it as "
                            "the packet inside was",
 }
 
 
 def whole(frame):
-    """The packet in FRAME, or None if it makes no sense."""
+    """The packet in FRAME, or None if it cannot be parsed."""
     return l4_part(frame[14:]) if frame[14] >> 4 in (4, 6) else None
 
 
 def canonical(frame, ends):
-    """FRAME without what the director, or a router, makes up: an IPv4
+    """FRAME without values that the director, or a router, chooses: an IPv4
     identification and its header's sum, an IPv6 fragment's identification, GUE's
     source port and sum."""
     data = bytearray(frame + bytes(60))
@@ -79,7 +79,7 @@ def canonical(frame, ends):
 
 
 def made_up(data, off, addresses):
-    """Mask what an IPv4 sender in OWN chooses, in the header at OFF."""
+    """Mask the values that an IPv4 sender in ADDRESSES chooses, in the header at OFF."""
     if len(data) < off + 20 or data[off] >> 4 != 4 or bytes(data[off + 12:off + 16]) not in addresses:
         return
     at, proto = off + (data[off] & 15) * 4, data[off + 9]
@@ -112,7 +112,7 @@ def intended(case, parts, theirs, ours, ends):
 
 
 def from_the_stack(outcome, ends):
-    """Nothing, or what the director itself answers."""
+    """Whether OUTCOME is empty, or only answers of the director's own stack."""
     return all(side == "client" and whole(frame) and whole(frame).src in (ends.vip, ends.other_vip)
                for side, frame in outcome)
 
@@ -123,9 +123,9 @@ def wrong_sum(_case, parts, theirs, ours, ends):
 
 
 def put_together(parts):
-    """What a receiver makes of a step's fragments; of two that say different
-    things the first counts. A single packet stays what it is; None if they are
-    not whole."""
+    """The packet that a receiver reassembles from a step's fragments, or None if
+    some are missing. Of two with the same offset the first counts. A single packet
+    is returned unchanged."""
     if len(parts) == 1:
         return parts[0][1]
     pieces, body = {}, b""
@@ -173,7 +173,7 @@ def options_sum(case, parts, theirs, ours, ends):
 
 
 def record_route(case, parts, theirs, ours, ends):
-    """Between the header's fixed part and what is carried, and its checksum, which
+    """The frames differ only in the IP options and in the header checksum, which
     made_up() may have masked."""
     if ends.shape != "nat" or len(theirs) != 1 or len(ours) != 1:
         return False
@@ -207,7 +207,7 @@ def authentication(case, parts, theirs, ours, ends):
         return False
     p = l4_part(parts[0][1])
     if p and is_error(p) and len(p.payload) >= 40 and packet.AH in headers(p.payload):
-        # About what nobody knows, it is routed like anything else.
+        # An error about an unknown flow is routed like any other packet.
         sent = parts[0][1]
         return all(frame[14:] == sent[:7] + bytes([sent[7] - 1]) + sent[8:] for _, frame in ours)
     return from_the_stack(ours, ends) and any(packet.AH in headers(data) for _, data in parts)
@@ -225,7 +225,7 @@ def headers(data):
 
 
 def tunnel_error(case, parts, theirs, ours, ends):
-    """The hop limit of a tunnel packet ran out at the router behind."""
+    """The hop limit of a tunnel packet ran out at the router behind the director."""
     return case.shape == "tun" and (case.family, case.server_family) != (4, 4) and \
         not theirs and len(ours) == 1 and from_the_stack(ours, ends) and \
         is_error(whole(ours[0][1]))
@@ -244,8 +244,8 @@ def tunnelled_fragments(case, parts, theirs, ours, ends):
 
 
 def joined(outcome):
-    """Tunnel packets out of their fragments: [(side, header without what tells
-    fragments, rest)]; None if that is not what OUTCOME is."""
+    """Tunnel packets reassembled from OUTCOME: [(side, header without the fragment
+    fields, rest)]; None if OUTCOME has anything else."""
     packets, pieces = [], []
     for side, frame in outcome:
         try:
@@ -271,20 +271,20 @@ def reassembled(side, pieces):
         body += p.l4
     if pieces[-1][2].mf:
         return None
-    if first.proto == UDP:      # a part of it cannot say whether its sum is right
+    if first.proto == UDP:      # canonical() could not check the sum of a fragment
         body = body[:6] + b"\0\0" + body[8:]
     return side, first.src, first.dst, first.proto, first.ttl, first.tos, first.df, body
 
 
 def right(p):
-    """Is the transport's checksum? The IP header's may be masked."""
+    """Is the transport's checksum right? The IP header's may be masked."""
     if p.proto == ICMP:
         return packet.fold(p.l4) == 0xffff
     return packet.l4_right(p.src, p.dst, p.proto, p.l4)
 
 
 def by_translation(data, theirs, ours):
-    """The difference between two frames of NAT, or None."""
+    """The name of the difference between two frames of NAT, or None."""
     (side, their), (other, our) = theirs, ours
     p, q = whole(our), whole(their)
     if side != other or not p or not q:
@@ -327,8 +327,8 @@ class Difference(Exception):
 
 
 def ends_flow(parts):
-    """A SYN that is a reset, too, of the flow's: one module after the other may
-    have given the connection up, see DIFFERENCES."""
+    """Is it a SYN with RST of the flow? After it one module may still have the
+    connection when the other has not: see "given-up" in DIFFERENCES."""
     data = put_together(parts) if parts else None
     p = l4_part(data) if data else None
     return bool(p) and p.proto == TCP and p.flags is not None and \
@@ -336,8 +336,8 @@ def ends_flow(parts):
 
 
 def compare(case, rendered, theirs, ours, seen):
-    """Raise Difference at the first step that DIFFERENCES does not explain. What
-    explains the others is counted in SEEN."""
+    """Raise Difference at the first step that DIFFERENCES does not explain. SEEN
+    counts the differences that it does."""
     ends, steps = rendered
     for i, ((_, parts), a, b) in enumerate(zip(steps, theirs[0], ours[0])):
         a, b = ([(side, canonical(frame, ends)) for side, frame in x] for x in (a, b))
@@ -356,7 +356,7 @@ def compare(case, rendered, theirs, ours, seen):
 
 
 def compare_all(case, rendered, theirs, ours, seen):
-    """As compare(), without any difference that is meant."""
+    """Like compare(), but without intended differences."""
     ends, steps = rendered
     for i, (a, b) in enumerate(zip(theirs[0], ours[0])):
         if sorted((side, canonical(frame, ends)) for side, frame in a) != \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ipvsctl in a namespace of its own, and what the kernel then holds."""
+"""Runs ipvsctl in a namespace of its own, and reads the kernel's resulting state."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ class Director:
                    "addr add 10.0.0.1/24 dev d0", "addr add 192.0.2.10/32 dev lo")
 
     def ctl(self, *words, stdin=None, code=0, env=None):
-        """Runs ipvsctl; words may hold several. Returns its output."""
+        """Runs ipvsctl with WORDS, split at blanks; returns its output."""
         argv = [IPVSCTL, *" ".join(words).split()]
         with self.ns.enter():
             done = subprocess.run(argv, capture_output=True, text=True, check=False,
@@ -45,7 +45,7 @@ class Director:
             self.ctl(line)
 
     def state(self):
-        """Everything configured, as another program sees it."""
+        """The whole configuration, as another client (lab.genl) reads it."""
         out = []
         with genl.Ipvs(self.ns) as ipvs:
             for got in ipvs.services():

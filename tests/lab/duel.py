@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The same random packets through in-tree ip_vs and through l4lb: what comes
-out, on every side, must be the same bytes.
+"""Sends the same random packets through in-tree ip_vs and through l4lb: the
+packets that come out, on every side, must be the same bytes.
 
-Steps and what they are made of: lab/traffic.py; what is the same, and which
-differences are meant: lab/compare.py. What differs is played once more, each
-packet on its own, before it counts, and then shrunk to the fewest steps that
-show it.
+lab/traffic.py makes the steps; lab/compare.py compares packets and lists the
+intended differences. A case that differs is played once more, each packet on
+its own, before it counts, and then shrunk to the fewest steps that show the
+difference.
 """
 
 import dataclasses
@@ -20,11 +20,11 @@ from .packet import GRE, ICMP, ICMP6, UDP
 from .topology import PHANTOM_CLIENTS, SERVERS
 from .traffic import ONCE, STEPS, Case, Ends, repair_l4, sound
 
-TICKS_LAST = 0.03       # seconds: two or more
+TICKS_LAST = 0.03       # seconds: two ticks or more
 FRAGMENTS_LAST = 2      # seconds, in the director
 FRAGMENT_TIMEOUTS = ("ipv4/ipfrag_time", "ipv6/ip6frag_time",
                      "netfilter/nf_conntrack_frag6_timeout")
-SHRINKING_LASTS = 40    # seconds, for each of them
+SHRINKING_LASTS = 40    # seconds, for each difference
 CONFIRMED_AT_MOST = 3   # differences that are shrunk and shown
 
 
@@ -54,7 +54,7 @@ class Station:
             self.poll.register(tap.sock, select.POLLIN)
         self._router("replace")
         for family in (4, 6):
-            # Hooks stay while cases come and go.
+            # Another service, so that the hooks stay registered between cases.
             lab.ipvs.service(lab.vip(family), 9, proto=UDP)
 
     def close(self):
@@ -65,7 +65,7 @@ class Station:
             self.lab.director.ns.sysctl(f"net/{name}", value)
 
     def _router(self, change):
-        """In a tunnel's topology servers reply to phantom clients, too."""
+        """In the tunnel topology, the route of servers' replies to phantom clients."""
         if self.lab.shape == "tun":
             self.lab.nodes["router"].ns.ip(*(
                 f"route {change} {PHANTOM_CLIENTS[family]} via {self.lab.cip(family)}"
@@ -86,7 +86,7 @@ class Station:
         return got
 
     def fence(self, trial):
-        """What arrives until the director has dealt with all that was sent."""
+        """Frames that arrive until the director has processed everything sent so far."""
         source, got = f"10.254.{trial >> 8 & 255}.{trial & 255}", []
         self.send("client", packet.icmp_packet(source, self.lab.raw_vip(4, 1), 8, 0, 1), 1)
         end = time.monotonic() + 10 * SLOW
@@ -100,7 +100,7 @@ class Station:
 
 
 def completed(frame):
-    """With the checksum that the device would make."""
+    """FRAME with the checksum that the device would fill in."""
     data = bytearray(frame)
     p = whole(frame)
     if p and p.proto == GRE and p.l4[:1] == b"\x80" and len(p.l4) >= 8:
@@ -112,7 +112,7 @@ def completed(frame):
 
 
 def noise(frame):
-    """Neighbours, groups, the time, and fragments given up after a while."""
+    """Is it about neighbours, multicast groups, timestamps or incomplete fragments?"""
     data = frame[14:] + bytes(60)
     if data[0] >> 4 == 4:
         at = (data[0] & 15) * 4
@@ -124,7 +124,7 @@ def noise(frame):
 
 
 class Player:
-    """Plays on one module after the other."""
+    """Plays cases on one module after the other."""
 
     def __init__(self, topologies, backend_class):
         self.topologies, self.backend_class = topologies, backend_class
@@ -140,7 +140,7 @@ class Player:
         return ends, play.case.opening(ends) + [play.case.step(ends, i) for i in play.steps]
 
     def play(self, module, plays):
-        """[[what came out of each step], ..., connections] of each of PLAYS."""
+        """[([the frames of each step], connections)] of each of PLAYS."""
         backend = self.backend_class(module)
         backend.load()
         stations, out = {}, []
@@ -151,7 +151,7 @@ class Player:
                     stations[shape] = self.station(self.topologies[shape])
                 out.append(self._one(stations[shape], play))
         finally:
-            # Incomplete datagrams would meet those of the next round.
+            # Incomplete datagrams would get fragments of the next round.
             time.sleep(FRAGMENTS_LAST + 0.5)
             for station in stations.values():
                 station.close()
@@ -177,7 +177,7 @@ class Player:
             out.append(station.fence(play.trial) if play.careful else station.collect())
         if not play.careful:
             out[-1] += station.fence(play.trial)
-        # A port used again: ip_vs leaves the old connection to its timer, a tick later.
+        # When a port is reused, ip_vs leaves the old connection to its timer, a tick later.
         time.sleep(TICKS_LAST)
         rows = {(r["proto"], r["cport"], r["vip"], r["vport"], r["server"], r["dport"], r["state"])
                 for r in lab.conns(client=ends.client) if r["cport"] < ONCE}
@@ -186,7 +186,7 @@ class Player:
         return out, rows
 
     def numbers(self, service):
-        """What else must be the same."""
+        """Further figures that must be the same, for subclasses."""
         return set()
 
 
@@ -194,7 +194,7 @@ class Player:
 
 
 class Duel:
-    """Finds what differs between two MODULES, as JUDGE sees it."""
+    """Finds the differences between two MODULES, as JUDGE defines them."""
 
     def __init__(self, player, modules=("ip_vs", "l4lb"), judge=compare):
         self.player, self.modules, self.judge = player, modules, judge
@@ -213,7 +213,7 @@ class Duel:
         return found
 
     def run(self, cases):
-        """Texts about what differs in CASES."""
+        """Texts about the differences in CASES."""
         found = self.differing([self.player.fresh(case) for case in cases])
         again = self.differing([self.player.fresh(play.case, play.steps, careful=True)
                                 for play, _ in found]) if found else []
@@ -225,11 +225,11 @@ class Duel:
              for play, d in again[CONFIRMED_AT_MOST:]]
 
     def shrunk(self, play, difference):
-        """With as few steps as will do: the last one; it and another; else what
-        is left after leaving out whole groups, then single ones."""
+        """A play with as few steps as possible: the last one; it and another one;
+        otherwise those left after removing whole groups, then single ones."""
         best = play, difference
         at = difference.index - len(self.player.rendered(play)[1]) + len(play.steps)
-        at = max(0, at)         # earlier is the opening
+        at = max(0, at)         # a negative one is in the opening
         steps, last = list(play.steps[:at + 1]), list(play.steps[at:at + 1])
         tries, size = [[], last] + [[i, *last] for i in steps[:at]], len(steps)
         until = time.monotonic() + SHRINKING_LASTS
@@ -251,7 +251,7 @@ class Duel:
 
 
 def show(player, play, difference, modules=("ip_vs", "l4lb")):
-    """The replay and every packet of it, decoded."""
+    """The play's token for --replay, and every packet, decoded."""
     ends, steps = player.rendered(play)
     case = play.case
     token = f"{case.seed}:{case.number}:{','.join(map(str, play.steps))}"
@@ -278,7 +278,7 @@ def decoded(data):
 
 
 def cases(seed, count):
-    """As many cases of SEED as make COUNT packets or more."""
+    """Enough cases of SEED for COUNT packets or more."""
     return [Case(seed, i) for i in range(-(-count // STEPS))]
 
 
@@ -290,6 +290,6 @@ def replayed(player, token, kind=Case):
 
 
 def limits_off():
-    """6.1 limits all namespaces' ICMP together."""
+    """Lifts the ICMP rate limits, which on 6.1 apply to all namespaces together."""
     for name in ("icmp_msgs_per_sec", "icmp_msgs_burst"):
         run(["sysctl", "-qw", f"net.ipv4.{name}=1000000"], check=False)

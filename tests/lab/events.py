@@ -9,9 +9,9 @@ With --events=FILE each line of FILE is one JSON object:
                                                 a phase of it ended: setup, call or teardown
   {"file": F, "ends": true}                     a file ended
 
-The suite (tests/lab/suite) reads them while the tests run, so a guest that dies
-has said which test it died in. A failure carries what the guest's kernel
-printed from shortly before the test on.
+The suite (tests/lab/suite) reads them while the tests run, so it knows in which
+test a guest died. The text of a failure includes the messages of the guest's
+kernel since shortly before the test.
 """
 
 import collections
@@ -26,7 +26,7 @@ LINES_MOST = 200
 
 
 def pytest_addoption(parser):
-    parser.addoption("--events", metavar="FILE", help="what happens, a JSON object a line")
+    parser.addoption("--events", metavar="FILE", help="log of events, a JSON object per line")
 
 
 def pytest_configure(config):
@@ -42,7 +42,7 @@ class KernelLog:
         try:
             self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            self.fd = -1        # a host test, which needs no kernel of ours
+            self.fd = -1        # a host test, which runs without a guest
 
     def _read(self):
         while self.fd >= 0:
@@ -51,7 +51,7 @@ class KernelLog:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue        # the ring overtook us: go on with what is left
+                continue        # messages were overwritten: go on with those that are left
             head, _, text = record.partition(";")
             seconds = int(head.split(",")[2]) / 1e6
             yield f"[{seconds:12.6f}] {text.splitlines()[0] if text else ''}"
@@ -94,7 +94,7 @@ class Events:
         outcome = yield
         report = outcome.get_result()
         if report.failed and self.log:
-            # The name has pytest put it into the JUnit report, too.
+            # With this name pytest puts it into the JUnit report, too.
             report.sections.append(("Captured stderr: kernel log", self.log.text()))
 
     def pytest_runtest_logreport(self, report):
@@ -105,7 +105,7 @@ class Events:
 
 
 def text_of(report):
-    """What a person reads of a failure or a skipped test."""
+    """The text that describes a failure or a skipped test."""
     if report.passed:
         return ""
     if report.skipped:

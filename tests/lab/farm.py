@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What real servers and clients run: HTTP, UDP and bulk data over sockets."""
+"""Applications of real servers and clients: HTTP, UDP and bulk data over sockets."""
 
 import contextlib
 import ctypes
@@ -24,8 +24,8 @@ class Farm:
     """All real servers' applications in one forked process.
 
     GET /anything answers "rsN /anything CLIENT-ADDRESS"; GET /bulk/BYTES answers
-    that many bytes of pattern(); a PUT answers the SHA-256 of what came. A UDP
-    datagram comes back from the address it was sent to, behind "rsN ".
+    that many bytes of pattern(); a PUT answers the SHA-256 of its body. A UDP
+    datagram comes back from the address it was sent to, after a prefix "rsN ".
     """
 
     def __init__(self, nodes, ports=HTTP_PORTS):
@@ -190,7 +190,7 @@ class Http:
         self.close()
 
     def close(self):
-        """In good order: what an end has to send again counts in another test."""
+        """Close in order: segments that an end sends again would count in another test."""
         with contextlib.suppress(OSError):
             self.sock.settimeout(1)
             self.sock.shutdown(socket.SHUT_WR)
@@ -199,7 +199,7 @@ class Http:
         self.sock.close()
 
     def abort(self):
-        """With a reset: nothing waits at this end."""
+        """Close with a reset, so that nothing waits at this end."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.lines.close()
         self.sock.close()

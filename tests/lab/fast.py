@@ -10,7 +10,7 @@ from .netns import wait_until
 
 COUNTS = ("fast slow_protocol slow_header slow_unknown slow_server slow_policy slow_opens "
           "slow_admit slow_route").split()
-# The stack's own packets, neighbour discovery above all, are of other protocols.
+# Packets of other protocols, mostly the stack's own neighbour discovery.
 NOISE = "slow_protocol"
 SETTING = "net/ipv4/vs/fast_path"
 
@@ -44,9 +44,9 @@ def off(ns):
 
 @contextlib.contextmanager
 def counted(ns, **want):
-    """Inside, the counters grow by exactly that; names that are not given, not at all.
+    """Inside, the counters in WANT grow by exactly that much, the others not at all.
 
-    A packet counts when it has been dealt with, which may be after its arrival.
+    A packet is counted after it was processed, which may be after it has arrived.
     """
     noise = NOISE in want
     before = read(ns)
@@ -60,14 +60,14 @@ def counted(ns, **want):
     with contextlib.suppress(AssertionError):
         wait_until(enough, 3)
     if noise:
-        # At least so many.
+        # The counter may grow by more.
         got[0][NOISE] = min(got[0].get(NOISE, 0), want[NOISE])
     assert got[0] == want, f"counted {got[0]}, not {want}"
 
 
 def wait_for_hook(ns, tap, source, to, there=True):
-    """Until what TAP sends is looked at, or with THERE false is not any more: a stray
-    datagram counts."""
+    """Wait until the fast path sees packets of TAP (THERE false: no longer sees them), by
+    sending stray datagrams, which it counts."""
     probe = packet.udp_packet(source, 7, to, 9)
 
     def as_wanted():
@@ -83,20 +83,20 @@ def wait_for_no_hook(ns, tap, source, to):
 
 
 def quiet():
-    """Until the sockets of earlier tests send nothing again, whose service is gone: a
-    test that counts for seconds would count that. Only where waiting costs nothing."""
+    """Wait until sockets of earlier tests no longer retransmit: a test that counts for
+    seconds would count their packets. Only in virtual time, where waiting is free."""
     if os.environ.get("L4LB_VEHICLE") == "virtual-time":
         time.sleep(1000)
 
 
 def settle():
-    """After a change of settings: what is admitted in the same tick is not taken,
-    and a tick may be 10 ms."""
+    """Wait after a change of settings: flows admitted in the same tick do not get the fast
+    path, and a tick may be 10 ms."""
     time.sleep(0.025)
 
 
 def ready(raw):
-    """The devices of a Raw service's director are looked at."""
+    """Wait until the fast path sees packets at the devices of RAW's director."""
     lab, family = raw.lab, raw.family
     source = lab.client_address(family)
     wait_for_hook(lab.director.ns, raw.client_tap, source, lab.raw_vip(family))

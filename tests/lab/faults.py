@@ -60,7 +60,7 @@ def failing_workers():
         _mark_workers("0")
 
 
-# The probability last: from then on it is for whoever the filter names.
+# The probability is last: it enables the fault, when the filters are already set.
 ALWAYS = {"verbose": 0, "ignore_gfp_wait": "N", "interval": 1, "times": -1, "probability": 100}
 
 
@@ -70,7 +70,7 @@ def _write(directory, **values):
 
 
 def _mark_workers(mark):
-    """kthreadd, too: it makes more of them, with its mark."""
+    """Mark kthreadd, too: the workers that it creates inherit the mark."""
     for task in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             name = (task / "comm").read_text(encoding="ascii")
@@ -80,7 +80,7 @@ def _mark_workers(mark):
 
 class Fault:
     """`with Fault(n) as fault:` the N-th allocation of this thread fails;
-    afterwards fault.hit says whether there were as many."""
+    afterwards fault.hit says whether there were that many."""
 
     def __init__(self, nth):
         self.nth, self.hit = nth, False
@@ -92,7 +92,7 @@ class Fault:
         return self
 
     def __exit__(self, *_):
-        # Both copy to or from here, so they may be what fails.
+        # Both copy to or from user space, so the fault may hit them.
         with contextlib.suppress(OSError):
             self.hit = int(os.pread(self.fd, 16, 0)) == 0
             os.write(self.fd, b"0")

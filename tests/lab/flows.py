@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows of phantom clients on the fast path: what its tests do with them."""
+"""Flows of phantom clients on the fast path: helpers for its tests."""
 
 import contextlib
 import itertools
@@ -19,13 +19,13 @@ OFF, ON, NEW = 1, 2, 3      # policy fast_path
 FORGET, RESET = 0, 1        # policy on_idle
 TUNNEL = {"gue": (1, GUE_PORT, 0), "gue-csum": (1, GUE_PORT, 1), "gre": (2, 0, 0),
           "gre-csum": (2, 0, 1)}
-# For tests of what the fast path takes.
+# The protocols that the fast path takes.
 BOTH = pytest.mark.parametrize("proto", (TCP, UDP), ids=("tcp", "udp"))
 GATEWAY = {4: "198.18.0.2", 6: "2001:db8:18::2"}
 
 
 def admitted(raw, reply=None):
-    """A client whose packets, and replies with NAT, are taken from now on."""
+    """A client whose packets, and with NAT the replies, take the fast path from now on."""
     client = raw.client()
     if raw.proto == TCP:
         client.establish()
@@ -45,7 +45,7 @@ def counted(raw, **want):
 
 
 def request_is(client, payload=b"x", arrives=1, **want):
-    """One packet of an open flow; what it counts as. Returns what arrived."""
+    """Send one packet of an open flow, which counts as WANT. Returns the packet that arrived."""
     with counted(client.raw, **want):
         client.send(ACK, payload)
         if arrives:
@@ -61,7 +61,7 @@ def reply_is(client, payload=b"y", **want):
 
 
 def for_a_term(more=0.5):
-    """Number after number, five a second, until what began now is older than a term."""
+    """Yields numbers, five a second, until a term that begins now is over."""
     end = time.monotonic() + TERM + more
     for n in itertools.count(1):
         yield n
@@ -80,7 +80,7 @@ def set_policy(raw, **values):
 # ---- looking
 
 def image(p):
-    """All of a packet but what no two packets have in common."""
+    """All of a packet except the fields that differ between any two packets."""
     raw = bytearray(p.raw)
     if p.family == 4 and p.is_tunnel:
         raw[4:6] = raw[10:12] = b"\0\0"
@@ -99,7 +99,7 @@ def one(take):
 
 
 def numbers_of(client):
-    """What a user sees: service, server, connection."""
+    """The figures that a user sees, of service, server and connection."""
     raw = client.raw
 
     def plain(stats):
@@ -131,10 +131,10 @@ def rule(lab, hook, text, priority=0):
 
 @contextlib.contextmanager
 def watched(raw, *hooks):
-    """A function: how many packets to RAW's service each of HOOKS has seen since, also
-    after the director has rewritten or wrapped them.
+    """Yields a function that returns how many packets to RAW's service each of HOOKS has
+    seen, also after the director has rewritten or encapsulated them.
 
-    What the sockets of an earlier test send again is to another port."""
+    Sockets of earlier tests retransmit to other ports, so they do not count."""
     lab, ports = raw.lab, {raw.port, raw.dport or raw.port, GUE_PORT}
     nft(lab, "table inet w { " + "".join(
         f"chain {hook} {{ type filter hook {hook} priority -390; "
@@ -153,8 +153,8 @@ def host(address, family):
 
 @contextlib.contextmanager
 def side(lab):
-    """A second cable between client and director: the client's Tap on it."""
-    # Without an address the client's stack has nothing to say there.
+    """A second cable between client and director; yields the client's Tap on it."""
+    # Without an address the client's stack sends nothing there.
     lab.client.ns.ip(f"link add side0 type veth peer name side0 netns {lab.director.ns.name}",
                      "link set side0 addrgenmode none", "link set side0 up")
     lab.director.ns.ip("link set side0 up", "addr add 198.18.0.1/24 dev side0",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random configuration commands of family IPVS, most of them sensible.
 
-The grammar is the spec's: which command has which attributes, of which type.
-What is written here is the small world they are about, so that services and
-servers are met again, and how a command is spoilt.
+The spec defines the grammar: commands, their attributes and types. This file
+adds a small set of services and servers, so that commands often meet existing
+ones, and the ways in which a command is spoilt.
 
 A command is [name, mode, attributes], with a name of the spec or a number,
 "do" or "dump", and attributes as lab.spec packs them: all of it is JSON, and
@@ -23,7 +23,7 @@ SCHEDULERS = ("rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed"
               "ovf", "twos")
 ODD_NAMES = ("none", "", "nosuch", "RR", "r" * 15, "r" * 16, "%s%n", "../rr", "rr\0lc", "rr ",
              "none\0rr")
-# Seconds where the original's arithmetic ends, for every HZ there is.
+# Seconds near which ip_vs's arithmetic overflows, for every HZ.
 SECONDS = (0, 1, 60, 900, *((1 << 31) // hz + n for hz in (100, 250, 300, 1000)
                             for n in (-2, -1, 0, 1)))
 
@@ -51,7 +51,7 @@ def copied(attrs):
 
 
 def remember(known, *names):
-    """The last twenty."""
+    """Append to KNOWN, which keeps the last twenty."""
     known.append(copied(names[0]) if len(names) == 1 else [copied(n) for n in names])
     del known[:-20]
 
@@ -59,19 +59,19 @@ def remember(known, *names):
 class Generator:
     def __init__(self, seed):
         self.chance = random.Random(seed)
-        self.services, self.servers = [], []    # names of what was made lately
+        self.services, self.servers = [], []    # names of those added lately
 
     def often(self, share, usual, odd):
         """One of USUAL, or in a SHARE of cases one of ODD."""
         return self.chance.choice(odd if self.chance.random() < share else usual)
 
-    # -- what makes sense
+    # -- attributes that make sense
 
     def family(self):
         return self.often(0.3, (V4,), (V6,))
 
     def name(self, known=0.85):
-        """The attributes that name a service, one met before in a share KNOWN."""
+        """The attributes that name a service; in a share KNOWN of cases a remembered one."""
         if self.services and self.chance.random() < known:
             return copied(self.chance.choice(self.services))
         af = self.family()
@@ -88,7 +88,7 @@ class Generator:
         return self.often(0.3, (0xffffffff, 0x00ffffff), (0, 1, 0xff00ff, 128))
 
     def service(self, name):
-        """A whole one."""
+        """All attributes of a service."""
         sched = self.often(0.12, SCHEDULERS, ODD_NAMES)
         # sh and mh have two of the flags 8, 16 and 32, the others none.
         flags = self.often(0.1, (0, 1, 3, 4, 0x40000000, 0xfffffc0), (8, 16, 24, 32, 0xffffffff))
@@ -148,7 +148,7 @@ class Generator:
                                    ["dest", server + self.server_options()]]]
 
     def old_server(self, command):
-        """Of a server that most probably is there."""
+        """A command about a server that most probably exists."""
         if self.servers and self.chance.random() < 0.85:
             service, server = map(copied, self.chance.choice(self.servers))
         else:
@@ -159,7 +159,7 @@ class Generator:
         return [command, "do", [["service", service], ["dest", server]]]
 
     def daemon(self, command):
-        """Never one that runs: its interface is missing."""
+        """A command about a daemon; none ever runs, because its interface is missing."""
         attrs = [["state", self.often(0.1, (1, 2), (0, 3))],
                  ["mcast-ifn", self.often(0.2, ("nosuch0",), ("", "n" * 15, "n" * 16))],
                  ["sync-id", self.chance.choice((0, 1, 255, 256))],
@@ -174,13 +174,13 @@ class Generator:
             if self.chance.random() < 0.6]]
 
     def plain(self):
-        """Without attributes."""
+        """A command without attributes."""
         return self.chance.choice((
             ["get-service", "dump", []], ["get-dest", "dump", []], ["get-daemon", "dump", []],
             ["get-config", "do", []], ["get-info", "do", []], ["zero", "do", []]))
 
     def absent(self):
-        """A number without a command, or a mode that it has not."""
+        """A number without a command, or a command in a mode that it does not have."""
         name = self.chance.choice((0, 14, 18, 255, *SPEC.commands))
         mode = self.chance.choice(("do", "dump")) if isinstance(name, int) else \
             "dump" if SPEC.modes(name) == ("do",) else "do"
@@ -208,13 +208,13 @@ class Generator:
         weights = [weight for weight, _ in self.CHOICES]
         return self.chance.choices(self.CHOICES, weights)[0][1](self)
 
-    # -- and what does not
+    # -- spoilt commands
 
     def junk(self, size):
         return {"hex": self.chance.randbytes(size).hex()}
 
     def other_value(self, a):
-        """Any value of an attribute, its length included."""
+        """Any value for attribute A, also of a wrong length."""
         if a.format and self.chance.random() < 0.5:
             return self.chance.choice(EDGES[a.type])
         if a.type == "string" and self.chance.random() < 0.7:
@@ -227,7 +227,7 @@ class Generator:
         return self.junk(max(0, self.chance.choice((0, 1, size - 1, size, size + 1, 2 * size))))
 
     def spoil(self, name, attrs):
-        """One thing wrong in ATTRS, or in a nest of them."""
+        """Make one thing wrong in ATTRS, or in a nest of them."""
         known = SPEC.sets[name]
         at = self.chance.randrange(len(attrs) + 1)
         here = attrs[at] if at < len(attrs) else None
@@ -270,7 +270,7 @@ class Generator:
 
 
 def pack(command):
-    """(number, payload, whether it is a dump), as Genl.message() wants them."""
+    """(number, payload, whether it is a dump): the arguments of answers.Player.ask()."""
     name, mode, attrs = command
     return SPEC.request(name) if name in SPEC.commands else name, \
         SPEC.pack("cmd", attrs), mode == "dump"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Raw packets through a virtual service that is named by a firewall mark."""
+"""Raw packets through a virtual service by firewall mark."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ def fresh_mark():
 
 @contextlib.contextmanager
 def marking(lab, mark, *matches):
-    """The director marks what MATCHES (nft expressions) before routing."""
+    """The director marks packets that fit MATCHES (nft expressions) before routing."""
     rules = "".join(f"  {m} meta mark set {mark}\n" for m in matches)
     lab.director.ns.run(["nft", "-f", "-"], text_input=(
         "table inet l4lb_test {\n chain pre {\n"
@@ -32,7 +32,7 @@ def marking(lab, mark, *matches):
 
 @contextlib.contextmanager
 def here(lab, mark, family=4):
-    """The director takes what is marked for its own, whatever the address."""
+    """The director receives marked packets as its own, whatever their address."""
     run = lab.director.ns.run
     ip = "ip -6" if family == 6 else "ip"
     run(f"{ip} rule add fwmark {mark} lookup 100")
@@ -45,7 +45,7 @@ def here(lab, mark, family=4):
 
 
 class Marked(Raw):
-    """A Raw service named by a mark; .port is where clients knock."""
+    """A Raw service by firewall mark; clients connect to .port."""
 
     def __init__(self, lab, mark, family=4, numbers=(1, 2), weights=None, **kwargs):
         self.mark = mark

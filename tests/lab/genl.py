@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """An independent client of the generic-netlink family IPVS.
 
-Messages are packed here, by the numbers in tests/specs, so a mistake in the
-library that other clients share cannot hide. `Genl` is the transport, `Ipvs`
-adds the commands; both can send anything, wrong things included.
+Messages are packed here, with the numbers in tests/specs, so that a mistake in
+the library of other clients cannot stay hidden. `Genl` is the transport, `Ipvs`
+adds the commands; both can send malformed messages, too.
 """
 
 import errno
@@ -313,7 +313,7 @@ class Ipvs(Genl):
         self.request(ZERO)
 
     def timeouts(self, tcp=None, fin=None, udp=None):
-        """Set what is given, return the three timeouts in seconds."""
+        """Set the timeouts that are given; returns all three in seconds."""
         new = [attr(kind, u32(value)) for kind, value in
                ((TIMEOUT_TCP, tcp), (TIMEOUT_TCP_FIN, fin), (TIMEOUT_UDP, udp))
                if value is not None]
@@ -366,7 +366,7 @@ def batch_server(addr, port=80, **options):
 
 def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
                 options=(), policy=None, **settings):
-    """An entry of SET_SERVICES. SERVERS: addresses, or what batch_server() made;
+    """An entry of SET_SERVICES. SERVERS: addresses, or results of batch_server();
     OPTIONS: (name, value)."""
     af = af or (family_of(addr) if addr else socket.AF_INET)
     inner = [attr(L_SERVICE, ident(proto, addr, port, fwmark, af) +
@@ -424,7 +424,7 @@ class L4lb(Genl):
         return decode_scheduler(dict(attributes(reply[0][1]))[L_SCHEDULER])
 
     def options(self, service):
-        """What GET_OPTIONS says of the service's scheduler."""
+        """The answer of GET_OPTIONS about the service's scheduler."""
         reply = self.request(GET_OPTIONS, attr(L_SERVICE, service.ident))
         return decode_scheduler(dict(attributes(reply[0][1]))[L_SCHEDULER])
 
@@ -432,7 +432,7 @@ class L4lb(Genl):
         return {k: o["value"] for k, o in self.options(service)["options"].items()}
 
     def set(self, service, *pairs, **options):
-        """PAIRS are names and values, for what is no Python word."""
+        """PAIRS: (name, value), for names that are not Python identifiers."""
         self.request(SET_OPTIONS, attr(L_SERVICE, service.ident) + attr(
             L_OPTIONS, [option(*pair) for pair in (*pairs, *options.items())]))
 
@@ -452,12 +452,12 @@ class L4lb(Genl):
                 for _, band in attributes(got.get(L_BANDS, b""))]
 
     def policies(self):
-        """{the packed name of a service: its policy}, of those that have one."""
+        """{packed name: policy} of the services that have a policy."""
         found = self.dump(GET_POLICY)
         return {dict(attributes(p))[L_SERVICE]: self._policy(p) for _, p in found}
 
     def set_services(self, entries, mode=None):
-        """ENTRIES are packed; one message, whatever its size."""
+        """Send packed ENTRIES in one message, whatever its size."""
         payload = b"".join(entries)
         if len(payload) > 100000:
             self.sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, len(payload) + 4096)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Guests that run a stage's tests, watched by the events that they write.
 
-A guest that dies, or in which one test takes far longer than any may, loses
-that file: the test under way has failed, and another guest takes the files
-that nobody has begun.
+If a guest dies, or one of its tests takes far longer than allowed, the rest of
+that file is lost: the running test has failed, and another guest takes the
+files that no guest has begun.
 """
 
 import dataclasses
@@ -22,28 +22,28 @@ TIMEOUT = re.compile(r"Failed: Timeout >")
 
 @dataclasses.dataclass
 class Failure:
-    """Of one phase of a test, or of a guest (test is None)."""
+    """A failed phase of a test, or a failed guest (test: the running one, or None)."""
     test: str | None
     when: str               # setup, call, teardown; guest
     text: str
     guest: int
 
     def may_be_chance(self):
-        """A leak, a kernel report, a teardown, a hang never is."""
+        """A leak, a kernel report, a failed setup or teardown, or a hang never is chance."""
         return self.when == "call" and not TIMEOUT.search(self.text)
 
 
 class Outcomes:
-    """What the tests of a stage came to."""
+    """The results of a stage's tests."""
 
     def __init__(self):
         self.passed, self.skipped, self.failures = {}, {}, []
-        self.files = {}         # {guest: [file]}, as they were taken
+        self.files = {}         # {guest: [file]}, in the order in which they were taken
         self.seconds = {}       # {file: seconds}
-        self.unsteady = {}      # {test: Failure}: failed, then passed in the same company
+        self.unsteady = {}      # {test: Failure}: failed, then passed when repeated
 
     def failed(self):
-        """{test: [Failure]}, the guests' own ones under None."""
+        """{test: [Failure]}; failures of guests without a running test are under None."""
         found = {}
         for failure in self.failures:
             found.setdefault(failure.test, []).append(failure)
@@ -70,7 +70,7 @@ class Guest:
         self.file = self.test = None
         self.since = self.file_since = time.monotonic()
         self.booted = False
-        self.why = None             # it was stopped
+        self.why = None             # the reason, if it was stopped
         self.limit = (LIMITS[stage.name] if stage.name != "virtual-time" else 0) + SILENCE
         with open(self.log_path, "wb") as out:
             self.proc = subprocess.Popen(
@@ -79,7 +79,7 @@ class Guest:
                 env=os.environ | (stage.environment() if stage.name == "host" else {}))
 
     def read(self):
-        """The events that are new."""
+        """The events since the last call."""
         self.rest += self.events.read()
         *lines, self.rest = self.rest.split("\n")
         for line in lines:
@@ -87,7 +87,7 @@ class Guest:
             yield json.loads(line)
 
     def watch(self):
-        """Stops it when a test takes too long by our clock."""
+        """Stops the guest when a test takes too long by the host's clock."""
         if self.test and not self.why and time.monotonic() - self.since > self.limit:
             self.why = f"no end after {self.limit} s, the guest was stopped"
             self.proc.terminate()
@@ -97,7 +97,7 @@ class Guest:
 
 
 class Watcher:
-    """Takes a guest's events into the outcomes of its stage."""
+    """Adds a guest's events to the outcomes of its stage."""
 
     def __init__(self, outcomes, say_file):
         self.outcomes, self.say_file = outcomes, say_file
@@ -134,9 +134,9 @@ class Watcher:
         guest.file = guest.test = None
 
     def ended(self, guest):
-        """What its end adds to what its tests came to; true when it was lost."""
+        """Adds the way in which a guest ended to the outcomes; true if it was lost."""
         status = guest.proc.returncode
-        # A failure that nobody told of is one of the guest.
+        # A failed run without a reported failure is a failure of the guest.
         told = status != TESTS_FAILED or self.outcomes.failed_in(guest.number)
         if guest.why is None and status in (0, NO_TESTS, TESTS_FAILED) and told:
             return False
@@ -148,13 +148,13 @@ class Watcher:
 
 
 def status_text(status):
-    known = {run.SPLATTED: "the kernel log holds what no run may have",
+    known = {run.SPLATTED: "the kernel log has errors or leaks",
              run.OUT_OF_TIME: "out of time", run.LAB_FAILED: "the guest died or did not start"}
     return f"exit status {status}: {known.get(status, 'pytest itself failed')}"
 
 
 def prepare(stage):
-    """Nothing of an older run is taken for this one's."""
+    """Removes the results of older runs."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     label = re.escape(stage.label)
     for old in RESULTS.iterdir():

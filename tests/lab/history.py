@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the suite remembers of its last runs on this machine.
+"""The suite's memory of its last runs on this machine.
 
 One JSON file in the cache: how long each file took in each stage, so that the
-longest begins first and the time left can be said, and which tests were
+longest begins first and the time left can be estimated, and which tests were
 unsteady in each stage's last RUNS runs.
 """
 
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 RUNS = 10
-# A test that was unsteady so often in so many runs has failed.
+# A test that was unsteady this often in the last RUNS runs has failed.
 TOO_OFTEN = 2
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "l4lb"
@@ -28,15 +28,15 @@ class History:
         self.times, self.runs = data.get("seconds", {}), data.get("runs", {})
 
     def seconds(self, stage):
-        """{file: seconds} of the last run in which it was."""
+        """{file: seconds}, from the last run of each file."""
         return self.times.get(stage, {})
 
     def took(self, stage, file, seconds):
         self.times.setdefault(stage, {})[file] = round(seconds, 2)
 
     def ran(self, stage, unsteady):
-        """A whole run of STAGE in which these were unsteady. Returns those of them that
-        were it too often."""
+        """Record a whole run of STAGE with its UNSTEADY tests. Returns those that were
+        unsteady too often."""
         runs = self.runs.setdefault(stage, [])
         runs.append(sorted(unsteady))
         del runs[:-RUNS]
@@ -45,7 +45,7 @@ class History:
 
     def save(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Two suites at once: the last one's memory is whole.
+        # If two suites run at once, the file is that of the last one, and complete.
         with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False,
                                          encoding="utf-8") as out:
             json.dump({"seconds": self.times, "runs": self.runs}, out, indent=1)

@@ -12,7 +12,7 @@ from .topology import FRONT
 
 
 def ready(lab, *args, **kwargs):
-    """As flows.ready(); who is to be asked for an address is the stack's affair."""
+    """Like flows.ready(), with a permanent neighbour: the fast path resolves no addresses."""
     if lab.shape == "tun":
         mac = ":".join(f"{b:02x}" for b in lab.nodes["router"].mac("br1"))
         lab.director.ns.ip(*(f"neigh replace {FRONT[f]}3 lladdr {mac} dev eth0 nud permanent"
@@ -22,14 +22,14 @@ def ready(lab, *args, **kwargs):
 
 @contextlib.contextmanager
 def at_ingress(lab):
-    """The namespace's flows begin there; a policy's change is older than a tick."""
+    """The namespace's flows begin at ingress; waits for a tick, as after changed policies."""
     with setting(lab, "fast_path", 2):
         time.sleep(0.03)
         yield
 
 
 def begun(raw, **want):
-    """A client whose first packet is taken."""
+    """A client whose first packet takes the fast path."""
     client = raw.client()
     with counted(raw, **(want or {"fast": 1})):
         client.open()
@@ -37,7 +37,7 @@ def begun(raw, **want):
 
 
 def established(raw):
-    """One more step: by then its connection may not be driven out."""
+    """A begun() client, one step further: then its connection cannot be evicted."""
     client = begun(raw)
     if raw.proto == TCP:
         if raw.lab.shape == "nat":

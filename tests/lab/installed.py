@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest whose /lib/modules and modprobe rules are those of an installed l4lb.
 
-`make install` puts the modules beside a copy of the kernel's own IPVS and what
-they need (all of Debian's modules would take depmod minutes). The result is
-mounted over /lib/modules/RELEASE, because the kernel's own requests look there
-and nowhere else; the lab's rules step aside.
+`make install` puts the modules beside a copy of the kernel's own IPVS and their
+dependencies (depmod would need minutes for all of Debian's modules). The result
+is mounted over /lib/modules/RELEASE, because the kernel's own requests look only
+there; the lab's modprobe rules are moved aside.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def in_tree():
 
 
 def build(destdir):
-    """What `make install` makes, from modules that are there; with depmod run."""
+    """Runs `make install` with existing modules, adds the kernel's own and runs depmod."""
     run(["make", "-C", str(TOP), "-o", "modules", "-o", "ipvsctl", "install",
          f"KDIR={MODULES}/build", f"DESTDIR={destdir}"])
     root = destdir / "lib/modules" / RELEASE
@@ -36,7 +36,7 @@ def build(destdir):
     ours = [str(p) for p in (root / "updates/l4lb").glob("*.ko")]
     wanted = set(re.split(r"[\s,]+", run(["modinfo", "-F", "depends", *ours]).stdout))
     wanted |= {"nf_conntrack", "nf_defrag_ipv6", "nf_defrag_ipv4", "libcrc32c"}
-    # What is built in has no file, and is missed by nobody.
+    # Built-in modules have no file and need none.
     found = run(["modinfo", "-F", "filename", *sorted(wanted - {"", "l4lb"})], check=False)
     files += [Path(line) for line in found.stdout.splitlines() if line.startswith("/")]
     for file in files:
@@ -49,7 +49,7 @@ def build(destdir):
 
 @contextlib.contextmanager
 def rules(*files):
-    """FILES are modprobe's configuration, instead of the lab's."""
+    """Within the block FILES are modprobe's configuration instead of the lab's."""
     aside = RULES.with_name("modprobe.d.lab")
     RULES.rename(aside)
     RULES.mkdir()

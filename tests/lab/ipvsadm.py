@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every option of Debian's ipvsadm, as scripts that any module can be asked.
+"""Every option of Debian's ipvsadm, in scripts that run with either module.
 
 A script is a list of command lines for ipvsadm, each without the program's
-name. Rules (-A -E -D -a -e -d) that stand together are fed to one `-R`, because
-processes are what takes time; a line behind `!` is refused and runs alone.
+name. Consecutive rules (-A -E -D -a -e -d) are fed to one `-R`, because starting
+processes takes most of the time; a line with `!` is refused and runs alone.
 `ARGS <<< RULE; RULE` feeds rules to a command's standard input. `send N ADDRESS
-PORT` is no command: N datagrams of N clients, and a wait until they are counted.
+PORT` is no command: it sends N clients' datagrams and waits until they are counted.
 
 The namespace has the VIPs 192.0.2.10 and 2001:db8:1::10 as its own addresses,
-and 10.0.0.0/24 and 2001:db8::/64 behind a device that swallows everything, so
-that its own programs can be the clients.
+and 10.0.0.0/24 and 2001:db8::/64 behind a device that discards everything, so
+that programs in the namespace can be the clients.
 """
 
 import itertools
@@ -256,8 +256,8 @@ SCRIPTS = {
 }
 
 SIP = "! -A -u 192.0.2.10:5060 -p -o --pe sip"
-# What differs from in-tree ip_vs, and what then is the right answer:
-# {line: (why, what l4lb's answer has to match)}.
+# Intended differences from in-tree ip_vs:
+# {line: (reason, regular expression for l4lb's answer)}.
 DIFFERENT = {
     "! -A -t 192.0.2.10:1 -s rr -b flag-1": (
         "a flag that the scheduler does not have is refused", "^255 .*Invalid operation"),
@@ -279,7 +279,7 @@ DIFFERENT = {
 
 
 def words_used():
-    """Every option that stands in a script."""
+    """Every option in the scripts."""
     return {word for script in SCRIPTS.values() for word in re.split(r"[\s;]+", script)
             if word.startswith("-")}
 
@@ -300,19 +300,19 @@ class Director:
         self.ns.destroy()
 
     def ask(self, *lines):
-        """[(line, "STATUS output")] of command lines; one shell for all of
-        them, because processes are what takes time."""
+        """[(line, "STATUS output")] of command lines; one shell runs all of them,
+        because starting processes takes most of the time."""
         script = "".join(f"{command(line)}echo \"{END}$?\"\n" for line in lines)
         found = self.ns.run(["sh", "-s"], text_input=script).stdout.split(END)
-        # Each status stands at the beginning of what comes after.
+        # Each status is at the beginning of the text after its END.
         said = [found[0], *(text.partition("\n")[2] for text in found[1:])]
         statuses = [text.partition("\n")[0] for text in found[1:]]
         return [(line, answer(f"{status} {text}"))
                 for line, status, text in zip(lines, statuses, said)]
 
     def play(self, script):
-        """[(line, answer)] of a script, and of saving what it left; the table
-        is empty afterwards."""
+        """[(line, answer)] of a script and of a final save; the table is empty
+        afterwards."""
         out = []
         lines = [*batched(script), "-Sn"]
         for sent, group in itertools.groupby(lines, lambda line: line.startswith("send ")):
@@ -342,7 +342,7 @@ class Director:
 
 
 def batched(script):
-    """The lines of a script; rules that stand together become one -R."""
+    """The lines of a script; consecutive rules become one -R."""
     for rules, group in itertools.groupby(re.split(r"\n\s*", script.strip()), RULE.match):
         if rules:
             yield "-R <<< " + "; ".join(group)
@@ -351,15 +351,15 @@ def batched(script):
 
 
 def command(line):
-    """A line of a script as the shell's."""
+    """A line of a script as a shell command."""
     args, _, rules = line.removeprefix("! ").partition("<<<")
     rules = re.sub(r"; *", "\n", rules.strip())
     return f"{shlex.join(['ipvsadm', *args.split()])} 2>&1 <<'EOT'\n{rules}\nEOT\n"
 
 
 def answer(text):
-    """What the program said, without what no two runs share: the table's size,
-    seconds that are left, what a rate has decayed to."""
+    """The program's output without values that differ between runs: the table's
+    size, remaining seconds, rates."""
     text = re.sub(r"\(size=\d+\)", "(size=N)", text)
     text = re.sub(r"^(IP|TCP|UDP|SCTP) +\d\d:\d\d ", r"\1 MM:SS ", text, flags=re.M)
     if "CPS" in text:

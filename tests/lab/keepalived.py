@@ -58,7 +58,7 @@ class Keepalived:
         return self.log.read_text("utf-8", "replace")
 
     def until(self, condition, what, deadline=15):
-        """Wait for CONDITION; what keepalived said explains why it never came."""
+        """Wait for CONDITION; a failure shows the end of keepalived's log."""
         try:
             return wait_until(condition, deadline, what, step=0.1)
         except AssertionError as error:
@@ -67,7 +67,7 @@ class Keepalived:
 
 @contextlib.contextmanager
 def dead(node, port):
-    """The server NODE refuses connections to PORT; those that are there go on."""
+    """The server NODE refuses connections to PORT; existing ones go on."""
     node.ns.run(["nft", "-f", "-"], text_input=(
         "table inet dead {\n chain input {\n  type filter hook input priority 0;\n"
         f"  tcp dport {port} tcp flags syn reject with tcp reset\n }}\n}}\n"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's log and its leak detector: what a test made the kernel say."""
+"""The kernel's log and its leak detector, for checks of the tests."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ SPLAT = re.compile(
     r"|unregister_netdevice: waiting|hung task|blocked for more than|rcu.*stall"
     r"|Oops|general protection|Call Trace")
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
-# A cache's directory in sysfs that finds no memory leaves its name behind; so
-# says lab/guest-init, too.
+# A kernel bug: a slab cache's sysfs directory that gets no memory leaks its name.
+# tests/lab/guest-init ignores it, too.
 KERNELS_OWN = "sysfs_slab_add"
 
 
 class KernelLog:
-    """What the kernel printed since the last look."""
+    """The kernel's messages since the last call."""
 
     def __init__(self):
         self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
@@ -34,7 +34,7 @@ class KernelLog:
             except BlockingIOError:
                 return out
             except BrokenPipeError:
-                continue  # the ring overtook us; go on with what is left
+                continue  # messages were overwritten; go on with those that are left
             prefix, _, rest = record.partition(";")
             out.append((int(prefix.split(",")[0]) & 7, rest.split("\n")[0]))
 
@@ -57,7 +57,7 @@ class Log:
     @contextlib.contextmanager
     def provoked(self, pattern):
         """Inside, another module's warning that matches PATTERN is no failure,
-        neither here nor to tests/lab/run, which reads the same marks."""
+        neither here nor for tests/lab/run, which looks for the marks in the log."""
         self.refresh()
         before = list(self.seen)
         mark_log("l4lb lab: provoked warning begins")
@@ -73,25 +73,25 @@ class Log:
 
 
 def mark_log(line):
-    """Without the line feed the kernel waits for the rest of the line: nobody reads it
-    before somebody else has printed, which may be many tests later."""
+    """Without the line feed the kernel waits for the rest of the line, and shows the mark
+    only after another message, which may be many tests later."""
     Path("/dev/kmsg").write_text(line + "\n", encoding="ascii")
 
 
-# (file, when it began) of those whose leaks may still be found.
+# (file, start time) of the test files whose leaks may still be found.
 _suspects = []
 
 
 def begins(file):
-    """A test file does: what is allocated from now on is its own."""
+    """Record that a test file begins: objects allocated from now on are its own."""
     _suspects.append((file, time.monotonic()))
 
 
 def scan_for_leaks(wait=0):
-    """What is leaked, with the file that leaked it. Nothing younger than five seconds
-    counts as leaked: unless that is waited for, a file's last objects are found after the
-    next file, which is not blamed for them, and those of the last file by lab/guest-init.
-    Two scans: a pointer may be in a register during one of them."""
+    """The leaked objects, each with the file that leaked it. Only objects older than five
+    seconds count as leaked: without that WAIT, a file's last ones are found after the next
+    file (and are not attributed to it), those of the last file by tests/lab/guest-init.
+    Two scans, because a pointer may be in a register during one of them."""
     if not KMEMLEAK.exists():
         return ""
     time.sleep(wait)
@@ -106,8 +106,8 @@ def scan_for_leaks(wait=0):
 
 
 def leaker(leak):
-    """The file during which an object was allocated. Jiffies begin five minutes before
-    they wrap around at 32 bits, UML has 100 in a second."""
+    """The file during which an object was allocated. Jiffies start five minutes before
+    they wrap around at 32 bits; UML has 100 per second."""
     jiffies = int(re.search(r"jiffies (\d+)", leak)[1])
     born = (jiffies - (1 << 32)) / 100 + 300
     return next((name for name, began in reversed(_suspects) if began <= born), _suspects[0][0])

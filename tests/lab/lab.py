@@ -48,7 +48,7 @@ class Lab:
 
     @property
     def ipvs(self):
-        """A control socket; opened anew when the module was reloaded."""
+        """A control socket; opened again after flush(): the module may be reloaded."""
         if self._ipvs is None:
             self._ipvs = genl.Ipvs(self.topo.director.ns)
         return self._ipvs
@@ -57,7 +57,7 @@ class Lab:
         if self._ipvs is not None:
             self._ipvs.close()
             self._ipvs = None
-        # Not loaded: nothing to flush.
+        # An error means that no module is loaded: nothing to flush.
         with contextlib.suppress(genl.NetlinkError), \
                 genl.Ipvs(self.topo.director.ns) as ipvs:
             ipvs.flush()
@@ -72,7 +72,7 @@ class Lab:
         return self._port[0]
 
     def http_port(self):
-        """The same among the ports the real servers listen on."""
+        """Such a port on which the real servers listen."""
         self.topo.start_http()
         if not self._http:
             self._http = list(HTTP_PORTS[2:])

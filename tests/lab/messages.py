@@ -22,7 +22,7 @@ def refused(backend, code, call):
 
 
 def full(af=socket.AF_INET, proto=TCP, addr=V4, port=80, **options):
-    """The complete attribute list of a service, as a dictionary to damage."""
+    """The complete attribute list of a service, as a dictionary for tests to change."""
     return {genl.S_AF: u16(af), genl.S_PROTOCOL: u16(proto),
             genl.S_ADDR: genl.address(addr), genl.S_PORT: be16(port),
             **{kind: data for kind, data in (genl.attributes(

@@ -3,7 +3,7 @@
 
 Everything that needs a namespace (a socket, a sysctl, a file below /proc/net,
 a child process) is created while the calling thread is inside it and stays
-there afterwards, so one test process can stand in all of them at once.
+there afterwards, so one test process can use all of them at once.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ import time
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# Emulated and debug kernels are slow; deadlines say "surely broken", so they
-# may be generous without making a passing run any longer.
+# Debug kernels are slow. A missed deadline means "surely broken", so deadlines
+# may be generous: they do not make a passing run any longer.
 SLOW = 3 if os.environ.get("L4LB_VEHICLE") == "debug" else 1
 
 
@@ -56,8 +56,8 @@ def setns(fd):
 
 @contextlib.contextmanager
 def pinned():
-    """On one CPU packets do not overtake each other, and are through the
-    director when send() returns, but for rare cases."""
+    """Run on one CPU: packets do not overtake each other, and the director has
+    nearly always processed them when send() returns."""
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(every)})
     try:
@@ -123,8 +123,8 @@ class Namespace:
             return subprocess.Popen(argv, **kwargs)
 
     def ip(self, *lines, family=None):
-        """Run several `ip` commands in one process; FAMILY, 4 or 6, is what
-        those are about that do not say it themselves."""
+        """Run several `ip` commands in one process; FAMILY, 4 or 6, is the default
+        family of the commands."""
         return self.run(["ip", *([f"-{family}"] if family else []), "-batch", "-"],
                         text_input="\n".join(lines) + "\n")
 
@@ -143,9 +143,9 @@ class Namespace:
             f.write(text)
 
     def forget_paths(self):
-        """Path MTUs and redirects that the stack has learnt are forgotten."""
+        """Make the stack forget learnt path MTUs and redirects."""
         self.sysctl("net/ipv4/route/flush", 1)
-        # The fifth number: entries made for single destinations.
+        # The fifth number counts cached entries of single destinations.
         if int(self.read("/proc/net/rt6_stats").split()[4], 16):
             self.run("ip -6 route flush cache")
 

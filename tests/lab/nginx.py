@@ -35,14 +35,14 @@ http {{
 
 
 class NginxError(RuntimeError):
-    """One did not start; the text says why."""
+    """An nginx did not start; the text says why."""
 
 
 class Nginx:
-    """One in each real server's namespace, until stop().
+    """An nginx in each real server's namespace, until stop().
 
     PAGES: sizes in bytes by name, of which "slow" is sent at RATE bytes/s.
-    LOGS: each notes its clients.
+    LOGS: whether each logs its clients' addresses.
     """
 
     def __init__(self, topo, pages, rate=0, logs=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Requests of those who may not: uid 65534, root of a user namespace."""
+"""Requests without privileges: as uid 65534, or as root of a user namespace."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ def as_nobody(lab, requests, user_namespace, family="IPVS"):
                         codes.append(0)
                     except genl.NetlinkError as e:
                         codes.append(e.errno)
-                # Leaving the namespace takes more rights than are left.
+                # Exit here: the process no longer has the right to leave the namespace.
                 os.write(write, ",".join(map(str, codes)).encode())
                 os._exit(0)
         finally:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which server does a scheduler choose?  Asked of a module in a kernel, so
-that one can be compared with another, or with a recording.
+"""Shows which server a scheduler of a loaded module chooses, so that modules can
+be compared with each other, or with a recording.
 
-The director balances, by firewall mark, every TCP or UDP packet for port 80
-that comes from the client's side, whatever its addresses; its real servers are
-a device that swallows everything.  Choices are read from the connection table.
+The director balances, by firewall mark, every TCP or UDP packet for port 80 from
+the client's side, whatever its addresses; its real servers are behind a device
+that discards everything.  Choices are read from the connection table.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
 class Oracle:
-    """A direct-routing topology LAB in that state, for as long as `with` lasts."""
+    """A direct-routing topology LAB, set up like that inside `with`."""
 
     def __init__(self, lab):
         self.lab, self.ns = lab, lab.director.ns
@@ -33,7 +33,7 @@ class Oracle:
 
     def __enter__(self):
         with contextlib.ExitStack() as undo:
-            # Which of two packets comes first decides who gets it.
+            # The order of packets decides which server gets each.
             undo.enter_context(pinned())
             self.ns.ip("link add sink0 type dummy", "link set sink0 up")
             undo.callback(self.ns.ip, "link del sink0")
@@ -79,22 +79,22 @@ table inet l4lb_oracle {{
             self.fence()
 
     def fence(self):
-        """Return when the director has dealt with everything sent so far."""
+        """Return when the director has processed everything sent so far."""
         for n in (1, 2):
             self.tap.send(packet.icmp_packet(PINGER, self.lab.raw_vip(), 8, 0, n))
             self.tap.expect(lambda p: p.dst == PINGER and p.type == 0, what="echo reply")
         self.tap.drain()
 
     def chosen(self):
-        """{(protocol, client, its port, asked for, port): server}"""
+        """{(protocol, client, its port, destination, its port): server}"""
         self.fence()
         return {(c["proto"].lower(), c["client"], c["cport"], c["vip"], c["vport"]):
                 c["server"] for c in genl.conns(self.ns)}
 
     def replay(self, case):
-        """The servers chosen in CASE, whose form is that of the recordings
-        (tests/unit/golden_picks.jsonl); besides there, a step may be "ack" or
-        "rst" with a flow."""
+        """The servers chosen in CASE, which has the form of the recordings
+        (tests/unit/golden_picks.jsonl); a step may also be "ack" or "rst" with
+        a flow."""
         service, flows = self.service(case["sched"], flags=case["flags"]), []
         for kind, *rest in case["steps"]:
             if kind == "pkt":
@@ -105,7 +105,7 @@ table inet l4lb_oracle {{
             else:
                 self.server(service, kind, *rest)
         got = self.chosen()
-        # Its connections go with it: see forget().
+        # Its connections expire with it: see forget().
         self.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
         service.delete()
         self.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)
@@ -118,7 +118,7 @@ table inet l4lb_oracle {{
 
 
 class Addresses:
-    """Which server a service by mark chooses for an address."""
+    """Asks which server a service by firewall mark chooses for an address."""
 
     def __init__(self, oracle, sched, weight=9, **options):
         self.oracle, self.port = oracle, 2000
@@ -130,7 +130,7 @@ class Addresses:
             oracle.server(self.service, "add", server, weight)
 
     def ask(self, *hosts):
-        """One UDP flow to each; the last numbers of the servers chosen."""
+        """Sends one UDP flow to each; returns the last number of each chosen server."""
         asked = []
         for host in hosts:
             self.port += 1

@@ -2,7 +2,7 @@
 """Build and take apart IPv4 and IPv6 packets, byte by byte.
 
 Small on purpose: importing a packet library costs seconds on an emulated
-machine, and an independent reading of the headers is what a test wants. Every
+machine, and tests need an independent interpretation of the headers. Every
 builder computes correct lengths and checksums unless told otherwise, so that a
 malformed packet is always a deliberate one.
 """
@@ -95,7 +95,7 @@ def crc32c(data):
 
 
 def sctp(sport, dport, chunks=(INIT,), payload=b"", vtag=0x1234567, *, length=None, csum=None):
-    """CHUNKS: types, the last with PAYLOAD; LENGTH: what the first one says."""
+    """CHUNKS: types, the last with PAYLOAD; LENGTH: the length field of the first."""
     data = struct.pack("!HHII", sport, dport, vtag, 0)
     for n, kind in enumerate(chunks):
         value = payload if n == len(chunks) - 1 else b""
@@ -261,7 +261,7 @@ class Packet:
         self.src = str(ipaddress.IPv6Address(raw[8:24]))
         self.dst = str(ipaddress.IPv6Address(raw[24:40]))
         at = 40
-        # IPsec that comes first is a protocol, not what it protects.
+        # An AH header directly after the IPv6 header counts as the protocol.
         while (proto in (HOPOPTS, ROUTING, DSTOPTS, FRAGMENT) or proto == AH and at > 40) \
                 and len(raw) >= at + 8:
             if proto == AH:
@@ -280,7 +280,7 @@ class Packet:
 
     def _parse_l4(self):
         d = self.l4
-        # ICMP quotes, and a fragment may hold, no more than 8 bytes.
+        # An ICMP quote or a fragment may have only 8 bytes.
         if self.proto in (TCP, UDP, SCTP) and len(d) >= 8:
             self.sport, self.dport = struct.unpack("!HH", d[:4])
         if self.proto == TCP and len(d) >= 20:
@@ -309,7 +309,7 @@ class Packet:
 
     @property
     def between(self):
-        """What is between the outer and the inner IP header of a tunnel."""
+        """The bytes between the outer and the inner IP header of a tunnel."""
         d = self.l4
         if self.proto == GRE:
             return d[:8 if d[0] & 0x80 else 4]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Raw packets through a virtual service whose both ends the test plays itself.
+"""Raw packets through a virtual service; the test plays its clients and its servers.
 
 The service is on a RAW_VIP, its real servers are the topology's phantoms, its
 clients phantom addresses: no stack but the director's ever answers.
@@ -30,7 +30,7 @@ from .topology import SERVERS
 
 
 def chunks(flags):
-    """What SCTP says in place of these TCP flags; a tuple of chunks is one."""
+    """The SCTP chunks that correspond to TCP FLAGS; a tuple of chunks stays as it is."""
     if isinstance(flags, tuple):
         return flags
     said = {SYN: INIT, SYN | ACK: INIT_ACK}
@@ -86,7 +86,7 @@ class Raw:
             tap.drain()
 
     def fence(self):
-        """Return when the director has dealt with everything sent so far."""
+        """Return when the director has processed everything sent so far."""
         source = self.lab.client_address(self.family)
         echo, answer = (8, 0) if self.family == 4 else (128, 129)
         to = self.lab.raw_vip(self.family, 1)
@@ -108,7 +108,7 @@ class Client:
     # -- sending
 
     def packet(self, flags=None, payload=b"", **kwargs):
-        """FLAGS: of TCP, or the chunks of SCTP; a first packet unless given."""
+        """FLAGS: TCP flags, or SCTP chunks; default: a flow's first packet."""
         r = self.raw
         flags = SYN if flags is None else flags
         if r.proto == SCTP:
@@ -125,7 +125,7 @@ class Client:
         return self
 
     def reply_packet(self, flags=None, payload=b"", number=None, **kwargs):
-        """What the real server would answer: SYN and ACK, INIT ACK."""
+        """The real server's answer; default: SYN and ACK, or INIT ACK."""
         r = self.raw
         number = number or self.number or r.numbers[0]
         src, sport = (r.address(number), r.dport or r.port) if r.lab.shape == "nat" else \
@@ -140,7 +140,7 @@ class Client:
         return packet.udp_packet(src, sport, self.address, self.sport, payload, **kwargs)
 
     def reply(self, flags=None, payload=b"", number=None, **kwargs):
-        """Send it towards the director."""
+        """Send reply_packet() from the server's side to the director."""
         number = number or self.number or self.raw.numbers[0]
         self.raw.taps[number].send(self.reply_packet(flags, payload, number, **kwargs))
         return self
@@ -152,7 +152,7 @@ class Client:
             try:
                 p = p.inner()
             except (ValueError, struct.error):
-                return False  # another test's: a later fragment, or cut short
+                return False  # a packet of another test: a later fragment, or cut short
         return p.src == self.address and (p.sport == self.sport or p.offset > 0)
 
     def arrivals(self):
@@ -201,8 +201,8 @@ class Client:
     # -- looking
 
     def rows(self):
-        """This flow's rows in /proc/net/ip_vs_conn; a connection that is just
-        being replaced may show beside its successor."""
+        """This flow's rows in /proc/net/ip_vs_conn; a connection that is being
+        replaced may appear together with its successor."""
         return self.raw.lab.conns(client=self.address, cport=self.sport,
                                   vip=self.raw.vip, vport=self.raw.port)
 

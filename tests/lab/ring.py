@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sending packets that stay in memory of ours until somebody copies them.
+"""Sends packets whose data stay in memory of this process until they are copied.
 
-A packet socket's transmit ring puts nothing but the Ethernet header into the
-skb's head: the rest are page fragments, shared with this process, which may
-change them on the way.
+A packet socket's transmit ring puts only the Ethernet header into the skb's
+head: the rest are page fragments, shared with this process, which may change
+them while the packet is under way.
 """
 
 import mmap
@@ -18,7 +18,7 @@ FRAME, FRAMES, DATA_AT = 2048, 8, 32
 
 
 class Ring:
-    """Beside a Tap, on its interface; use as a context manager."""
+    """A transmit ring on the interface of a Tap; use as a context manager."""
 
     def __init__(self, tap):
         self.tap, self.next = tap, 0
@@ -37,7 +37,7 @@ class Ring:
         self.sock.close()
 
     def send(self, ip_packet):
-        """Returns where in self.memory the packet is."""
+        """Returns the packet's offset in self.memory."""
         frame = self.tap.frame(ip_packet)
         at = self.next * FRAME
         self.next = (self.next + 1) % FRAMES

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 """A pytest plugin: fewer rows of tests that have many.
 
-A test with parameters a, b and c runs for each of their combinations. With
---rows=pairs only as many of them run as it takes for any two values of any two
-parameters to meet, with --rows=each for any value to occur: a covering array,
+A test with parameters a, b and c runs for each of their combinations (its rows).
+With --rows=pairs only enough rows run for every pair of values of two parameters
+to occur, with --rows=each enough for every value to occur: a covering array,
 chosen greedily and always the same (the aim of IPOG; Lei and others, ECBS 2007).
-What fails for a value, or for two in company, is still found; the full product
-is what "make test-all" runs.
+A failure that depends on one value, or on two values together, is still found;
+"make test-all" runs all combinations.
 
---rows=few is less still: what is marked `emulated` or `each`, each value once, and one
-row of any other test: by its name, so that different tests do not all take their first.
+--rows=few runs even fewer: every value once of tests marked `emulated` or `each`, and one
+row of other tests, which the test's name selects, so that not all run their first row.
 
 A parameter with many values is a list of cases. --rows=each is for kernels on
-which the tests run a second time, so of a long list it takes some, from all
-over it.
+which the tests run a second time, so it takes only some values of a long list,
+spread over it.
 """
 
 import collections
@@ -23,16 +23,16 @@ import zlib
 import pytest
 
 STRENGTH = {"few": 1, "each": 1, "pairs": 2}
-# So little that all of them run.
+# Up to this number of rows, all of them run.
 FEW = {"few": 1, "each": 2, "pairs": 6}
 ORDER = ("few", "each", "pairs", "all")
-MANY = 6        # values of one parameter: more than "each" takes
+MANY = 6        # at most so many values of one parameter with "each" and "few"
 
 
 def pytest_addoption(parser):
     parser.addoption("--rows", choices=("all", *STRENGTH), default="all",
-                     help="of tests with parameters: all, enough for all pairs of values, or "
-                          f"for each value once, {MANY} of a long list (default: all)")
+                     help="rows of tests with parameters: all, enough for all pairs of values, "
+                          f"each value once ({MANY} of a long list), or few (default: all)")
 
 
 @pytest.hookimpl(trylast=True)     # after -m and -k
@@ -53,8 +53,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def amount(config, **amounts):
-    """What a test does most of its time: how many rounds, packets, commands. AMOUNTS by
-    --rows; the next smaller one that is given, for those that are not."""
+    """How many rounds, packets or commands a test does. AMOUNTS: by --rows; for one that
+    is not given, the next smaller one."""
     return next(amounts[how] for how in ORDER[:ORDER.index(config.option.rows) + 1][::-1]
                 if how in amounts)
 
@@ -71,13 +71,13 @@ def chosen(items, how):
 
 
 def values(item):
-    """{parameter: its value's name}. Parameters that are given together are one. What
-    pytest calls `indices` counts on through the product here (7.2), so it is no help."""
+    """{parameter: its value's name}. Parameters that are given together are one. pytest's
+    `indices` are no help: in 7.2 they count on through the product."""
     return dict(enumerate(item.callspec._idlist)) if hasattr(item, "callspec") else {}
 
 
 def spread(every):
-    """At most MANY of them, from all over the list, the first and the last among them."""
+    """At most MANY of EVERY, spread over the list, including the first and the last."""
     if len(every) <= MANY:
         return every
     return [every[n * (len(every) - 1) // (MANY - 1)] for n in range(MANY)]

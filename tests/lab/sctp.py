@@ -37,7 +37,7 @@ def to(state, *sources):
     return dict.fromkeys(sources, state)
 
 
-# What a chunk does in a state; states not listed stay.
+# {chunk: {state: next state}}; states not listed do not change.
 CLIENT = {DATA: {}, INIT: to(IN, I1, RJ, CL), INIT_ACK: {**to(CW, I1, IN), CW: CO},
           COOKIE_ECHO: {CS: CR, I1: IN}, COOKIE_ACK: {CE: ES}, SHUTDOWN: {ES: SR},
           SHUTDOWN_ACK: {**to(CL, SS, SA), I1: IN}, SHUTDOWN_COMPLETE: to(CL, I1, IN, SA),
@@ -54,10 +54,10 @@ CLIENT_ALONE = {DATA: {CW: ES}, INIT: to(IN, I1, CS, CR, CW, RJ, CL),
                 SHUTDOWN_ACK: {**to(CL, ES, SS, SA), I1: IN},
                 SHUTDOWN_COMPLETE: to(CL, I1, IN, CS, CR, SR, SA), ERROR: {},
                 ABORT: {**to(CL, *STATES), CW: RJ}}
-# An INIT on a closed association makes a new one.
+# Except that an INIT on a closed association makes a new one.
 TABLES = {"nat": {"in": CLIENT | {INIT: CLIENT[INIT] | {CL: I1}}, "out": SERVER},
           "dr": {"in": CLIENT_ALONE | {INIT: CLIENT_ALONE[INIT] | {CL: I1}}}}
-# Which chunks of a packet decide.
+# {chunk: packets in which it decides, as their chunks}
 DRESSED = {DATA: ((DATA,), (SACK,), (HEARTBEAT,), (HEARTBEAT_ACK,), (ECNE,), (CWR,), (0xc1,),
                   (SACK, ABORT)),
            COOKIE_ECHO: ((COOKIE_ECHO,), (COOKIE_ECHO, DATA)),
@@ -79,7 +79,7 @@ class Walker(walk.Walker):
 
 @contextlib.contextmanager
 def device_computes(lab, on):
-    """Whether the director's devices take over the CRC from who sends."""
+    """Inside, whether the director's devices compute the CRC instead of the sender."""
     def switch(to):
         for device in {"eth0", lab.back}:
             lab.director.ns.run(f"ethtool -K {device} tx-checksum-sctp {to}")
@@ -91,7 +91,7 @@ def device_computes(lab, on):
 
 
 def associate(lab, family, server=None, clients=20, **options):
-    """SERVER(number): its address for the director; OPTIONS: of the servers."""
+    """SERVER(number): the server's address for the director; OPTIONS: of the servers."""
     server = server or (lambda number: lab.rip(number, family))
     shape, port = lab.shape, lab.fresh_port()
     dport = port + 20000 if shape == "nat" else port
@@ -112,7 +112,7 @@ def associate(lab, family, server=None, clients=20, **options):
         at_server, peer = servers[n % 4].accept()
         assert peer[0] == lab.cip(family)
         at_server.settimeout(10)
-        # The last takes more than a segment: the sender leaves cutting it to its device.
+        # The last needs several segments: the sender leaves segmentation to its device.
         for size in (1, 2, 3, 1000 + n, 60000):
             for here, there in ((client, at_server), (at_server, client)):
                 here.sendall(pattern(size))
@@ -133,7 +133,7 @@ FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 def listener(ns, family, address, port):
     sock = ns.socket(FAMILY[family], socket.SOCK_STREAM, socket.IPPROTO_SCTP)
-    # Bound to one address each, associations do not talk about others.
+    # Bound to one address each, associations do not announce further ones.
     sock.bind((address, port))
     sock.listen(8)
     sock.settimeout(10)
@@ -141,7 +141,7 @@ def listener(ns, family, address, port):
 
 
 def errors(lab):
-    """All hosts' counts of packets with a wrong checksum, or out of the blue."""
+    """Each host's counts of packets with a wrong checksum, and of "out of the blue" ones."""
     names = ("SctpChecksumErrors", "SctpOutOfBlues")
     lines = [line.split() for node in lab.nodes.values()
              for line in node.ns.read("/proc/net/sctp/snmp").splitlines()]

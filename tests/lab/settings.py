@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Settings of net.ipv4.vs for as long as a test needs them."""
+"""Temporary settings of net.ipv4.vs."""
 
 import contextlib
 

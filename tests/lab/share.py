@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A pytest plugin: guests that share the tests of one run, file by file.
+"""A pytest plugin: guests share the tests of one run, file by file.
 
-Files are whole because a file's tests mostly use the same topology and one
-loaded module. Whoever is free takes the next, so nobody has to know how long
-each takes; what is long should begin early, though, for all to end at the same
-time. The order is by the seconds that a file took in the last run (--order),
-else by the number of its tests, or its TAKES, which is what a file with few,
-long tests would have as an ordinary one. A file with CPUS = 2 is about what
-two processors do at once: in QEMU a guest with one leaves it to others.
+A file is not split, because its tests mostly use the same topology and one loaded
+module. A free guest takes the next file. Long files begin first, so that all
+guests end at about the same time: the order is by the seconds that a file took in
+the last run (--order), otherwise by the number of its tests, or by its TAKES, if
+it has few but long tests: the number of ordinary tests that take as long. A file
+with CPUS = 2 needs two processors: a QEMU guest with one leaves it to others.
 """
 
 import collections
@@ -18,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-SECONDS_A_TEST = 0.1        # a guess, where nobody has measured
+SECONDS_A_TEST = 0.1        # a guess, for files without a measured time
 
 
 def pytest_addoption(parser):
     parser.addoption("--share", metavar="DIRECTORY:GUEST",
-                     help="share the tests with all who are given this directory and another "
-                          "GUEST")
+                     help="share the tests with the other runs that get this DIRECTORY and "
+                          "another GUEST")
     parser.addoption("--order", metavar="FILE",
-                     help="JSON, {file: seconds}: what took longest begins first")
+                     help="JSON, {file: seconds}: the longest file begins first")
 
 
 @pytest.hookimpl(trylast=True)
@@ -41,7 +40,7 @@ def file_of(item):
 
 
 def seconds(order, items):
-    """{file: how long it will take}"""
+    """{file: expected seconds}"""
     measured = json.loads(Path(order).read_text("utf-8")) if order else {}
     counts = collections.Counter(file_of(item) for item in items)
     return {file_of(item): measured.get(file_of(item), SECONDS_A_TEST * getattr(
@@ -55,10 +54,10 @@ class Share:
         self.directory, self.guest = Path(directory), guest
 
     def take(self, name):
-        """Is it ours? What we had taken before we were started anew still is."""
+        """Is it ours? Files that we took before a restart still are."""
         taken = self.directory / name
         try:
-            taken.mkdir()           # by one guest only, whatever the file system
+            taken.mkdir()           # succeeds for one guest only, on any file system
         except FileExistsError:
             return (taken / self.guest).exists()
         (taken / self.guest).mkdir()
@@ -74,7 +73,7 @@ class Share:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
-    """pytest's own loop, over a list that is not known yet."""
+    """pytest's own loop, but over items that are chosen one by one."""
     option = session.config.option
     if not option.share or option.collectonly or session.testsfailed:
         return None

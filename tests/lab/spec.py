@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """A netlink family as tests/specs describes it, for packing and reading
-messages, wrong ones included.
+messages, malformed ones included.
 
-A list of attributes is [[name, value], ...] in the order of the wire. By the
-attribute's type a value is a number, a string, such a list again, and for
-binary an IP address (16 bytes, as the family has it) or {member: number} of a
-struct. What does not fit is packed all the same: a number as the name is an
-attribute the family does not know, {"hex": "00ff"} as the value are the bytes
-as they are, and a third element replaces the type's upper bits, which a nest
-has set (NLA_F_NESTED) and others have not. All of it can be written as JSON.
+A list of attributes is [[name, value], ...] in wire order. Depending on the
+attribute's type a value is a number, a string, another such list, or for binary
+an IP address (padded to 16 bytes) or {member: number} of a struct. Malformed
+attributes are possible: a number as the name is an attribute that the family
+does not know, {"hex": "00ff"} as the value stands for these bytes, and a third
+element replaces the type's upper bits (without it, NLA_F_NESTED for a nest and
+0 for others). All of it can be written as JSON.
 """
 
 import struct
@@ -45,7 +45,7 @@ def attributes(data):
 
 
 class Attribute:
-    """One attribute of a set, as the spec has it."""
+    """One attribute of a set in the spec."""
 
     def __init__(self, number, entry, structs, consts):
         self.number, self.name, self.type = number, entry["name"], entry["type"]
@@ -70,7 +70,7 @@ class Attribute:
         return packet.packed(value).ljust(16, b"\0")
 
     def read(self, data):
-        """Its value for people; bytes that do not fit as hexadecimal digits."""
+        """The readable value of DATA; {"hex": digits} if it does not fit the type."""
         if self.format and len(data) == self.size:
             return struct.unpack(self.format, data)[0]
         if self.type == "string":
@@ -81,7 +81,7 @@ class Attribute:
 
 
 class Spec:
-    """Of family NAME in tests/specs."""
+    """The spec of family NAME in tests/specs."""
 
     def __init__(self, name):
         with open(SPECS / f"{name}.yaml", encoding="utf-8") as f:
@@ -103,16 +103,16 @@ class Spec:
         return tuple(m for m in ("do", "dump") if m in self.commands[command])
 
     def request(self, command):
-        """A command's number on the way to the kernel."""
+        """The number of a command's request."""
         return self.commands[command][self.modes(command)[0]]["request"]["value"]
 
     def reply(self, command):
-        """And on the way back, None if there is no answer but the errno."""
+        """The number of a command's reply, or None if it only returns an errno."""
         mode = self.commands[command][self.modes(command)[0]]
         return mode["reply"]["value"] if "reply" in mode else None
 
     def numbers(self, name):
-        """Of all attributes of set NAME, in its order."""
+        """The numbers of all attributes of set NAME, in its order."""
         return tuple(a.number for a in self.sets[name].values())
 
     def pack(self, name, attrs):
@@ -133,7 +133,7 @@ class Spec:
         return b"".join(out)
 
     def read(self, name, data):
-        """The opposite: [[name, value], ...]."""
+        """The opposite of pack(): [[name, value], ...]."""
         by_number = {a.number: a for a in self.sets[name].values()}
         out = []
         for kind, payload in attributes(data):

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the suite runs where: its stages, and which tests a tier takes to each.
+"""The suite's stages, and which tests each tier runs on them.
 
 A stage is a kind of machine:
 
-  host          this one, for tests that need no kernel of ours (tests/host)
+  host          this machine, for tests that need no guest (tests/host)
   uml           the plain UML kernel, at native speed
   virtual-time  the same kernel, whose clock jumps over idle time
   6.12, 6.1     Debian's kernels, in QEMU with two processors, or natively
   debug         the UML kernel with KASAN, lockdep and kmemleak
 
-A tier is how much: `everyday` (make test) runs each test on the machine that is
-quickest for it; `smoke` a representative few, for slow kernels; `all` everything
-everywhere, every row.
+A tier is an amount: `everyday` (make test) runs each test on the stage that is
+fastest for it; `smoke` a representative few, for slow kernels; `all` every row of
+every test on every stage (in virtual time: of those marked `timer`).
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ DEBIAN = ("6.12", "6.1")
 
 SMOKE = "smoke and not timer and not slow"
 WHOLE = ("not slow", "pairs")
-# -m and --rows. A stage that a tier does not name has WHOLE.
+# {tier: {stage: (-m, --rows)}}; a stage that a tier does not name has WHOLE.
 TIERS = {
     "everyday": {
         "uml": ("not timer and not emulated and not slow", "pairs"),
@@ -40,14 +40,14 @@ TIERS = {
     "smoke": {name: (SMOKE, "few" if name in DEBIAN else "each") for name in NAMES},
     "all": {name: ("slow or not slow", "all") for name in NAMES}
     | {"virtual-time": ("timer", "all")}}
-# Seconds of the guest's clock for one test, which no healthy one comes near.
+# Limits of one test, in seconds of the guest's clock; a healthy test needs far less.
 LIMITS = {"host": 120, "uml": 60, "virtual-time": 200_000, "6.12": 240, "6.1": 240, "debug": 240}
-# The same by our clock, for a guest that says nothing any more.
+# Seconds of the host's clock beyond that limit, for a guest that has become silent.
 SILENCE = 90
 
 
 def load_run():
-    """tests/lab/run as a module: it knows where kernels and python are."""
+    """tests/lab/run as a module: it finds kernels and Python."""
     loader = importlib.machinery.SourceFileLoader("lab_run", str(LAB / "run"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("lab_run", loader))
     sys.dont_write_bytecode = True
@@ -64,7 +64,7 @@ class StageError(Exception):
 
 @dataclasses.dataclass
 class Selection:
-    """What of the tests, the same for all guests of a run."""
+    """Which tests to run; the same for all guests of a run."""
     tier: str
     seed: int
     pattern: str = ""           # make test TESTS=
@@ -75,14 +75,14 @@ class Selection:
 class Stage:
     name: str
     selection: Selection
-    native: bool = False        # a Debian kernel, this machine's own
-    label: str = ""             # of its results; the name when not given
+    native: bool = False        # for Debian's kernels: this machine's own one
+    label: str = ""             # of its results; default: the name
 
     def __post_init__(self):
         self.label = self.label or self.name
 
     def kernel(self):
-        """The release that it runs on, as far as it is a fixed one."""
+        """The release that it runs on, or for UML its kind."""
         if self.name == "host" or self.native:
             return os.uname().release
         return run.stock_release(self.name) if self.name in DEBIAN else f"{self.name} kernel"
@@ -91,8 +91,8 @@ class Stage:
         return RESULTS / f"{self.label}{ending}"
 
     def pytest(self, files=()):
-        """The command, but for what differs between guests. FILES: those with tests that
-        it takes; to import the others costs an emulated processor half a minute."""
+        """The command, without arguments that differ between guests. FILES: those with selected
+        tests; importing the others would cost an emulated processor half a minute."""
         marks, rows = TIERS[self.selection.tier].get(self.name, WHOLE)
         if self.selection.pattern:
             rows = "all"
@@ -108,24 +108,24 @@ class Stage:
         return argv + list(self.selection.more)
 
     def environment(self):
-        """On this machine: what tests ask for at collection, and where events.py is."""
+        """Variables for pytest on this machine: for collecting tests, or for running host's."""
         vehicle = "native" if self.native else "qemu" if self.name in DEBIAN else self.name
         return {"PYTHONPATH": str(LAB.parent)} if self.name == "host" else \
             {"L4LB_VEHICLE": vehicle}
 
     def tests(self):
-        """The node ids of all the tests that are to run; asks pytest, on this machine."""
+        """The node ids of all tests that are to run, collected by pytest on this machine."""
         done = subprocess.run([*self.pytest(), "--collect-only"], cwd=TOP, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False,
                               env=os.environ | self.environment())
         nodes = [line for line in done.stdout.splitlines() if re.match(r"tests/\S+\.py::", line)]
-        # A file that cannot be imported would be missing, and nobody would miss it.
+        # Otherwise the tests of a file that cannot be imported would be missing unnoticed.
         if done.returncode not in (0, NO_TESTS):
             raise StageError(f"the tests cannot be collected:\n{done.stdout}{done.stderr}")
         return nodes
 
     def command(self, argv, cpus, seconds):
-        """What has a guest of this stage run ARGV, for so long at most."""
+        """The command that runs ARGV in a guest of this stage, for at most SECONDS."""
         if self.name == "host":
             return ["timeout", "-k", "5", str(seconds), *argv]
         vehicle = ["native"] if self.native else \
@@ -149,18 +149,18 @@ class Stage:
             if done.returncode:
                 raise StageError(f"the {flavour} UML kernel could not be built")
             make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}")
-        # Without them one test is skipped, and says so.
+        # If they cannot be compiled, one test is skipped.
         subprocess.run([LAB / "go-clients"], stdin=subprocess.DEVNULL, check=False)
 
 
-# pytest: no test was selected. A guest that found nothing left has done its part.
+# pytest's status if no test ran: no error for a guest that found no file left.
 NO_TESTS = 5
-TESTS_FAILED = 1        # some did, and nothing worse
+TESTS_FAILED = 1        # pytest's status if tests failed
 
 
 def with_ccache():
-    """The environment in which compilers remember what they have compiled: a fresh
-    checkout's modules are built in seconds."""
+    """The environment with ccache, so that a fresh checkout's modules are built in
+    seconds."""
     return os.environ | {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}"}
 
 

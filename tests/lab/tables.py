@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The connection table: its size, filled and emptied."""
+"""The connection table: its size, filling it and emptying it."""
 
 import re
 
@@ -9,7 +9,7 @@ from .settings import setting
 
 
 def size(lab):
-    """Of the table, as the header of /proc/net/ip_vs has it."""
+    """The table's size, from the header of /proc/net/ip_vs."""
     return int(re.search(r"size=(\d+)", lab.director.ns.read("/proc/net/ip_vs"))[1])
 
 
@@ -28,7 +28,7 @@ def flood(raw, number, address=None):
 
 
 def forget(lab):
-    """All connections that earlier tests have left."""
+    """Remove all connections that earlier tests have left."""
     with setting(lab, "expire_nodest_conn", 1):
         lab.ipvs.service(fwmark=4321, sched="rr").delete()
     wait_until(lambda: not lab.conns(), 5, what="no connections")
@@ -40,7 +40,7 @@ def moved(lab, before):
 
 
 def room_for(lab, more):
-    """conn_max so that MORE fit; what earlier tests have left, which would make room
-    or go in time, is gone."""
+    """Set conn_max so that MORE connections fit. Those of earlier tests are removed,
+    because they might be evicted or expire meanwhile."""
     forget(lab)
     return setting(lab, "conn_max", more)

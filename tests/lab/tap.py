@@ -31,7 +31,7 @@ class Node:
         return self.macs[device]
 
     def is_running(self, device):
-        """Is it up, and does its kernel know that its cable is plugged in?"""
+        """Is it up, and has its kernel noticed the carrier?"""
         with self.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             request = struct.pack("16sH22x", device.encode("ascii"), 0)
             flags, = struct.unpack_from("H", fcntl.ioctl(s, SIOCGIFFLAGS, request), 16)
@@ -42,7 +42,7 @@ class Node:
 
 
 class Tap:
-    """Raw Ethernet on one interface: what arrives there, and sending from it."""
+    """Raw Ethernet on one interface: receives frames that arrive there, and sends."""
 
     def __init__(self, node, device="eth0"):
         self.node, self.device = node, device
@@ -61,12 +61,12 @@ class Tap:
 
     def send(self, ip_packet, mac=None, ethertype=None):
         """Send an IP packet to the link address MAC (default: self.peer)."""
-        # A full device queue is the sender's business: wait for room.
+        # If the device queue is full, wait for room.
         frame = self.frame(ip_packet, mac, ethertype)
         wait_until(lambda: self._try(frame), what="room in the device queue")
 
     def try_send(self, ip_packet):
-        """Send if that is possible right now, say whether it was."""
+        """Send if that is possible right now; returns whether it was."""
         try:
             return self._try(self.frame(ip_packet))
         except OSError:
@@ -89,13 +89,13 @@ class Tap:
             raise
 
     def frames(self):
-        """Every IP frame that has arrived: (frame, is its sum still to be made)"""
+        """Every IP frame that has arrived: (frame, whether its checksum is still to be made)"""
         while True:
             try:
                 frame, aux, _, source = self.sock.recvmsg(70000, 128)
             except BlockingIOError:
                 return
-            # A bridge floods what it has not learned; that is not for us.
+            # A bridge floods frames to addresses it has not learned; those are not for us.
             if source[2] == socket.PACKET_OTHERHOST:
                 continue
             if frame[12:14] in (b"\x08\x00", b"\x86\xdd"):
@@ -103,7 +103,7 @@ class Tap:
                 yield frame, bool(status & TP_STATUS_CSUMNOTREADY)
 
     def poll(self):
-        """Every IP packet that has arrived and nobody has taken yet."""
+        """Every IP packet that has arrived and was not taken yet."""
         for frame, offloaded in self.frames():
             try:
                 p = packet.Packet(frame[14:], mac=frame[:6], offloaded=offloaded)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""TCP's states as ip_vs follows them, both ways, one way, and with secure_tcp."""
+"""TCP's state tables in ip_vs: for both directions, for one, and with secure_tcp."""
 
 from . import packet, walk
 from .packet import ACK, FIN, RST, SYN, TCP
@@ -10,7 +10,7 @@ ES, SS, SR, FW, TW, CL, CW, LA, LI, SA = (
 TIMEOUT = {ES: 900, SS: 120, SR: 60, FW: 120, TW: 120, CL: 10, CW: 60, LA: 30,
            LI: 120, SA: 120}
 ACTIVE = {ES, SS, SR, SA}
-# What an event does in a state; states not listed stay.
+# {event: {state: next state}}; states not listed do not change.
 IN = {SYN: {**dict.fromkeys((FW, TW, CL, CW, LA, LI, SA), SR), SS: ES},
       FIN: {ES: CW, **dict.fromkeys((SR, FW, SA), TW)},
       ACK: {SR: ES, SA: ES, LA: CL},
@@ -26,13 +26,13 @@ IN_ONLY = {SYN: {**dict.fromkeys((FW, TW, CL, CW, LA, LI, SA), SR), SS: ES},
            ACK: {SR: ES, SA: ES, LA: CL},
            RST: dict.fromkeys((ES, SS, FW, TW, CW, SA), CL),
            0: dict.fromkeys(TIMEOUT, CL)}
-# What else a segment may carry: the first of RST, SYN, FIN, ACK decides.
+# {event: flags of segments that cause it}: the first of RST, SYN, FIN, ACK decides.
 DRESSED = {SYN: (SYN, SYN | ACK, SYN | FIN), FIN: (FIN, FIN | ACK), ACK: (ACK, ACK | packet.PSH),
            RST: (RST, RST | ACK), 0: (0, packet.PSH)}
 
 
 class Walker(walk.Walker):
-    """A TCP flow. TABLES: what follows, if not the usual, and FIRST: after its SYN."""
+    """A TCP flow. TABLES: state tables, if not the usual ones; FIRST: the state after its SYN."""
 
     PROTO, TIMEOUT, ACTIVE = TCP, TIMEOUT, ACTIVE
 

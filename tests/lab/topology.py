@@ -133,8 +133,8 @@ class Topology:
                 f"link add {a} netns {self.prefix}{x} type veth "
                 f"peer name {b} netns {self.prefix}{y}\n"
                 for x, a, y, b in self._cables()))
-            # A bridge reports its multicast groups a second later: some test's director
-            # would count that as its packet.
+            # Drop bridges' reports of multicast groups, which come a second later: the
+            # director would count them among a test's packets.
             self.nodes["router"].ns.run(["nft", "-f", "-"], text_input=(
                 "table ip6 quiet { chain out { type filter hook output priority 0; "
                 "icmpv6 type mld2-listener-report drop; }; }\n"))
@@ -189,7 +189,7 @@ class Topology:
             set_("net/ipv4/icmp_msgs_per_sec", 1000000)
             set_("net/ipv4/icmp_msgs_burst", 100000)
         if node.role == "director":
-            # Redirects would teach one-armed clients a way round the director.
+            # Redirects would teach clients on the servers' network a way around the director.
             for scope in ("all", "default"):
                 set_(f"net/ipv4/conf/{scope}/send_redirects", 0)
         if node.role in SERVERS and self.shape == "dr":
@@ -202,7 +202,7 @@ class Topology:
             yield from self._router_lines()
         elif role == "client":
             yield from _address("eth0", FRONT, 2)
-            # Phantoms' packets end here; without it IPv6 answers "no route".
+            # Packets to phantom clients end here; without the route IPv6 answers "no route".
             yield "route add blackhole ::/0"
         elif role == "director":
             yield from self._director_lines()
@@ -269,8 +269,8 @@ class Topology:
                     f"{'lo' if carrier == 'lo' else 'tun6'} nodad preferred_lft 0"
 
     def _wait_for_links(self):
-        """Until a thread of the kernel has seen to its carrier, a device drops all. Then
-        it reports its multicast groups, which would count as some test's packets."""
+        """A device drops all packets until a kernel thread has noticed its carrier. Then it
+        reports its multicast groups, which would count among a test's packets."""
         for x, a, y, b in self._cables():
             wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].is_running(a) and
                        self.nodes[y].is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")

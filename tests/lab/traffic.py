@@ -5,7 +5,7 @@ Everything follows from three numbers: a seed, the number of a case, and the
 number of a step in it. A case is a service and a flow that was established; a
 step is one packet, or the fragments of one, from the client's or from the real
 server's side. Addresses and ports come from outside (Ends), so that a case can
-be played again where its first flow is still remembered.
+be played again while its first connection still exists.
 """
 
 import random
@@ -51,8 +51,8 @@ METHODS = {"nat": ("nat", None, False), "dr": ("dr", None, False),
            "nat-again": ("nat", None, False)}
 LANES = [(method, family, proto) for proto in (TCP, UDP, SCTP) for family in (4, 6)
          for method in METHODS]
-STEPS = 32              # a case
-ONCE = 40000            # from here on, client ports that are used in one step only
+STEPS = 32              # of a case
+ONCE = 40000            # client ports from here on are used in one step only
 MTU = 1500
 PROTO_NAMES = {TCP: "tcp", UDP: "udp", SCTP: "sctp"}
 TCP_FLAGS = (SYN, ACK, ACK, ACK | PSH, ACK | PSH, FIN | ACK, RST, RST | ACK, SYN | ACK, 0, URG,
@@ -64,7 +64,7 @@ PAD = b"\x01\x04\0\0\0\0"
 
 
 class Ends:
-    """Who takes part: client and real server, number TRIAL of this run."""
+    """Addresses and ports of client, service and servers, for play number TRIAL of a run."""
 
     def __init__(self, lab, case, trial):
         self.family, self.proto, self.shape = case.family, case.proto, lab.shape
@@ -104,7 +104,7 @@ class Case:
         self.shape, self.tunnel, mixed = METHODS[self.method]
         self.server_family = 10 - self.family if mixed else self.family
         chance = random.Random(f"{seed}/{number}")
-        # Its scheduler decides between two only where both modules agree.
+        # With two servers the scheduler is sh, with which both modules choose the same.
         self.numbers = chance.choice(((1,), (1,), (1,), (4,), (1, 2)))
         self.options = {"sched": "sh" if len(self.numbers) > 1 else chance.choice(("rr", "wlc"))}
         kind = chance.random()
@@ -118,7 +118,7 @@ class Case:
             f"{self.numbers} {self.options}"
 
     def opening(self, ends):
-        """Both sides' first packets, unharmed."""
+        """Both sides' first packets, undamaged."""
         say = Speaker(Plain(), self, ends)
         if self.proto == UDP:
             return [("request", [("client", say.l4(ends.request(), 0, b"first"))])]
@@ -129,13 +129,13 @@ class Case:
                 ("third", [("client", say.l4(ends.request(), third))])]
 
     def step(self, ends, index):
-        """(what it is, [(side, packet)])"""
+        """(description, [(side, packet)])"""
         chance = random.Random(f"{self.seed}/{self.number}/{index}")
         return self.speaker(chance, ends).step(ONCE + index)
 
 
 class Plain(random.Random):
-    """Always takes what is first, and no chance."""
+    """Always takes the first choice, and never a chance."""
 
     def choice(self, options):
         return options[0]
@@ -148,7 +148,7 @@ class Plain(random.Random):
 
 
 class Speaker:
-    """Says one step, as CHANCE will have it."""
+    """Makes one step, with the random choices of CHANCE."""
 
     def __init__(self, chance, case, ends):
         self.chance, self.case, self.ends = chance, case, ends
@@ -211,7 +211,7 @@ class Speaker:
 
     def ip(self, src, dst, proto, data, extended=False):
         pick = self.chance.choice
-        # Into a tunnel: what ends in the next router is an error about us.
+        # In a tunnel: a lower TTL ends at the next router, whose error is about the director.
         short = (3,) if self.ends.shape == "tun" and src == self.ends.client else (3, 2, 1, 0)
         how = {"ttl": pick((64, 64, 64, 64, 64, 255, 255, *short)),
                "tos": pick((0, 0, 0xb8, 3, 0xff))}
@@ -244,7 +244,7 @@ class Speaker:
         return proto, data
 
     def fragments(self, data):
-        """In order or not, doubled, with one missing, overlapping."""
+        """The fragments of DATA: in order or not, doubled, with one missing, overlapping."""
         cut = packet.fragment6 if self.family == 6 else packet.fragment4
         try:
             if self.family == 6:
@@ -272,7 +272,7 @@ class Speaker:
         return parts
 
     def error(self, side):
-        """An ICMP error about what the other side sent; or other ICMP."""
+        """An ICMP error about a packet of the other side; or another ICMP message."""
         e, pick = self.ends, self.chance.choice
         six = self.family == 6
         if self.chance.random() < 0.1:
@@ -301,7 +301,7 @@ class Speaker:
             self.said.append("about an error")
             quote = packet.icmp_packet(flow[0], flow[2], *self.error_kind(six), 0, payload=quote)
         kind, code = self.error_kind(six)
-        # The stack would believe these, and remember it for the next case.
+        # No redirects: the stack would believe them, and remember them in the next case.
         rest = pick((0, 1, 67, 68, 576, 1279, 1280, 1400, 65535, 0xffffffff))
         self.said.append(f"type {kind} code {code} rest {rest}")
         csum = 0x1234 if self.chance.random() < 0.1 else None
@@ -316,7 +316,7 @@ class Speaker:
         return self.chance.choice(kinds)
 
     def other(self, side):
-        """A protocol that nothing is balanced for; or one packet in another."""
+        """A packet of a protocol that is not balanced, or one packet in another."""
         src, _, dst, _ = self.ends.request() if side == "client" else self.ends.reply()
         proto = self.chance.choice((0, 2, 4, 41, 47, 50, 51, 59, 97, 136, 255))
         self.said.append(f"protocol {proto}")
@@ -331,14 +331,14 @@ class Speaker:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             hurt = chance.choice((self._field, self._field, self._field, self._cut, self._longer,
                                   self._source, self._scratch))(hurt)
-        # Elsewhere there are neighbours to be looked for, and answers in seconds.
+        # For other destinations the stack would look for neighbours, and answer seconds later.
         put_back = slice(16, 20) if self.family == 4 else slice(24, 40)
         if len(hurt) >= put_back.stop:
             hurt[put_back] = data[put_back]
         if chance.random() < 0.85:
             self.said.append("IP header repaired")
             hurt = repair_ip(hurt)
-        # By these ip_vs starts, or ends, what later steps must not meet.
+        # With these ip_vs starts, or ends, connections that later steps must not meet.
         if too_short(bytes(hurt)):
             hurt = self._other_port(hurt, once) if side == "client" else bytearray(data)
         if chance.random() < 0.65:
@@ -398,8 +398,8 @@ class Speaker:
 
 
 class PlainSpeaker(Speaker):
-    """Mostly what is worth a fast path: segments and datagrams of the flow, first
-    packets of others; now and then with something wrong."""
+    """Mostly packets that the fast path takes: segments and datagrams of the flow, first
+    packets of others; some of them damaged."""
 
     def step(self, once):
         chance = self.chance
@@ -418,18 +418,18 @@ class PlainSpeaker(Speaker):
 
 
 class PlainCase(Case):
-    """Of a PlainSpeaker's."""
+    """A case whose steps a PlainSpeaker makes."""
 
     def speaker(self, chance, ends):
         return PlainSpeaker(chance, self, ends)
 
 
-# But no Timestamp: that is another one in the second run.
+# IPv4 options; no Timestamp, which would differ in the second run.
 OPTIONS = (b"\x07\x07\x04\0\0\0\0", b"\x83\x07\x04\x0a\0\0\1",
            b"\x94\x04\0\0", b"\x01" * 40, b"\x07\xff\x04\0", b"\x07\0\0\0", b"\x88\x04\0\1",
            b"\x82\x0b" + bytes(9), b"\x07\x07\x08\0\0\0\0")
 
-# (name, offset, bytes, telling values); random ones besides
+# (name, offset, bytes, interesting values); random values are used, too
 IP_FIELDS = {
     4: (("version and length", 0, 1, (0x44, 0x46, 0x4f, 0x55, 0x65, 0x40)),
         ("tos", 1, 1, (0, 1, 2, 3, 0xff)), ("total length", 2, 2, (0, 19, 20, 27, 28, 0xffff)),
@@ -454,7 +454,7 @@ L4_FIELDS = {
 
 
 def header_length(data):
-    """Of the IP header, without extension headers; None: there is none."""
+    """The length of the IP header, without extension headers; None if there is none."""
     if len(data) >= 20 and data[0] >> 4 == 4 and data[0] & 15 >= 5:
         return (data[0] & 15) * 4
     return 40 if len(data) >= 40 and data[0] >> 4 == 6 else None
@@ -471,7 +471,7 @@ def scratch(chance, data):
 
 
 def shifted(part, family, by):
-    """The same fragment some bytes further on."""
+    """The same fragment with its offset changed by BY bytes."""
     part = bytearray(part)
     if family == 4:
         frag, = struct.unpack_from("!H", part, 6)
@@ -483,7 +483,7 @@ def shifted(part, family, by):
 
 
 def fit_lengths(data):
-    """Let the IP header, and UDP's, say how long this is now."""
+    """Set the lengths in the IP header, and in UDP's, to the actual length."""
     at = header_length(data)
     if not at:
         return data
@@ -499,7 +499,7 @@ def fit_lengths(data):
 
 
 def repair_ip(data):
-    """Else the stack throws it away before anybody sees it."""
+    """Correct the IPv4 header checksum: otherwise the stack drops the packet at once."""
     at = header_length(data)
     if at and data[0] >> 4 == 4 and len(data) >= at:
         data[10:12] = b"\0\0"
@@ -508,7 +508,7 @@ def repair_ip(data):
 
 
 def l4_part(data):
-    """(protocol, offset, source, destination) of a whole packet, or None."""
+    """The Packet of DATA, or None if it is not a whole packet."""
     try:
         p = packet.Packet(bytes(data))
     except (ValueError, struct.error, IndexError):
@@ -519,7 +519,7 @@ def l4_part(data):
 
 
 def too_short(data):
-    """Does it say that its TCP header has less than 20 bytes?"""
+    """Is it TCP whose data offset is less than 20 bytes?"""
     p = l4_part(data)
     return bool(p) and p.proto == TCP and len(p.l4) > 12 and p.l4[12] >> 4 < 5
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a run came to: the retry's rules, the summary, JUnit XML, results as JSON."""
+"""The verdict on a run: rules for repeating, the summary, JUnit XML, results as JSON."""
 
 import collections
 import json
@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ElementTree
 from .guests import Failure
 from .stages import RESULTS
 
-# More tests than these are not the machine's noise; nor is what fails again in one of
-# so many runs in the same company.
+# More failed tests than CHANCES are not the machine's noise; nor is a test that fails
+# again in one of REPEATS runs of the same files.
 CHANCES, REPEATS = 3, 2
 LINES_SHOWN = 120
 
@@ -20,7 +20,7 @@ def say(text=""):
 
 
 def may_repeat(outcomes):
-    """Is all that failed of a kind that a busy machine can bring about, and little?"""
+    """Did only a few tests fail, in a way that a busy machine can cause?"""
     failed = outcomes.failed()
     return 0 < len(failed) <= CHANCES and all(
         failure.may_be_chance() for failure in outcomes.failures)
@@ -38,7 +38,7 @@ def companies(outcomes):
 
 
 def forgive(outcomes):
-    """What failed passed in every repetition: it is unsteady."""
+    """The failed tests passed in every repetition: they are unsteady."""
     for failure in outcomes.failures:
         outcomes.unsteady[failure.test] = failure
         outcomes.passed[failure.test] = 0
@@ -46,14 +46,14 @@ def forgive(outcomes):
 
 
 def lost(outcomes, tests):
-    """Those of TESTS that no guest has run are failures, too."""
+    """Those of TESTS that no guest has run count as failures, too."""
     missing = [test for test in tests if test not in outcomes.known()]
     outcomes.failures += [Failure(test, "guest", "did not run: its guest was lost", 0)
                           for test in missing]
 
 
 def too_unsteady(outcomes, tests, runs):
-    """TESTS were unsteady before, in the last RUNS runs on this machine."""
+    """TESTS were unsteady too often in the last RUNS runs here: they have failed."""
     for test in tests:
         failure = outcomes.unsteady.pop(test)
         outcomes.passed.pop(test, None)
@@ -68,7 +68,7 @@ def counts(outcomes):
 
 
 def write(stage, outcomes, seconds, note=""):
-    """STAGE.json and STAGE.xml in build/results."""
+    """Writes STAGE.json and STAGE.xml in build/results."""
     passed, failed, skipped = counts(outcomes)
     RESULTS.mkdir(parents=True, exist_ok=True)
     record = {"stage": stage.label, "kernel": stage.kernel(), "seed": stage.selection.seed,
@@ -112,19 +112,19 @@ def junit(stage, outcomes, record):
 
 
 def printable(text):
-    """XML 1.0 has no place for control characters."""
+    """Without control characters, which XML 1.0 does not allow."""
     return "".join(c if c in "\n\t" or c >= " " else "?" for c in text)
 
 
 def last_line(text):
-    """The one that says what was wrong, as pytest marks it."""
+    """The line that says what was wrong, which pytest marks with "E"."""
     lines = [line for line in text.splitlines() if line.strip()]
     marked = [line for line in lines if line.startswith("E ")]
     return printable((marked or lines or [""])[0][:200])
 
 
 def show(stage, outcomes):
-    """Failures in full, with what the guest's kernel said; unsteady tests by name."""
+    """Prints failures in full, and how many tests of each file did not run."""
     for test, failures in outcomes.failed().items():
         alike = failures[0].text == "did not run: its guest was lost"
         for failure in [] if alike else failures:
@@ -142,7 +142,7 @@ def show(stage, outcomes):
 
 
 def total():
-    """Prints a line a stage and the sum; true when nothing failed. Merges the JUnit files."""
+    """Prints a line per stage and the sum; true if nothing failed. Merges the JUnit files."""
     sums = collections.Counter()
     whole = ElementTree.Element("testsuites")
     say()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Flows that walk through the states of a connection, beside a table of them."""
+"""Flows that walk through the states of a connection and are compared with a table."""
 
 from .netns import wait_until
 from .raw import Raw
@@ -8,9 +8,9 @@ from .raw import Raw
 class Walker:
     """A flow and the state it should be in.
 
-    TABLES: {"in" and "out": {event: {state: the next}}}, states not listed stay;
-    FIRST: after the packet that opens it. A protocol's own says PROTO, TIMEOUT
-    (seconds by state), ACTIVE (states that count so) and how an event is sent."""
+    TABLES: {"in" or "out": {event: {state: next state}}}, states not listed do not
+    change; FIRST: the state after the first packet. A protocol's subclass defines PROTO,
+    TIMEOUT (seconds by state), ACTIVE (states that count as active) and arguments()."""
 
     PROTO, TIMEOUT, ACTIVE = None, {}, ()
 
@@ -22,7 +22,7 @@ class Walker:
         self.check("the first packet")
 
     def arguments(self, event, dressed):
-        """What client.send() and reply() need; DRESSED: how it looks, if not plain."""
+        """Arguments of client.send() and reply(); DRESSED: a variant of the packet, or None."""
         raise NotImplementedError
 
     def check(self, what):
@@ -50,8 +50,8 @@ class Walker:
         self.check(f"{before} {direction} {sent}")
 
     def everywhere(self):
-        """Go on until each event was met in each state there is a way to; return
-        these states."""
+        """Go on until each event has occurred in each reachable state; return these
+        states."""
         met = set()
 
         def fresh(state):

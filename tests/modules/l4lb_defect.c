@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A scheduler that no registry should take: the parameter "defect" says what
- * is wrong with it.  Without a defect it is taken.  Its name is "defect".
+ * A scheduler that the registry must refuse: the parameter "defect" selects what
+ * is wrong with it.  Without a defect it is accepted.  Its name is "defect".
  */
 #include "sched.h"
 
@@ -111,7 +111,7 @@ static void no_name(void)
 	set_name("");
 }
 
-/* No room is left for the NUL. */
+/* It leaves no room for the NUL. */
 static void long_name(void)
 {
 	set_name("sixteen-letters-");
@@ -122,7 +122,7 @@ static void bad_name(void)
 	set_name("De fect/..");
 }
 
-/* It would hide the service without a scheduler. */
+/* User space has this name for a service without a scheduler. */
 static void none_name(void)
 {
 	set_name("none");

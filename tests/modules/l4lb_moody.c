@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scheduler "moody": wlc's choice, with init() and build() that fail when
- * told so under /sys/module/l4lb_moody/parameters, and that count what they
- * gave out and got back: afterwards both counts must be 0.  free() may be slow.
+ * Scheduler "moody": picks like wlc.  Its parameters make init() and build()
+ * fail, and free() slow; "states" and "tables" count allocations that are not
+ * yet freed: afterwards both must be 0.
  */
 #include "sched.h"
 
@@ -21,7 +21,7 @@ static int free_delay;
 module_param(free_delay, int, 0644);
 MODULE_PARM_DESC(free_delay, "how long free() takes, in milliseconds");
 
-/* module_param() prints an int; nothing but reads and adds happen to it. */
+/* Not atomic_t, because module_param() needs an int.  Changed by count() only. */
 static int states;
 module_param(states, int, 0444);
 MODULE_PARM_DESC(states, "given out by init() and not yet back by exit()");
@@ -42,7 +42,7 @@ static void count(int *what, int add)
 static struct l4lb_sched_server *moody_pick(const struct l4lb_pool *pool,
 					    const struct l4lb_flow *flow)
 {
-	/* Both are there, and not freed, as long as there is a pool. */
+	/* State and table must not be freed as long as the pool exists. */
 	if (*(int *)pool->state != 1 || *(int *)pool->table != 2)
 		return NULL;
 	return l4lb_pool_least(pool);

@@ -14,7 +14,7 @@ NO_MODULE = True        # `ask` loads one module after the other
 
 
 def ask(topologies, question):
-    """What QUESTION(oracle) answers on each module: {name: answer}."""
+    """{name: QUESTION(oracle)} with each module loaded in turn."""
     answers = {}
     lab = topologies["dr"]
     for name in ("ip_vs", "l4lb"):
@@ -31,7 +31,7 @@ def ask(topologies, question):
 
 
 def same(answers):
-    """Equal, and said where not."""
+    """Fail with the first difference, if there is one; return l4lb's answers."""
     theirs, ours = answers["ip_vs"], answers["l4lb"]
     assert len(theirs) == len(ours)
     wrong = [i for i, (a, b) in enumerate(zip(theirs, ours)) if a != b]
@@ -44,7 +44,7 @@ def same(answers):
 
 
 def random_address(chance, family):
-    """Global unicast, not one of the topology's."""
+    """A global unicast address outside the topology."""
     if family == 6:
         return str(ipaddress.IPv6Address(1 << 125 | chance.getrandbits(124)))
     while True:
@@ -58,7 +58,7 @@ def random_flows(chance, family, n):
              random_address(chance, family), 80) for _ in range(n)]
 
 
-POOL = (1, 7, 2, 9, 30, 1, 3)       # weights; the fourth goes out of service
+POOL = (1, 7, 2, 9, 30, 1, 3)       # weights; the fourth becomes 0
 PLAIN = (("dh", 0), ("sh", 0), ("mh", 0))
 WITH_FLAGS = (("sh", 8), ("mh", 8), ("sh", 24), ("mh", 24))     # fallback, port
 
@@ -87,7 +87,7 @@ def test_placement(topologies, family, addresses):
         choice for run in runs for choice in place(oracle, family, *run)]))
     for sched, flags, flows in runs:
         part, got = set(got[:len(flows)]), got[len(flows):]
-        # All that are up get some; who is not makes refusals, or others take over.
+        # Every usable server gets some; the fourth's are refused or, with fallback, move.
         assert len(part - {None}) == len(POOL) - 1, (sched, flags)
         assert (None in part) == (not flags & 8), (sched, flags)
 
@@ -96,8 +96,8 @@ def test_placement(topologies, family, addresses):
 
 
 def random_case(sched, length):
-    """A service's life: flows begin, are used, are cut off; servers come, go,
-    change weight and, except for lblc, thresholds."""
+    """Random steps of a service: flows begin and end; servers come, go, and change
+    weight and (except for lblc) thresholds."""
     chance = random.Random(f"{sched} 1")
     servers, flows, steps = [], [], []
     fresh = iter(range(2, 250))
@@ -143,7 +143,7 @@ def test_choices(topologies, sched, steps):
 
 @pytest.mark.smoke
 def test_lblc_overload_is_the_difference(topologies):
-    """A hit on an overloaded server: ip_vs stays, l4lb goes elsewhere."""
+    """The address's server is overloaded: ip_vs keeps it, l4lb takes another one."""
     case = {"sched": "lblc", "flags": 0, "steps": [
         ["add", "10.8.3.2", 9, 0, 0], ["add", "10.8.3.3", 9, 2, 0],
         *(["pkt", "tcp", "10.9.0.1", 2000 + i, "10.50.0.1", 80] for i in range(4))]}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Which of four servers real connections reach, under every scheduler.
 
-The yardstick is each scheduler's definition: the paper's, or the one at the
-head of schedulers/NAME.c, written down again here in Python.
+They are compared with each scheduler's definition, the paper's or the one at
+the head of schedulers/NAME.c, repeated here in Python.
 """
 
 import functools
@@ -26,7 +26,7 @@ HASHING = ("dh", "sh", "mh")
 LOCAL = ("lblc", "lblcr")
 ALL = ("rr", "wrr", "lc", "wlc", *LOCAL, *HASHING, "sed", "nq", "fo", "ovf", "twos")
 FALLBACK, PORT = 0x8, 0x10
-AMPLE = (50,) * 4       # nobody is full or saturated
+AMPLE = (50,) * 4       # no server is full or saturated
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def defined(sched, weights, count):
     """The servers of COUNT connections that all stay."""
     servers = [Server(n, w) for n, w in zip(FOUR, weights)]
     if sched in ("rr", "wrr"):
-        # Lap k visits whoever has at least k turns.
+        # Lap k visits every server with at least k turns.
         turn = [1] * 4 if sched == "rr" else weights
         cycle = [n for lap in range(max(turn)) for n, t in zip(FOUR, turn) if t > lap]
         return list(itertools.islice(itertools.cycle(cycle), count))
@@ -86,7 +86,7 @@ def defined(sched, weights, count):
                          ids=("equal", "falling", "mixed"))
 @pytest.mark.parametrize("sched", ("rr", "wrr", *DEFINITION))
 def test_order(dr, backend, sched, weights):
-    """One connection after the other, all of them staying: the very order."""
+    """Connections that all stay reach the servers in exactly this order."""
     raw = Raw(dr, TCP, 4, FOUR, weights, sched=sched)
     got, want = asked(raw, 20), defined(sched, weights, 20)
     if sched in ("rr", "wrr") and not backend.is_l4lb:
@@ -95,8 +95,8 @@ def test_order(dr, backend, sched, weights):
 
 
 def test_twos(dr, backend):
-    """Two draws in proportion to the weights, the less loaded one wins: shares
-    by weight, and an overburdened server only when it is drawn twice."""
+    """Two servers are drawn in proportion to the weights, the less loaded one wins:
+    shares are by weight, and an overloaded server wins only if drawn twice."""
     backend.need_scheduler("twos")
     raw = Raw(dr, TCP, 4, FOUR, (4, 3, 2, 1), sched="twos")
     shares = Counter(asked(raw, 100))
@@ -108,18 +108,18 @@ def test_twos(dr, backend):
         raw.add(number)
     # 1 of 16; random choice would give it 1 of 4.
     assert asked(raw, 120).count(1) < 20
-    # Of hundred draws 97 are its; were all drawn alike, it would get half.
+    # Server 1 gets 97 of 100 draws; drawn regardless of weight it would get half.
     raw = Raw(dr, TCP, 4, FOUR, (97, 1, 1, 1), sched="twos")
     assert asked(raw, 60).count(1) > 48
 
 
-# ---- who may not be chosen ----
+# ---- servers that may not be chosen ----
 
 
 @pytest.mark.parametrize("sched", ALL)
 def test_never_chosen(dr, backend, sched):
-    """A server of weight 0, past its upper threshold, or removed: one that is
-    idle, then each time the one that the scheduler prefers at that moment."""
+    """A server of weight 0, past its upper threshold, or removed: first an idle one,
+    then in each case the one that the scheduler would choose next."""
     raw = Raw(dr, TCP, 4, FOUR, (50, 50, 50, 0), sched=sched)
     assert 4 not in asked(raw, 8)
     raw = Raw(dr, TCP, 4, FOUR, AMPLE, sched=sched)
@@ -132,10 +132,10 @@ def test_never_chosen(dr, backend, sched):
             raw.remove(favourite)
         got = asked(raw, 9, source)
         if sched == "lblc" and out and "upper" in out and not backend.is_l4lb:
-            continue    # documented: ip_vs's lblc does not look at it
+            continue    # documented: ip_vs's lblc ignores it
         assert favourite not in got
-        # Hashing knows no second choice, but the table of who is left; and sh
-        # deals out its table anew when a weight changes.
+        # Hashing has no second choice until the server is removed from the table; and
+        # sh builds its table again when a weight changes.
         if sched not in HASHING or not out:
             assert None not in got
         elif sched != "sh" or "upper" in out:
@@ -150,8 +150,8 @@ def test_never_chosen(dr, backend, sched):
 
 @pytest.mark.parametrize("sched", ALL)
 def test_thresholds_fill(dr, backend, sched):
-    """Three connections each and no more, however many come."""
-    # One server port (direct routing ignores it), for mh places servers by it.
+    """Each server gets three connections and no more."""
+    # The same dport, because mh places servers by it (direct routing ignores it).
     plain = Raw(dr, TCP, 4, FOUR, AMPLE, sched=sched, dport=9)
     raw = Raw(dr, TCP, 4, FOUR, AMPLE, sched=sched, dport=9, server={"upper": 3})
     sources = [f"10.99.0.{n}" for n in range(1, 17)]
@@ -180,14 +180,14 @@ def addresses(family, count, seed=1):
             for _ in range(count)]
 
 
-# Below, dport=9: mh places servers by address and port, so that every run has
-# the same table; direct routing ignores the port.
+# Below, dport=9 gives every run the same table, because mh places servers by
+# address and port; direct routing ignores the port.
 
 
 def sh_owner(source, weights, usable=FOUR, fallback=False):
-    """256 places dealt to the last added first, as many in a row as its weight
-    (at least one); the hash of the address is the client's place. Fallback
-    tries all places from twice the hash on."""
+    """256 places are dealt in turn, beginning with the server added last, to each as
+    many as its weight (at least one); the address's hash selects the place.
+    Fallback tries all places from twice the hash on."""
     words = [int.from_bytes(packed(source)[i:i + 4], "big")
              for i in range(0, len(packed(source)), 4)]
     place = (functools.reduce(operator.xor, words) * 0x61C88647 & 0xffffffff) >> 24
@@ -203,10 +203,10 @@ def owners(raw, sources):
 
 @pytest.mark.parametrize("sched", ("sh", "mh"))
 def test_source_hashing(dr, family, sched):
-    """A client keeps its server, whatever its port and whoever comes between;
-    100 clients spread by weight (sh: to the very place); without their server
-    they are refused and the others stay; without it in the table Maglev moves
-    hardly anybody else."""
+    """A client keeps its server, whatever its port and the clients in between; 100
+    clients spread by weight (sh: exactly as computed). With weight 0, a server's
+    clients are refused and the others stay; with the server removed, Maglev
+    moves few other clients."""
     sources = addresses(family, 100)
     for weights in (AMPLE, (40, 30, 20, 10)):
         raw = Raw(dr, TCP, family, FOUR, weights, sched=sched, dport=9)
@@ -219,7 +219,7 @@ def test_source_hashing(dr, family, sched):
             assert abs(shares[number] - 100 * weight / sum(weights)) <= 12, shares
     sources = sources[::-4]
     assert owners(raw, sources) == {s: first[s] for s in sources}
-    # From 1 to 0, as sh deals a server of weight 0 one place.
+    # Weights 1 and 0, because sh gives one place to either.
     raw = Raw(dr, TCP, family, FOUR, sched=sched, dport=9)
     first = owners(raw, sources)
     raw.edit(2, weight=0)
@@ -236,9 +236,9 @@ def test_source_hashing(dr, family, sched):
                          ids=("weight", "threshold"))
 @pytest.mark.parametrize("sched", ("sh", "mh"))
 def test_fallback(dr, family, sched, out):
-    """With the flag, a client of an unusable server goes to another, always to
-    the same one, and nobody else moves. Maglev spreads them; sh, whose servers
-    take turns, finds the same neighbour for all."""
+    """With the flag, a client of an unusable server moves to another, always the
+    same, and no other client moves. Maglev spreads them; sh, whose servers take
+    turns, finds the same neighbour for all."""
     raw = Raw(dr, TCP, family, FOUR, sched=sched, flags=FALLBACK, dport=9)
     sources = addresses(family, 40, seed=2)
     first = owners(raw, sources)
@@ -260,8 +260,8 @@ def test_fallback(dr, family, sched, out):
 
 @pytest.mark.parametrize("sched", ("sh", "mh"))
 def test_port_flag(dr, family, sched):
-    """One client's connections share a server; with the flag its ports spread
-    over all, each always to the same."""
+    """One client's connections share a server; with the flag its ports spread over
+    all servers, and each port keeps its server."""
     source = addresses(family, 1, seed=3)[0]
     ports = range(2000, 2030)
 
@@ -275,7 +275,7 @@ def test_port_flag(dr, family, sched):
     assert by_port(raws[1]) == got
 
 
-# ---- by the address asked for ----
+# ---- by destination address ----
 
 
 DESTINATIONS = {4: "198.18.0.0/24", 6: "2001:db8:beef::/48"}
@@ -283,7 +283,7 @@ DESTINATIONS = {4: "198.18.0.0/24", 6: "2001:db8:beef::/48"}
 
 @pytest.fixture
 def caches(dr, family):
-    """caches(sched): what makes a service of all destinations there are."""
+    """caches(sched): a function that makes a service for all DESTINATIONS."""
     mark = fresh_mark()
     port = dr.fresh_port()
 
@@ -292,7 +292,7 @@ def caches(dr, family):
         raw.port = port
         return raw
 
-    # Local, so that the director can answer from them.
+    # Local addresses, so that the director can answer from them.
     route = f"{'-6 ' * (family == 6)}route {{}} local {DESTINATIONS[family]} dev lo table local"
     dr.director.ns.run("ip " + route.format("add"))
     try:
@@ -319,8 +319,8 @@ def fetched(raw, numbers):
 
 
 def test_dh(caches):
-    """A destination has its server, whoever asks and whatever the weights; the
-    destinations spread evenly; without its server it is refused."""
+    """A destination keeps its server, for all clients and weights; destinations
+    spread evenly; one whose server has weight 0 is refused."""
     raw = caches("dh")
     numbers = range(1, 61)
     first = fetched(raw, numbers)
@@ -347,12 +347,12 @@ def test_locality(caches, sched):
     # 11 stays while server 4 is no more than full, others being idler.
     old = [fetch(raw, 11) for _ in range(3)]
     assert [c.number for c in old] == [4, 4, 4]
-    # Five active connections, weight 4: on to the least loaded, and stay.
+    # Five active connections, weight 4: 11 moves to the least loaded, and stays.
     assert fetched(raw, (11, 11)) == [3, 3]
-    # The other one of the saturated server moves on its own.
+    # 15, of the same saturated server, moves by itself.
     assert fetched(raw, (15, 15)) == [2, 2]
     assert fetched(raw, (12, 13, 14)) == [3, 2, 1]
-    # Server 4 becomes idle: it is no longer 11's, or still one of its two.
+    # Server 4 has less load again: with lblc it has lost 11, with lblcr not.
     raw.vip = destination(raw.family, 11)
     for client in old:
         for flags in (ACK, RST):
@@ -364,7 +364,7 @@ def test_locality(caches, sched):
 
 @pytest.mark.parametrize("sched", LOCAL)
 def test_nowhere_better(caches, sched):
-    """All half busy: a saturated server keeps its destination."""
+    """No server has less than half its weight in load: a saturated one keeps its address."""
     raw = caches(sched, (2, 2, 2, 2))
     assert fetched(raw, (1, 2, 3, 4)) == [4, 3, 2, 1]
     assert fetched(raw, [1] * 6) == [4] * 6
@@ -376,9 +376,9 @@ def test_nowhere_better(caches, sched):
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", pytest.param("dr", marks=pytest.mark.emulated)))
 def test_swap_under_traffic(topologies, backend, shape):
-    """Through all schedulers in turn while packets flow: each established
-    connection keeps its server, each new one gets one, nothing is lost or
-    sent twice."""
+    """All schedulers in turn while packets flow: each established connection keeps
+    its server, each new one gets a server, and no packet is lost or sent
+    twice."""
     lab = topologies[shape]
     lab.flush()
     order = [s for s in ALL if backend.is_l4lb or s != "twos"]
@@ -392,7 +392,7 @@ def test_swap_under_traffic(topologies, backend, shape):
     rounds, failure = [0], []
 
     def swap():
-        """Every scheduler is there for a few rounds of packets."""
+        """Use each scheduler for a few rounds of packets."""
         try:
             for sched in order[1:] + order[:1]:
                 raw.service.edit(sched=sched)

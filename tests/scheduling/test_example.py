@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The scheduler that schedulers/README.md shows, as it stands there: compiled as
-a module and used. Only its name differs, lest it meet a reader's own copy."""
+"""The scheduler printed in schedulers/README.md, compiled as a module and used.
+Only its name differs, so that a reader's own copy does not collide with it."""
 
 from collections import Counter
 
@@ -28,10 +28,10 @@ def example(backend, dr):
 
 @pytest.mark.smoke
 def test_example(dr, example):
-    """Draws as many as the option says and takes the least loaded: a server
-    with 60 connections more than the others gets a quarter of what comes when
-    one is drawn, a sixteenth of two, and nothing of 16. Nobody is refused as
-    long as anybody may be chosen."""
+    """It draws as many servers as the option says and takes the least loaded. A
+    server with 60 connections more than the others gets a quarter of the new
+    ones with one draw, a sixteenth with two, none with 16. None is refused
+    while any server is usable."""
     with genl.L4lb(dr.director.ns) as l4lb:
         option = l4lb.scheduler("example")["options"]["choices"]
         assert (option["min"], option["max"], option["default"]) == (1, 16, 2)

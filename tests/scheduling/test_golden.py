@@ -18,7 +18,7 @@ SCHEDULERS = sorted({c["sched"] for c in CASES})
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", SCHEDULERS)
 def test_same_choices_as_ip_vs(dr, backend, sched):
-    """All but the order of rr and wrr, which is the paper's."""
+    """The order of rr and wrr is not compared: l4lb's is the paper's."""
     with Oracle(dr) as oracle:
         for case in (c for c in CASES if c["sched"] == sched):
             got = oracle.replay(case)

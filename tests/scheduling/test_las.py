@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Least attained service first: which band a reply is in, on every way that replies
-take, and that a queueing discipline serves by it."""
+"""Least attained service first: the band of a reply, on every path that replies
+take, and queueing disciplines that serve by it."""
 
 import re
 
@@ -19,7 +19,7 @@ PATHS = ("stack", "fast", "new")
 
 @pytest.fixture(params=PATHS)
 def path(request, nat):
-    """By the stack, on the fast path, with connections that begin there."""
+    """Through the stack, on the fast path, or with connections that begin there."""
     nat.director.ns.sysctl(fast.SETTING, PATHS.index(request.param))
     yield request.param
     nat.director.ns.sysctl(fast.SETTING, 1)
@@ -36,8 +36,8 @@ def bands(raw):
 
 
 class Left:
-    """How many packets left for clients with each priority, by the firewall's count: those
-    of the service that is watched, for others' may still be on their way."""
+    """How many packets left for clients with each priority, by the firewall's count: only
+    those of the watched service, as packets of others may still be under way."""
 
     def __init__(self, lab):
         self.lab, self.ns = lab, lab.director.ns
@@ -70,7 +70,7 @@ def left(nat):
 
 
 def opened(raw, path):
-    """A client; how many bytes of replies it has had."""
+    """(client, bytes of replies that it has had)"""
     client, had = raw.client(), 0
     if path != "stack":
         fast.ready(raw)
@@ -85,7 +85,7 @@ def opened(raw, path):
 @pytest.mark.smoke
 @pytest.mark.parametrize("proto", (TCP, UDP))
 def test_by_what_has_passed(nat, family, proto, path, left):
-    """A packet's band is that of the bytes before it, headers included."""
+    """A packet's band follows from the bytes before it, headers included."""
     raw = Raw(nat, proto, family)
     left.watch(raw)
     las(raw, (500, 1500, 4000))
@@ -102,7 +102,7 @@ def test_by_what_has_passed(nat, family, proto, path, left):
         had += length
     assert [(p - b[0], size - b[1]) for (p, size), b in zip(bands(raw), before)] == \
         [tuple(w) for w in want]
-    # Another connection is young.
+    # Another connection begins in band 0.
     other, _ = opened(raw, path)
     left.since()
     other.reply(ACK, b"x").answered()
@@ -110,7 +110,7 @@ def test_by_what_has_passed(nat, family, proto, path, left):
 
 
 def test_associations(nat, family, left):
-    """SCTP, which has no fast path, likewise."""
+    """The same with SCTP, which has no fast path."""
     raw = Raw(nat, SCTP, family)
     left.watch(raw)
     las(raw, (500, 1500, 4000))
@@ -128,8 +128,8 @@ def test_associations(nat, family, left):
 
 @pytest.mark.parametrize("ends", ((), (1000,), (3000, 20000), (2 * 1428, 10 * 1428)))
 def test_where_bands_end(nat, ends):
-    """The last that has an end is followed by the rest; without any they are as
-    documented. A band has what ends in the next one, too."""
+    """The band after the last given end has all the rest; without any, the ends are the
+    defaults. A packet that crosses an end belongs to the lower band."""
     raw, size = Raw(nat, UDP), 1428
     las(raw, ends)
     client = raw.client()
@@ -148,7 +148,7 @@ def test_where_bands_end(nat, ends):
 
 
 def test_switched(nat, family, path, left):
-    """On for those that begin with it; off, and its replies queue as others do."""
+    """It is on for connections that begin while it is on; off for all at once."""
     raw = Raw(nat, UDP, family)
     left.watch(raw)
     old, _ = opened(raw, path)
@@ -169,7 +169,7 @@ def test_switched(nat, family, path, left):
     las(raw, (100,))
     both((0, 1))
     if family == 4:
-        # A priority by type of service, where there is no other.
+        # Connections without a band have a priority by type of service.
         for client, priority in ((old, 6), (new, 1)):
             client.reply(payload=b"z", ip_args={"tos": 0x10}).answered()
             assert left.since() == {priority: 1}
@@ -181,7 +181,7 @@ def test_switched(nat, family, path, left):
 
 @pytest.mark.parametrize("shape", ("dr", "tun"))
 def test_only_where_replies_pass(request, shape):
-    """Replies of other methods do not come by; nothing is counted, nothing fails."""
+    """With other methods replies do not pass the director: no counts, no errors."""
     lab = request.getfixturevalue(shape)
     raw = Raw(lab, UDP)
     las(raw, (100,))
@@ -192,7 +192,7 @@ def test_only_where_replies_pass(request, shape):
 
 
 def test_no_bands_without(nat):
-    """Counters are there from when they are asked for."""
+    """A service has counters from the first time that priority is las."""
     raw = Raw(nat, UDP)
     assert bands(raw) == []
     set_policy(raw, udp=60)
@@ -204,7 +204,7 @@ def test_no_bands_without(nat):
 
 
 def test_in_a_batch(nat, family):
-    """Many services at once bring it with them, and take it away."""
+    """A batch of services can set it, and unset it by leaving it out."""
     raw = Raw(nat, UDP, family)
     server = genl.batch_server(raw.address(1), raw.dport)
     client = raw.client()
@@ -222,7 +222,7 @@ def test_in_a_batch(nat, family):
         assert bands(raw) == due
 
 
-# As the manual has them.
+# From the manual.
 DISCIPLINES = {"prio": "prio bands 4", "ets": "ets bands 4 strict 1 quanta 12000 6000 3000"}
 
 
@@ -230,8 +230,8 @@ DISCIPLINES = {"prio": "prio bands 4", "ets": "ets bands 4 strict 1 quanta 12000
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("path", ("stack", "fast"))
 def test_short_answers_pass_long_ones(nat, family, path, discipline):
-    """Behind a bottleneck, what a new connection gets overtakes what an old one has
-    waiting."""
+    """In a bottleneck's queue, replies of a new connection overtake the waiting ones of
+    an old one."""
     raw, ns = Raw(nat, UDP, family), nat.director.ns
     las(raw, (2000,))
     if path == "fast":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Going on without a real server: cache_bypass, and forwarding method bypass."""
+"""Packets that are forwarded without a real server: cache_bypass, and method bypass."""
 
 import pytest
 from lab import packet
@@ -12,16 +12,16 @@ NOBODY = {4: "0.0.0.0", 6: "::"}
 
 
 def elsewhere(nat, raw, family):
-    """What a transparent cache would intercept: traffic to a host behind the
-    director, where phantom 2 sees it."""
+    """Make RAW's VIP a host behind the director, phantom 2, as for a transparent
+    cache that intercepts its traffic."""
     raw.vip = nat.phantom(2, family)
     raw.taps[2] = nat.tap("rs2")
 
 
 @pytest.mark.smoke
 def test_cache_bypass(nat, family, proto):
-    """No server: the packet goes on as it is, but for its hop limit; it is
-    counted nowhere; replies and errors find their way."""
+    """No server: the packet is forwarded unchanged but for its hop limit, and is not
+    counted; replies and errors pass, too."""
     mark = fresh_mark()
     raw = Marked(nat, mark, family, numbers=(), proto=proto)
     elsewhere(nat, raw, family)
@@ -62,10 +62,10 @@ def test_cache_bypass_follows_the_flow(nat, family):
 
 @pytest.mark.parametrize("why", ("off", "local", "by address"))
 def test_no_cache_bypass(nat, backend, family, why):
-    """Refused as ever: without the setting, for an address of the director's
-    own, and for a service that is not by mark. ip_vs says nothing to an IPv4
-    client whose destination is not the director, and sends an IPv6 packet for
-    the director's own address round in circles."""
+    """Refused as usual: without the setting, for the director's own address, and
+    for a service that is not by mark. ip_vs sends no error to an IPv4 client
+    whose destination is not the director, and lets an IPv6 packet for the
+    director's own address loop."""
     mark = fresh_mark()
     raw = Marked(nat, mark, family, numbers=(), proto=UDP)
     if why != "local":
@@ -88,8 +88,8 @@ def test_no_cache_bypass(nat, backend, family, why):
 
 @pytest.mark.parametrize("local", (False, True), ids=("elsewhere", "local"))
 def test_method_bypass(nat, family, local):
-    """A real server of this method counts, but the packet goes where it is
-    addressed; to the director itself it would go round for ever."""
+    """The connection has this real server, but the packet goes to its own destination;
+    to the director itself it is dropped, as it would loop for ever."""
     mark = fresh_mark()
     raw = Marked(nat, mark, family, numbers=(), proto=UDP)
     raw.method = BYPASS
@@ -109,12 +109,12 @@ def test_method_bypass(nat, family, local):
 
 
 def test_bypass_too_big_and_hop_limit(nat, backend, family):
-    """The sender is told, as by any router; an IPv4 one of ip_vs is not."""
+    """The sender gets the errors that any router sends (not an IPv4 one from ip_vs)."""
     if not backend.is_l4lb and family == 4:
         pytest.skip("ip_vs says nothing here to an IPv4 client; runs with --backend l4lb")
     mark = fresh_mark()
     raw = Marked(nat, mark, family, numbers=(), proto=UDP)
-    raw.vip = nat.phantom(4, family)        # the way there takes 1,400
+    raw.vip = nat.phantom(4, family)        # behind an MTU of 1,400
     raw.taps[4] = nat.tap("rs4")
     with here(nat, mark, family), marking(nat, mark, f"th dport {raw.port}"), \
             setting(nat, "cache_bypass", 1):

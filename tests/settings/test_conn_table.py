@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The connection table: it grows and shrinks while everything in it is found,
-forgets at the right time, and is never fuller than conn_max."""
+"""The connection table: everything in it is found while it grows and shrinks,
+connections expire in time, and there are never more than conn_max."""
 
 import contextlib
 import socket
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.usefixtures("only_l4lb", "small_table")
 
 
 def listed(lab, raw):
-    """[(client, port)] of a service, each as often as it is listed."""
+    """[(client, port)] of all listed connections of a service."""
     return [(c["client"], c["cport"]) for c in lab.conns(vip=raw.vip, vport=raw.port)]
 
 
 def smallest(lab):
-    """The size that the table has, now that it is empty."""
+    """Empty the table, wait until it has shrunk, and return its size."""
     forget(lab)
     wait_until(lambda: size(lab) == SMALLEST, 10, what="the smallest table")
     return SMALLEST
@@ -41,8 +41,8 @@ def smallest(lab):
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 def test_grows_and_shrinks(shape, family, request):
-    """Whoever is listed while it grows is who was created, each once; each goes on
-    to its server. When all but a few are gone so is the space, and they stay."""
+    """While it grows, each connection is listed once and keeps its server. It shrinks
+    when most connections are gone, and the others stay."""
     lab = request.getfixturevalue(shape)
     first = size(lab)
     raw = Raw(lab, UDP, family, (1, 2))
@@ -78,8 +78,8 @@ def test_grows_and_shrinks(shape, family, request):
 
 
 def test_listing_while_it_changes(nat, family):
-    """Connections that are there all the time are listed once, whatever others
-    come and go and however the table changes between two reads."""
+    """Connections that exist all the time are listed once, however many others come
+    and go and however the table changes between two reads."""
     raw, other = Raw(nat, UDP, family), Raw(nat, UDP, family)
     steady = {(c.address, c.sport) for c in flood(raw, 400)}
     chance = {"n": 0}
@@ -102,7 +102,7 @@ def test_listing_while_it_changes(nat, family):
 
 def test_listing_is_linear(nat):
     """Eight times as many rows take less than 24 times as long; they would take 64 times
-    if each read began anew."""
+    as long if each read began at the first row."""
     raw = Raw(nat, UDP)
 
     def seconds():
@@ -120,8 +120,8 @@ def test_listing_is_linear(nat):
 
 
 def test_replies_go_to_the_newest(nat, family):
-    """One client socket that reaches one server through several services: what
-    comes back has the VIP of the newest connection that is left."""
+    """One client port reaches one server through several services: replies have
+    the VIP of the newest connection that still exists."""
     dport = nat.fresh_port()
     raws = [Raw(nat, UDP, family, dport=dport) for _ in range(3)]
     address, sport = raws[0].client().address, raws[0].client().sport
@@ -132,7 +132,7 @@ def test_replies_go_to_the_newest(nat, family):
 
 
 def answered_newest_first(nat, clients):
-    """Each gets what comes back once those after it are gone."""
+    """Each of CLIENTS gets the replies once the newer connections are gone."""
     with setting(nat, "expire_nodest_conn", 1):
         for client in reversed(clients):
             client.reply()
@@ -143,7 +143,7 @@ def answered_newest_first(nat, clients):
 
 
 def test_newest_after_growing(nat, family):
-    """Nor has that changed when the table has."""
+    """The same after the table has grown."""
     dport, first = nat.fresh_port(), smallest(nat)
     raws = [Raw(nat, UDP, family, dport=dport) for _ in range(3)]
     address, sport = raws[0].client().address, raws[0].client().sport
@@ -163,8 +163,8 @@ def test_newest_after_growing(nat, family):
 
 @pytest.mark.timer
 def test_expiry_is_exact(lab, family):
-    """Before its time is over a flow's packet goes to its server, afterwards to
-    any; nobody need have removed it."""
+    """A packet before the timeout goes to its flow's server, one after it to
+    another, even if the old connection has not been removed yet."""
     raw = Raw(lab, UDP, family, (1,))
     lab.ipvs.timeouts(udp=2)
     client = raw.client()
@@ -184,12 +184,12 @@ def test_expiry_is_exact(lab, family):
 
 
 def test_conn_max_by_default(nat):
-    """A share of the memory, at least some ten thousands."""
+    """It is a share of the memory, in the guests more than 50,000."""
     assert int(nat.director.ns.sysctl("net/ipv4/vs/conn_max")) > 50000
 
 
 def test_conn_max_refuses(lab, family):
-    """Established connections stay, and who comes then is refused and counted."""
+    """Established connections stay; a new one is refused and counted."""
     raw = Raw(lab, TCP, family)
     with room_for(lab, 3):
         clients = [raw.client() for _ in range(3)]
@@ -211,7 +211,7 @@ def test_conn_max_refuses(lab, family):
 
 @pytest.mark.smoke
 def test_conn_max_evicts(lab, family):
-    """Who has not established anything makes room, the established stay."""
+    """Unestablished connections make room for new ones, established ones stay."""
     raw = Raw(lab, TCP, family)
     with room_for(lab, 6):
         good = [raw.client() for _ in range(3)]
@@ -231,7 +231,7 @@ def test_conn_max_evicts(lab, family):
 
 
 def test_conn_max_and_datagrams(lab, family):
-    """A flow of one datagram makes room, one of more does not."""
+    """A flow of one datagram makes room, one of several does not."""
     raw = Raw(lab, UDP, family)
     with room_for(lab, 2):
         twice, once = raw.client(), raw.client()
@@ -291,7 +291,7 @@ def test_conn_max_values(nat, value, ok):
 @pytest.mark.smoke
 @pytest.mark.parametrize("method", (MASQ, ROUTE), ids=("nat", "dr"))
 def test_namespace_with_many_connections_ends(backend, method):
-    """The leak scan behind this file sees what stays."""
+    """The leak scan after this file would find what stays."""
     before = backend.refcount()
     ns = Namespace("ends-full")
     try:
@@ -322,7 +322,7 @@ def test_namespace_with_many_connections_ends(backend, method):
 
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 def test_growing_without_memory(nat, family):
-    """It stays as it is, longer in its chains, and grows when it can."""
+    """The table works at its old size, with longer chains, and grows when it can."""
     first = smallest(nat)
     raw = Raw(nat, UDP, family)
     with faults.failing_workers():
@@ -340,7 +340,7 @@ def test_growing_without_memory(nat, family):
 
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 def test_full_buckets_without_memory(nat, family):
-    """Who would need one more is refused and counted; the others are found."""
+    """A connection that would need another bucket is refused and counted."""
     smallest(nat)
     raw = Raw(nat, UDP, family)
     with faults.failing_cache("l4lb_conn_bucket"), faults.failing_workers():
@@ -357,8 +357,8 @@ def test_full_buckets_without_memory(nat, family):
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 def test_between_two_sizes(shape, family, request):
-    """Growing takes a bucket more than there is: as long as that lasts connections are
-    in both arrays, and each is listed, found, and removed as ever."""
+    """Growing needs a bucket that cannot be allocated: meanwhile connections are in both
+    arrays, and each is listed, found and removed as usual."""
     lab = request.getfixturevalue(shape)
     slots = 2 if shape == "nat" else 1
     first, raw = smallest(lab), Raw(lab, UDP, family)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.vs.conntrack: the firewall and NATed connections, with nft as the
-judge of what state a packet is in."""
+"""net.ipv4.vs.conntrack: the firewall's view of connections with NAT, by counters
+of nft rules for each state of a packet."""
 
 import contextlib
 import hashlib
@@ -49,7 +49,7 @@ MASQUERADE = """
 
 
 class Firewall:
-    """What the director's rules have counted."""
+    """The counters of the director's rules, as attributes."""
 
     def __init__(self, ns):
         self.ns = ns
@@ -72,8 +72,8 @@ def firewall(lab, port, proto="tcp", more=""):
 
 
 def has_entries(lab, client, count):
-    """Has the firewall so many entries of a client's flow?  Not every kernel
-    lists them; where it does not, what the rules count must do."""
+    """Has conntrack COUNT entries for a client's flow?  True on kernels that do
+    not list them; the rules' counters must do there."""
     try:
         text = lab.director.ns.read("/proc/net/nf_conntrack")
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def has_entries(lab, client, count):
 
 
 def handshake(client):
-    """With numbers that a firewall believes."""
+    """With sequence numbers that conntrack accepts."""
     client.send(SYN, seq=1000)
     number, _ = client.arrive()
     client.reply(SYN | ACK, seq=5000, ack=1001).answered()
@@ -96,8 +96,8 @@ def handshake(client):
 @pytest.mark.smoke
 @pytest.mark.parametrize("on", (1, 0), ids=("on", "off"))
 def test_stateful_rules(nat, family, on):
-    """On: one connection, new and then established, in both directions. Off:
-    what is forwarded is not tracked."""
+    """On: one tracked connection, new and then established, in both directions.
+    Off: forwarded packets are untracked."""
     raw = Raw(nat, TCP, family)
     with setting(nat, "conntrack", on), fast.off(nat.director.ns), \
             firewall(nat, raw.port) as fw:
@@ -118,8 +118,8 @@ def test_stateful_rules(nat, family, on):
 
 
 def test_masquerade(nat, family):
-    """Servers whose way to the client is not the director: they answer the
-    director's own address, and what comes back is translated twice."""
+    """For servers that do not route replies by the director: they answer the
+    director's own address, and replies are translated twice."""
     port = nat.http_port()
     service = nat.ipvs.service(nat.vip(family), port, sched="rr")
     datagrams = nat.ipvs.service(nat.vip(family), port, sched="rr", proto=UDP)
@@ -141,7 +141,7 @@ def test_masquerade(nat, family):
 
 @contextlib.contextmanager
 def one_armed(nat, family):
-    """Servers that know their own network only."""
+    """Inside, servers have no default route."""
     ip = "ip -6" if family == 6 else "ip"
     via = nat.dip(family)
     for node in nat.servers:
@@ -155,7 +155,7 @@ def one_armed(nat, family):
 
 @pytest.mark.smoke
 def test_entry_goes_with_the_connection(nat, family):
-    """Not two minutes, or five days, later."""
+    """It goes at once, not after conntrack's own timeout of minutes or days."""
     if not nat.director.ns.run("ls /proc/net/nf_conntrack", check=False).stdout:
         pytest.skip("this kernel does not list its entries: Debian's do")
     raw = Raw(nat, TCP, family, (1, 2))
@@ -171,7 +171,7 @@ def test_entry_goes_with_the_connection(nat, family):
 
 
 def reuse(raw, client, server):
-    """The client's port comes round again: does its first SYN get through?"""
+    """The client reuses its port: how many packets arrive for its first SYN (0 or 1)?"""
     client.send(SYN, seq=90000)
     raw.fence()
     got = client.arrivals()
@@ -180,8 +180,8 @@ def reuse(raw, client, server):
 
 
 def test_reused_port(nat, family, backend):
-    """An established entry, its server draining, and a SYN from the same port:
-    it gets another server and another entry. ip_vs drops the first one."""
+    """A SYN from the port of an established connection to a draining server gets
+    another server and another entry. ip_vs drops the first such SYN."""
     raw = Raw(nat, TCP, family, (1, 2))
     with setting(nat, "conntrack", 1), setting(nat, "expire_nodest_conn", 1), \
             firewall(nat, raw.port) as fw:
@@ -199,7 +199,7 @@ def test_reused_port(nat, family, backend):
 
 
 def test_removed_server(nat, family, backend):
-    """The same where the server was removed while its connection lives on."""
+    """The same with a removed server whose connection still exists."""
     raw = Raw(nat, TCP, family, (1, 2))
     with setting(nat, "conntrack", 1), firewall(nat, raw.port) as fw:
         client = raw.client()
@@ -240,8 +240,8 @@ def test_same_port_again_and_again(nat, family):
 
 
 def test_errors_are_related(nat, family):
-    """What a real server's host says about a tracked flow belongs to it, and
-    is translated as ever."""
+    """A real server's ICMP error about a tracked flow is related to it, and is
+    translated as usual."""
     raw = Raw(nat, UDP, family)
     with setting(nat, "conntrack", 1), firewall(nat, raw.port, "udp") as fw:
         client = raw.client()
@@ -255,8 +255,8 @@ def test_errors_are_related(nat, family):
 
 
 def test_no_tracking_without_nat(dr, family, backend):
-    """Of direct routing only half is seen: tracked, the second packet would be
-    invalid (with ip_vs it is)."""
+    """With direct routing the director sees only one direction: if tracked, the
+    second packet would be invalid (with ip_vs it is)."""
     raw = Raw(dr, TCP, family)
     with setting(dr, "conntrack", 1), firewall(dr, raw.port) as fw:
         client = raw.client()

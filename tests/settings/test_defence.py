@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""drop_entry, drop_packet and secure_tcp: what they do to a flood, and that
-established flows do not notice."""
+"""drop_entry, drop_packet and secure_tcp: their effect on a flood, and that
+established flows are not affected."""
 
 import time
 
@@ -43,7 +43,7 @@ def test_automatic_modes(nat, name):
 
 
 def scheduled(raw, tries):
-    """Which of TRIES new flows, one after the other, reach a server."""
+    """[1 if it reached a server, else 0] for TRIES new flows."""
     clients = [raw.client() for _ in range(tries)]
     for client in clients:
         client.send(payload=b"new")
@@ -56,8 +56,8 @@ def scheduled(raw, tries):
 @pytest.mark.smoke
 @pytest.mark.parametrize("rate", (4, 3, 1, -5))
 def test_drop_packet(nat, family, proto, backend, rate):
-    """Every so many-th attempt to schedule is dropped, or all of them; flows
-    that exist are not touched, and nothing is answered."""
+    """Every am_droprate-th new flow is dropped, with 1 or less every one; existing flows
+    are not affected, and nothing is answered."""
     raw = Raw(nat, proto, family)
     old = raw.client()
     old.establish() if proto != UDP else old.open()
@@ -80,7 +80,7 @@ def test_drop_packet(nat, family, proto, backend, rate):
 
 @pytest.mark.timer
 def test_drop_packet_when_memory_is_low(nat, backend):
-    """All pages are wanted and next to none of them is there: all are dropped."""
+    """With amemthresh at all pages and almost none free, all new flows are dropped."""
     raw = Raw(nat, TCP)
     with setting(nat, "amemthresh", 0), setting(nat, "drop_packet", 1):
         assert scheduled(raw, 3) == [1] * 3
@@ -106,7 +106,7 @@ def states(raw):
 @pytest.mark.timer
 @pytest.mark.smoke
 def test_drop_entry(nat, family, backend):
-    """Half-open connections go, some each second; established ones and UDP stay."""
+    """Some half-open connections are dropped each second; established ones and UDP stay."""
     raw, udp = Raw(nat, TCP, family), Raw(nat, UDP, family)
     kept = [raw.client() for _ in range(3)]
     for client in kept:
@@ -119,13 +119,13 @@ def test_drop_entry(nat, family, backend):
     before = counts(nat)["drop_entry"] if backend.is_l4lb else 0
     with setting(nat, "drop_entry", 3):
         wait_until(lambda: states(raw).get("SYN_RECV", 0) < HALF_OPEN - 8, 20, step=0.3)
-    time.sleep(1.5)     # the sweep under way ends
+    time.sleep(1.5)     # the current sweep ends
     left = states(raw)["SYN_RECV"]
     assert left > HALF_OPEN / 4
     assert [client.state for client in kept] == ["ESTABLISHED"] * 3
     assert datagram.state == "UDP"
     if backend.is_l4lb:
-        # Of other services, too: what earlier tests left.
+        # Connections of other services, left by earlier tests, count, too.
         assert counts(nat)["drop_entry"] - before >= HALF_OPEN - left
         dest = raw.dest(1)
         assert dest["active"] + dest["inactive"] == left + 3
@@ -135,8 +135,7 @@ def test_drop_entry(nat, family, backend):
 
 @pytest.mark.timer
 def test_drop_entry_spares_a_handshake_under_way(nat, backend):
-    """An answer within a second finds its connection, however many are killed
-    meanwhile."""
+    """Connections less than a second old are not dropped, however many others are."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs may kill it; runs with --backend l4lb")
     raw = Raw(nat, TCP)
@@ -148,22 +147,22 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
             time.sleep(0.5)
             assert states(raw)["SYN_RECV"] == len(clients)
             for client in clients:
-                client.send(RST)        # SYN_RECV, but let them go
+                client.send(RST)        # end them before the next round
                 client.reply(RST)
             wait_until(lambda: not states(raw).get("SYN_RECV"), 5)
 
 
 @pytest.mark.timer
 def test_drop_entry_takes_one_in_32(nat, only_l4lb):
-    """Each second, of those that are half-open. Of 2,000, some 770 are left after 30 seconds,
-    and chance moves that by 22; there may be one look more or less in that time."""
+    """Of half-open connections, each second. Of 2,000, some 770 are left after 30 seconds,
+    with a deviation of 22; there may be one sweep more or less in that time."""
     raw = Raw(nat, TCP)
     seconds, left = 30, []
     with pinned():
         for _ in range(2000):
             raw.client().send()
         raw.fence()
-    time.sleep(1.5)         # none is too young to go
+    time.sleep(1.5)         # none is too young to be dropped
     with setting(nat, "drop_entry", 3):
         time.sleep(0.5)
         for _ in range(2):
@@ -173,14 +172,14 @@ def test_drop_entry_takes_one_in_32(nat, only_l4lb):
     assert 1800 < before <= 2000
     one_in = 1 / (1 - (after / before) ** (1 / seconds))
     assert 27 < one_in < 38, (before, after)
-    # Half-open ones that earlier tests have left go, and count, too.
+    # Half-open connections left by earlier tests count, too.
     assert counted_after - counted_before >= before - after
 
 
 @pytest.mark.timer
 def test_drop_entry_and_templates(nat):
-    """Templates of half-open connections go after these; one that a connection
-    has confirmed stays."""
+    """Templates of half-open connections are dropped after these; one that a
+    connection has confirmed stays."""
     raw = Raw(nat, TCP, flags=PERSISTENT, timeout=900)
     kept = raw.client()
     kept.establish()
@@ -198,8 +197,8 @@ def test_drop_entry_and_templates(nat):
 
 @pytest.mark.timer
 def test_drop_entry_and_idle_connections(nat):
-    """After a minute without a packet a connection that had few is given up,
-    one that had many is not."""
+    """After a minute without a packet a connection with few packets is dropped,
+    one with many is not."""
     raw = Raw(nat, UDP)
     few, many = [raw.client() for _ in range(64)], [raw.client() for _ in range(8)]
     for client in few:
@@ -219,7 +218,7 @@ def test_drop_entry_and_idle_connections(nat):
 
 @pytest.mark.parametrize("shape", SECURE)
 def test_secure_tcp(shape, request):
-    """Every transition of the other table, in place of the usual one's."""
+    """Every transition of the state table for secure_tcp."""
     lab = request.getfixturevalue(shape)
     with setting(lab, "secure_tcp", 3):
         first = SR if shape == "nat" else SA
@@ -229,8 +228,8 @@ def test_secure_tcp(shape, request):
 
 @pytest.mark.smoke
 def test_secure_tcp_needs_the_server(nat, family):
-    """A client's ACK alone establishes nothing, until the server has answered;
-    without the setting it does."""
+    """A client's ACK alone does not establish a connection before the server has
+    answered; without the setting it does."""
     raw = Raw(nat, TCP, family)
     with setting(nat, "secure_tcp", 3):
         client = raw.client()

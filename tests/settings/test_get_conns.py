@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Connections by netlink: GET_CONNS of family L4LB lists what /proc/net/ip_vs_conn
-does, and what it says besides; its filters; and what a dump promises while
-everything changes. What ipvsctl makes of it is in test_ipvsctl.py."""
+"""Connections by netlink: GET_CONNS of family L4LB lists the rows of
+/proc/net/ip_vs_conn with more attributes; its filters; and the guarantees of a dump
+during changes. Its use by ipvsctl is tested in test_ipvsctl_show.py."""
 
 import contextlib
 import errno
@@ -63,9 +63,9 @@ def number(name):
 
 
 def as_proc(row):
-    """A row of the dump as genl.conns() has those of the file, without its time."""
+    """A row of the dump in the form of genl.conns(), without the expiry."""
     vip = row.get("vip")
-    if vip is None:     # a template by mark: the file has that in place of the VIP
+    if vip is None:     # a template by mark: the file has the mark in place of the VIP
         raw = row["fwmark"].to_bytes(4, "big").ljust(16 if row["af"] == socket.AF_INET6 else 4,
                                                      b"\0")
         vip = socket.inet_ntop(row["af"], raw)
@@ -75,14 +75,14 @@ def as_proc(row):
 
 
 def of_proc(ns):
-    """The file's rows, and their seconds."""
+    """(rows of the file, their expiry in seconds)"""
     rows = genl.conns(ns)
     return [{k: v for k, v in row.items() if k != "expires"} for row in rows], \
         [row["expires"] for row in rows]
 
 
 def same_as_proc(lab, l4lb):
-    """The same rows in the same order; something may have expired between both."""
+    """Both list the same rows in the same order; retried, as one may expire in between."""
     for _ in range(3):
         rows = l4lb.conns()
         shown, seconds = of_proc(lab.director.ns)
@@ -99,13 +99,13 @@ def sticky(lab, proto, family, **kwargs):
 
 
 def network(client):
-    """That of a sticky service, as its template has it."""
+    """The client's network, as the template of a sticky() service shows it."""
     net = ipaddress.ip_network(f"{client.address}/{24 if client.raw.family == 4 else 64}", False)
     return str(net.network_address)
 
 
 def zoo(lab, family):
-    """{name: client}: connections of each kind, and their templates."""
+    """{name: client}: make connections of each kind, and so their templates."""
     out, tcp = {}, Raw(lab, TCP, family, (1, 2))
     out["half"], out["tcp"] = tcp.client(), tcp.client()
     out["half"].open()
@@ -124,7 +124,7 @@ def zoo(lab, family):
 
 
 def row_of(l4lb, client):
-    """Its connection, by all that names it."""
+    """CLIENT's connection, found by all attributes that name it."""
     (row,) = l4lb.conns(protocol=client.raw.proto, client=client.address,
                        client_port=client.sport, vip=client.raw.vip, vport=client.raw.port)
     return row
@@ -192,7 +192,7 @@ def test_server_of_the_other_family(tun, family):
 
 
 def test_milliseconds(nat, l4lb):
-    """What is left, finer than a second, and more than 32 bits of it."""
+    """Expiry is in milliseconds, and may need more than 32 bits."""
     nat.ipvs.timeouts(udp=100)
     client = Raw(nat, UDP).client()
     client.open()
@@ -232,7 +232,7 @@ def test_holders(nat, l4lb, family):
 
 @pytest.mark.timer
 def test_on_the_fast_path(nat, l4lb, family):
-    """Flags of both directions, as long as packets take it."""
+    """Each direction has a flag as long as its packets take the fast path."""
     raw = fast.ready(Raw(nat, UDP, family))
     both = F_FAST_CLIENT | F_FAST_SERVER
 
@@ -274,7 +274,7 @@ def test_on_the_fast_path(nat, l4lb, family):
 # ---- filters ----
 
 def has(row, want):
-    """Does ROW have all of WANT?"""
+    """Does ROW match all of WANT?"""
     want = dict(want)
     bits = want.pop("client_len", None)
     if "client" in want:
@@ -288,7 +288,7 @@ def has(row, want):
 
 
 def wanted(animals):
-    """Filters, each of which some have and some have not."""
+    """Filters that match some connections but not all."""
     for name in ("half", "tcp", "udp", "sctp", "sticky", "mark"):
         c = animals[name]
         yield {"vip": c.raw.vip, "vport": c.raw.port}
@@ -328,7 +328,7 @@ def wanted(animals):
 
 @pytest.mark.smoke
 def test_filters(nat, l4lb):
-    """Each filter lists what has all of it: what a look at all of the list says."""
+    """Each filter lists the rows of the whole list that match all of it."""
     both = [zoo(nat, 4), zoo(nat, 6)]
     hidden = {k: CONN[k] for k in ("expires", "holders")}
 
@@ -357,7 +357,7 @@ def test_filters(nat, l4lb):
 
 
 def test_client_prefixes(nat, l4lb, family):
-    """Of every length: clients that differ in one bit each."""
+    """Prefixes of every length, with clients that differ in one bit each."""
     raw = Raw(nat, UDP, family)
     base, size_ = ("10.77.5.6", 32) if family == 4 else ("2001:db8:c:7::6", 128)
     base = ipaddress.ip_address(base)
@@ -375,7 +375,7 @@ def test_client_prefixes(nat, l4lb, family):
 
 
 def test_padded_addresses(nat, l4lb):
-    """IPv4's may have 16 bytes, as in the rest of both families."""
+    """IPv4 addresses may have 16 bytes, as in all requests of both families."""
     client = Raw(nat, UDP).client()
     client.open()
     found = l4lb.dump(GET_CONNS, attr(L_CONN, [
@@ -418,13 +418,13 @@ BAD = {
 }
 
 
-# Linux 6.1 has no way to say why it does not begin a dump.
+# Linux 6.1 cannot send a sentence when it refuses to begin a dump.
 SAYS_WHY = not os.uname().release.startswith("6.1.")
 
 
 def test_bad_filters(nat, l4lb, backend):
-    """Each has its sentence, which points to the attribute; a dump of all is as
-    good as before, and nothing keeps the module."""
+    """Each is refused with a sentence that points to the attribute; later dumps work,
+    and no reference to the module is left."""
     Raw(nat, UDP).client().open()
     before = backend.refcount()
     for what, (attrs, sentence) in BAD.items():
@@ -439,7 +439,7 @@ def test_bad_filters(nat, l4lb, backend):
         assert e.value.offset == 16 + 4 + 4 + 8
     for top in (attr(L_SERVICE, [attr(1, u16(2))]), attr(L_CONN, AF), attr(77, b"")):
         assert genl.is_refused(lambda t=top: l4lb.dump(GET_CONNS, t), errno.EINVAL)
-    # Of one connection it is not.
+    # The command exists as a dump only.
     genl.is_refused(lambda: l4lb.request(GET_CONNS, conn_filter(protocol=UDP)), errno.EOPNOTSUPP)
     assert backend.refcount() == before
     assert l4lb.conns(protocol=UDP) and l4lb.conns()
@@ -448,8 +448,8 @@ def test_bad_filters(nat, l4lb, backend):
 # ---- while it changes ----
 
 def pieces(l4lb, bytes_each=4096, payload=b""):
-    """A dump, buffer by buffer: lists of (client address, port, VIP's port). By a
-    socket of its own: the kernel's buffers are as large as the largest ever asked for."""
+    """A dump, buffer by buffer: lists of (client address, port, VIP's port). With a new
+    socket, because the kernel's buffers are as large as the largest recv() of a socket."""
     with l4lb.ns.socket(socket.AF_NETLINK, socket.SOCK_RAW, genl.NETLINK_GENERIC) as sock:
         sock.bind((0, 0))
         sock.settimeout(15)
@@ -476,8 +476,8 @@ def received(sock, bytes_each):
 
 @pytest.mark.smoke
 def test_listing_while_it_changes(nat, l4lb):
-    """What is there all the time is listed once, whatever others come and go and
-    however the table changes between two buffers."""
+    """Connections that exist all the time are listed once, however many others come and
+    go and however the table changes between two buffers."""
     raw, other = Raw(nat, UDP), Raw(nat, UDP)
     steady = {(c.address, c.sport, raw.port) for c in flood(raw, 700)}
     seen, sizes, n = [], {size(nat)}, 0
@@ -497,7 +497,7 @@ def test_listing_while_it_changes(nat, l4lb):
 
 
 def test_filtered_listing_while_it_changes(nat, l4lb, family):
-    """The same when most does not pass: breaks between two rows."""
+    """The same when few rows match, so that a buffer's end is between two of them."""
     raw, other = Raw(nat, UDP, family), Raw(nat, UDP, family)
     steady = {(c.address, c.sport, raw.port) for c in flood(raw, 300)}
     flood(other, 1500)
@@ -517,8 +517,8 @@ def test_filtered_listing_while_it_changes(nat, l4lb, family):
 
 @contextlib.contextmanager
 def many(count):
-    """A namespace with so many UDP connections of a client of its own, to as many
-    ports of one VIP, FEW to another, and their templates."""
+    """A namespace with COUNT UDP connections of a local client, to as many ports of one
+    VIP, FEW connections to another, and their templates."""
     with contextlib.ExitStack() as stack:
         ns = Namespace("conns")
         stack.callback(ns.destroy)
@@ -539,13 +539,13 @@ def many(count):
 
 @pytest.fixture
 def before(backend):
-    """References to the module, that of the scheduler of many() among them."""
+    """References to the module, including that of the scheduler which many() uses."""
     backend.need_scheduler("rr")
     return backend.refcount()
 
 
 def test_many(before, backend, request):
-    """Complete, whatever the buffers' size; and when nothing passes."""
+    """A long dump is complete, with and without filters, also when few rows or none match."""
     count = amount(request.config, few=10000 // SLOW, all=50000 // SLOW)
     with many(count) as ns, L4lb(ns) as l4lb:
         for _ in range(2):
@@ -562,15 +562,15 @@ def test_many(before, backend, request):
         assert l4lb.conns(state="ESTABLISHED") == []
         assert sorted(row["holders"] for row in l4lb.conns(flags=F_TEMPLATE)) == [FEW, count]
         assert len(l4lb.conns(vip=VIPS[0], vport=count // 2)) == 1
-        # Most of the table is passed by without a row.
+        # Most of the table does not match.
         assert sorted(row["vport"] for row in l4lb.conns(vip=VIPS[1])) == list(range(FEW + 1))
         assert len(l4lb.dump(GET_CONNS, conn_filter(protocol=UDP, state="UDP"))) == count + FEW
     wait_until(lambda: backend.refcount() == before, 30, what="references to the module")
 
 
 def test_is_linear(nat, l4lb):
-    """Eight times as many take less than 24 times as long; they would take 64 times if
-    each message began anew."""
+    """Eight times as many take less than 24 times as long; they would take 64 times as
+    long if each message began at the first row."""
     raw = Raw(nat, UDP)
 
     def seconds():
@@ -587,10 +587,10 @@ def test_is_linear(nat, l4lb):
     assert seconds() < 24 * few
 
 
-# ---- who, and whose ----
+# ---- permissions and namespaces ----
 
 def test_unprivileged(nat, l4lb):
-    """As every command of the family; the file in /proc is for all."""
+    """Not allowed, like every command of the family; only the file in /proc is for all users."""
     Raw(nat, UDP).client().open()
     for user_namespace in (False, True):
         assert as_nobody(nat, [(GET_CONNS, genl.F_DUMP)], user_namespace,
@@ -616,7 +616,7 @@ def test_other_namespaces_are_not_shown(topologies):
 
 
 def test_left_unread(nat, l4lb, backend):
-    """What a dump holds goes with its socket; until then it keeps the module."""
+    """An unfinished dump holds the module until its socket is closed."""
     flood(Raw(nat, UDP), 600)
     before = backend.refcount()
     dump = pieces(l4lb)
@@ -627,7 +627,7 @@ def test_left_unread(nat, l4lb, backend):
 
 
 def test_namespace_goes_meanwhile(before, backend):
-    """The socket keeps it until the dump has been read."""
+    """The socket keeps the namespace until the dump has been read."""
     with contextlib.ExitStack() as stack:
         with many(600) as ns:
             l4lb = stack.enter_context(L4lb(ns))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Services that nobody uses cost nothing: no timer, no work, no thread."""
+"""Services without traffic cost nothing: no timer, no work, no thread."""
 
 import contextlib
 import re
@@ -20,7 +20,7 @@ SECONDS = 5
 
 @contextlib.contextmanager
 def tracing():
-    """Inside, work and timers that run are written to the trace buffer."""
+    """Inside, executed work items and timers are written to the trace buffer."""
     if not (TRACE / "trace").exists():
         run(["mount", "-t", "tracefs", "tracefs", str(TRACE)], check=False)
     switches = [TRACE / "events" / e / "enable" for e in EVENTS]
@@ -38,7 +38,7 @@ def tracing():
 
 
 def switches(comm):
-    """How often threads called COMM have been put to sleep."""
+    """How often threads whose names begin with COMM have gone to sleep."""
     total = 0
     for task in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -74,8 +74,8 @@ def what_runs(module, services):
     pytest.param(500, marks=pytest.mark.smoke), pytest.param(10000, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("module", ("l4lb", "ip_vs"))
 def test_idle_services(module, services):
-    """ip_vs estimates rates of all of them every two seconds, and looks at the
-    memory every second."""
+    """l4lb runs nothing. ip_vs estimates the rates of all services every two seconds,
+    and checks the memory every second."""
     backend = Backend(module)
     backend.load()
     try:

@@ -15,7 +15,7 @@ AWAY = {4: "203.0.113.200", 6: "2001:db8:beef::1"}
 
 @contextlib.contextmanager
 def away(nat, family):
-    """The VIP is somewhere behind phantom 2, as far as routing knows."""
+    """Inside, the VIP is routed to phantom 2."""
     ip = "ip -6" if family == 6 else "ip"
     nat.director.ns.run(f"{ip} route add {AWAY[family]} via {nat.phantom(2, family)} dev eth1")
     try:
@@ -26,7 +26,7 @@ def away(nat, family):
 
 @contextlib.contextmanager
 def allowed(lab, backend, value=1):
-    """net.ipv4.vs.nonlocal_vip; the control has no such thing."""
+    """Inside, net.ipv4.vs.nonlocal_vip is VALUE; in-tree ip_vs has no such setting."""
     if backend.is_l4lb:
         with setting(lab, "nonlocal_vip", value):
             yield
@@ -36,8 +36,8 @@ def allowed(lab, backend, value=1):
 
 @pytest.mark.smoke
 def test_routed_vip(nat, family, proto, backend):
-    """A plain route is enough: requests are balanced, replies come from the
-    VIP, the hop limit is one less. ip_vs lets the packet pass."""
+    """A plain route is enough: requests are balanced, replies come from the VIP,
+    with one hop less. ip_vs just routes the packet."""
     with away(nat, family), allowed(nat, backend):
         raw = Raw(nat, proto, family, vip=AWAY[family])
         client = raw.client()
@@ -58,8 +58,8 @@ def test_routed_vip(nat, family, proto, backend):
 
 
 def test_off_by_default(nat, family, backend):
-    """A director that stands by, and is a router on the way to the one that
-    has the VIP, lets everything pass."""
+    """A standby director that routes to the one with the VIP passes on
+    everything."""
     with away(nat, family):
         raw = Raw(nat, TCP, family, vip=AWAY[family])
         raw.taps[2] = nat.tap("rs2")
@@ -72,7 +72,7 @@ def test_off_by_default(nat, family, backend):
 
 
 def test_others_pass(nat, family, backend):
-    """Another port of the VIP, another protocol, another host: forwarded."""
+    """Packets for another port of the VIP, another protocol or another host are routed."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, family), allowed(nat, backend):
@@ -93,7 +93,7 @@ def test_others_pass(nat, family, backend):
 
 
 def test_no_server(nat, family, backend):
-    """Told by ICMP, as at a VIP of the director's own."""
+    """The client gets an ICMP error, as with a local VIP."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, family), allowed(nat, backend):
@@ -128,7 +128,7 @@ def test_other_methods(topologies, module_life, shape, family, backend):
 
 
 def test_fragments(nat, backend):
-    """Put together before the service is looked for."""
+    """They are reassembled before the service is looked up."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has no nonlocal_vip; runs with --backend l4lb")
     with away(nat, 4), allowed(nat, backend):

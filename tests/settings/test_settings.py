@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""net.ipv4.vs.*: what each setting changes, and that it is off otherwise."""
+"""net.ipv4.vs.*: the effect of each setting, and its default."""
 
 
 import pytest
@@ -28,7 +28,7 @@ def test_each_namespace_has_its_own(nat, topologies):
 
 @pytest.mark.smoke
 def test_sloppy_tcp(lab, family):
-    """A segment from the middle of a flow makes a connection, a reset never."""
+    """A segment from the middle of a flow opens a connection, a reset never does."""
     raw = Raw(lab, TCP, family)
     with setting(lab, "sloppy_tcp", 1):
         client = raw.client()
@@ -42,7 +42,7 @@ def test_sloppy_tcp(lab, family):
 
 
 def test_expire_nodest_conn_at_once(nat, family, proto):
-    """Removing a server ends its connections, and only its."""
+    """Removing a server ends its connections, and no others."""
     raw = Raw(nat, proto, family, (1, 2))
     clients = {}
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_expire_nodest_conn_at_once(nat, family, proto):
 
 @pytest.mark.smoke
 def test_expire_nodest_conn_by_a_packet(nat, family):
-    """Set after the removal, the next packet starts anew elsewhere."""
+    """If set after the removal, the next packet opens a connection to another server."""
     raw = Raw(nat, UDP, family, (1, 2))
     client = raw.client()
     first = client.open()
@@ -71,9 +71,9 @@ def test_expire_nodest_conn_by_a_packet(nat, family):
 
 
 def test_port_used_anew_after_removal(lab, family, backend):
-    """A client's port comes round again while the old connection, to a server
-    that was removed meanwhile, is remembered: the SYN gets another server. The
-    old connection's other segments wait for theirs to return."""
+    """A client reuses its port while its old connection, to a server that has been
+    removed, still exists: the SYN gets another server. Other segments of the old
+    connection are dropped until the server returns."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs drops it: a documented difference; runs with --backend l4lb")
     raw = Raw(lab, TCP, family, (1, 2))
@@ -91,7 +91,7 @@ def test_port_used_anew_after_removal(lab, family, backend):
 
 
 def test_expire_nodest_conn_with_weight_zero(nat, family):
-    """A SYN leaves a server of weight 0 even where its connection is alive;
+    """A SYN moves away from a server of weight 0 even if its connection is alive;
     other segments stay."""
     raw = Raw(nat, TCP, family, (1, 2))
     client = raw.client()
@@ -108,9 +108,9 @@ def test_expire_nodest_conn_with_weight_zero(nat, family):
 
 @pytest.mark.parametrize("mode", (0, 1, 3))
 def test_port_used_anew_while_draining(dr, family, backend, mode):
-    """Direct routing sees half of the closing, so a SYN on a closed connection
-    stays with its server (conn_reuse_mode 1), unless that one drains: clients
-    that reuse their ports would keep it busy for ever."""
+    """With direct routing the director sees only one side closing, so a SYN on a
+    closed connection stays with its server (conn_reuse_mode 1), unless it drains:
+    clients that reuse their ports would keep it busy for ever."""
     raw = Raw(dr, TCP, family, (1, 2))
     with setting(dr, "conn_reuse_mode", mode):
         client = raw.client()
@@ -134,7 +134,7 @@ def test_port_used_anew_while_draining(dr, family, backend, mode):
 
 @pytest.mark.smoke
 def test_expire_quiescent_template(nat, family):
-    """A client does not stick to a server whose weight became 0."""
+    """A persistent client leaves a server whose weight becomes 0."""
     raw = Raw(nat, TCP, family, (1, 2), flags=PERSISTENT, timeout=300)
     address = nat.client_address(family)
     first = raw.client(address).open()
@@ -146,8 +146,8 @@ def test_expire_quiescent_template(nat, family):
 
 @pytest.mark.smoke
 def test_pmtu_disc_off(tun):
-    """Tunnels: the outside never says DF, and is cut instead of an ICMP error
-    to the client."""
+    """Tunnels: the outer header never has DF, and large packets are fragmented,
+    without an ICMP error to the client."""
     raw = Raw(tun, UDP, 4, (4,))
     client = raw.client()
     with setting(tun, "pmtu_disc", 0):
@@ -166,8 +166,8 @@ def test_pmtu_disc_off(tun):
 @pytest.mark.smoke
 @pytest.mark.parametrize("on", (0, 1), ids=("off", "on"))
 def test_nat_icmp_send(nat, family, proto, on):
-    """What a real server sends from its service port without a connection is
-    passed on as it is, or refused."""
+    """A packet from a real server's service port without a connection is routed
+    unchanged, or refused."""
     raw = Raw(nat, proto, family)
     client = raw.client()
     with setting(nat, "nat_icmp_send", on):
@@ -189,8 +189,8 @@ def test_nat_icmp_send(nat, family, proto, on):
 @pytest.mark.smoke
 @pytest.mark.parametrize("on", (1, 0), ids=("on", "off"))
 def test_snat_reroute(nat, family, on):
-    """A rule about the VIP as a source routes the translated reply; without
-    the setting the server's address has chosen the way."""
+    """A policy rule for the VIP as source routes the translated reply; without
+    the setting the route is that of the server's address."""
     raw = Raw(nat, UDP, family, (1, 2))
     client = raw.client()
     client.open()

@@ -26,8 +26,8 @@ def counters(stats):
 
 @pytest.mark.smoke
 def test_exact(lab, family, proto, backend):
-    """conns, packets and bytes (IP length) in both directions; replies count
-    where they pass the director."""
+    """conns, packets and bytes (IP length) in both directions; replies count if they
+    pass the director."""
     raw = Raw(lab, proto, family, (1, 2))
     want = {n: dict.fromkeys(COUNTS, 0) for n in (1, 2)}
     before = wait_for_quiet(lab, backend)
@@ -67,7 +67,7 @@ def test_exact(lab, family, proto, backend):
 
 
 def wait_for_quiet(lab, backend):
-    """The totals once the previous test's packets are in them."""
+    """The totals, once they include the previous test's packets."""
     if backend.is_l4lb:
         return proc_stats(lab.director.ns)[0]
     last = []
@@ -82,7 +82,7 @@ def wait_for_quiet(lab, backend):
 
 
 def test_dropped_packets_do_not_count(nat):
-    """What goes nowhere is not traffic of the service's servers."""
+    """Packets that are not forwarded do not count for service and server."""
     raw = Raw(nat, TCP, 4)
     client = raw.client()
     client.establish()
@@ -131,7 +131,7 @@ def test_rates_rise_and_decay(nat):
             client = raw.client()
             client.open()
             client.reply(payload=b"x" * 50).answered()
-        # Each has intervals of its own, from when it was added.
+        # Each has its own intervals, which begin when it is added.
         return all(s[k] > 0 for s in (raw.service.stats, raw.dest(1)["stats"])
                    for k in ("cps", "inpps", "outpps", "inbps", "outbps"))
 
@@ -141,12 +141,12 @@ def test_rates_rise_and_decay(nat):
     assert high["inbps"] > high["inpps"] * 20
     wait_until(lambda: raw.service.stats["inpps"] < high["inpps"] * 0.7
                and raw.service.stats["outbps"] < high["outbps"] * 0.7, 20, step=0.3)
-    # What fades is the rate alone.
+    # Only the rates fade.
     assert counters(raw.service.stats) == counters(high)
 
 
 def watched(raw, key, seconds):
-    """The values that a rate takes one after the other."""
+    """The successive values of a rate."""
     seen, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
         value = raw.service.stats[key]
@@ -158,8 +158,8 @@ def watched(raw, key, seconds):
 
 @pytest.mark.timer
 def test_rate_of_one_packet(nat):
-    """40 bytes in two seconds are 20 a second; a quarter of it moves the average,
-    which loses a quarter every two seconds from then on. Nobody needs to look."""
+    """40 bytes in two seconds are 20 per second; the average gets a quarter of that, and
+    loses a quarter every two seconds from then on, even if it is not read."""
     watching, alone = Raw(nat, TCP), Raw(nat, TCP)
     for raw in (alone, watching):
         raw.client().open()
@@ -178,7 +178,7 @@ def test_counters_do_not_lag(nat, backend):
 
 @pytest.mark.timer
 def test_rate_of_a_steady_flow(nat):
-    """Within a tenth of what is offered, after 20 seconds."""
+    """After 20 seconds the rate is within a tenth of the rate sent."""
     raw = Raw(nat, UDP)
     client = raw.client()
     begin = time.monotonic()
@@ -191,15 +191,15 @@ def test_rate_of_a_steady_flow(nat):
 
 
 def percpu_packets(ns):
-    """Packets of all CPUs in /proc/net/ip_vs_stats_percpu, as its rows have them."""
+    """The sum of the packets of all CPUs in /proc/net/ip_vs_stats_percpu."""
     rows = [line.split() for line in ns.read("/proc/net/ip_vs_stats_percpu").splitlines()]
     return sum(int(r[2], 16) for r in rows[2:] if len(r) == 6 and r[0] != "~")
 
 
 @pytest.mark.timer
 def test_frozen(nat, family, backend):
-    """run_estimation=0: counters and rates stand still, but for those by CPU.
-    Afterwards nothing is missing, and rates do not jump."""
+    """run_estimation=0: counters and rates stand still, except those per CPU.
+    Afterwards the counters are complete, and rates do not jump."""
     raw = Raw(nat, UDP, family)
     client = raw.client()
     client.open()
@@ -228,7 +228,7 @@ def test_frozen(nat, family, backend):
 
 
 def test_deleted_server_keeps_its_statistics(nat):
-    """Added back, it goes on counting where it was (as its connections do)."""
+    """Added again, it keeps its counters (and its connections)."""
     raw = Raw(nat, UDP)
     client = raw.client()
     client.open()

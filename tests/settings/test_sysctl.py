@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """net.ipv4.vs.*: in-tree ip_vs and l4lb, one after the other in one boot, have
-the same names, defaults and modes, and take and refuse the same writes."""
+the same names, defaults and modes, and accept and refuse the same writes."""
 
 import errno
 import os
@@ -69,7 +69,7 @@ def try_writes(ns):
     return out
 
 
-# What root of a namespace of an unprivileged user sees and may write.
+# Prints the settings that root of an unprivileged user's namespace sees and may write.
 LOOK = textwrap.dedent(f"""
     import os
     for name in sorted(os.listdir({DIRECTORY!r})):
@@ -111,7 +111,7 @@ def answers():
 
 
 def compared(answers, question):
-    """Both answers without what only 6.12's ip_vs has."""
+    """Both answers, without the settings that only 6.12's ip_vs has."""
     theirs, ours = (answers[name][question] for name in ("ip_vs", "l4lb"))
     assert ESTIMATOR <= set(answers["l4lb"]["look"])
     if "est_nice" in answers["ip_vs"]["look"]:
@@ -132,7 +132,7 @@ def test_names_defaults_and_modes(answers):
 
 
 def test_writes(answers):
-    """Also: what is refused changes nothing (in try_writes())."""
+    """try_writes() also checks that a refused write changes nothing."""
     theirs, ours = compared(answers, "write")
     assert {k: (theirs.get(k), v) for k, v in ours.items() if theirs.get(k) != v} == {}
     assert len(ours) == len(theirs) == len(TEXTS) * len(answers["ip_vs"]["look"])
@@ -140,7 +140,7 @@ def test_writes(answers):
 
 @pytest.mark.smoke
 def test_in_a_namespace_of_an_unprivileged_user(answers):
-    """As ip_vs of 6.12; before, it shows nothing there."""
+    """The same as with ip_vs of 6.12; older ones show nothing there."""
     theirs, ours = (answers[name]["user"] for name in ("ip_vs", "l4lb"))
     assert theirs in ([line for line in ours if line.split()[0] not in OWN], [])
     assert [line for line in ours if not line.endswith("0o644 can")] == [
@@ -159,8 +159,8 @@ def test_a_schedulers_setting_goes_with_it(answers):
 
 @pytest.mark.parametrize("bits, size", ((None, 4096), (5, 256), (14, 16384), (40, None)))
 def test_conn_tab_bits(bits, size):
-    """As ip_vs of 6.12: what is out of the range counts as its nearest end, which
-    depends on the memory."""
+    """As with ip_vs of 6.12, a value out of range counts as the nearest end of the range,
+    which depends on the memory."""
     backend = Backend("l4lb")
     ko = backend.modules / "l4lb.ko"
     backend.load_dependencies(ko)
@@ -203,7 +203,7 @@ def test_conn_tab_bits_have_the_same_bounds():
 
 @pytest.fixture
 def own_ns():
-    """A namespace with l4lb, its schedulers with a setting loaded."""
+    """A namespace with l4lb, and with the schedulers loaded that have a setting."""
     backend = Backend("l4lb")
     backend.load()
     ns = Namespace("sched-setting")
@@ -224,7 +224,7 @@ def test_a_schedulers_setting_is_what_services_do_not_set(own_ns):
         lblcr = ipvs.service("192.0.2.1", 80, sched="lblcr")
         lblc = ipvs.service("192.0.2.1", 81, sched="lblc")
         mine = ipvs.service("192.0.2.1", 82, sched="lblcr")
-        l4lb.set(mine, expire=DAY)       # said so, though it is the default
+        l4lb.set(mine, expire=DAY)       # set explicitly to the default
 
         def seconds(service):
             values = l4lb.values(service)
@@ -237,11 +237,11 @@ def test_a_schedulers_setting_is_what_services_do_not_set(own_ns):
         described = l4lb.options(lblcr)["options"]
         assert [described[o]["default"] for o in ("expire", "shrink", "entries")] == \
             [77, 77, 16384]
-        # New ones, by creation and by edit.
+        # Services that get the scheduler now, by creation and by edit.
         assert seconds(ipvs.service("192.0.2.1", 83, sched="lblcr")) == (77, 77)
         lblc.edit(sched="lblcr")
         assert seconds(lblc) == (77, 77)
-        # Out of the option's range: its nearest end.
+        # A value out of the option's range counts as its nearest end.
         for value, effect in ((0, 1), (-5, 1), (2000000, 14 * DAY)):
             own_ns.sysctl("net/ipv4/vs/lblcr_expiration", value)
             assert seconds(lblcr) == (effect, effect)
@@ -249,7 +249,7 @@ def test_a_schedulers_setting_is_what_services_do_not_set(own_ns):
 
 
 def test_a_schedulers_setting_is_its_namespaces(own_ns):
-    other = Namespace("sched-setting-2")    # made after the schedulers came
+    other = Namespace("sched-setting-2")    # made after the schedulers were loaded
     try:
         own_ns.sysctl("net/ipv4/vs/lblc_expiration", 5)
         assert other.sysctl("net/ipv4/vs/lblc_expiration") == str(DAY)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A namespace that ends takes its services, hooks and memory along; the leak
-scan behind this file (conftest.py) sees what stays."""
+scan after this file (conftest.py) would find what stays."""
 
 import pytest
 from lab import genl

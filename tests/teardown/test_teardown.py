@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ends of all kinds: namespaces, devices and the module itself, under traffic.
+"""Removal of namespaces, devices and the module itself, under traffic.
 
-Nothing may be left behind: afterwards the module unloads, and the kernel log
-is clean (the gate in conftest.py).
+Nothing may be left behind: afterwards the module unloads, and conftest.py finds
+no warning in the kernel log.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def clean(backend, topologies):
 
 @contextlib.contextmanager
 def traffic(raws):
-    """New flows and old ones, from both ends, as fast as they go."""
+    """Inside, packets of new and old flows are sent from both ends, as fast as possible."""
     stop = threading.Event()
     sent = [0]
 
@@ -84,7 +84,7 @@ def rounds_under_traffic(lab, backend, count):
             lab.flush()
             backend.unload()
             mark = sent[0]
-            # Packets go on arriving at a kernel without the module.
+            # Packets keep arriving at the kernel without the module.
             wait_until(lambda m=mark: sent[0] > m + 30, 20)
         assert not backend.loaded()
 
@@ -102,8 +102,8 @@ def test_hundred_rounds(topologies, backend):
 
 
 def test_module_is_busy_while_services_exist(topologies, backend):
-    """rmmod is refused, whatever the service holds; connections alone do not
-    keep it."""
+    """rmmod is refused while there is a service; connections alone do not hold
+    the module."""
     lab = topologies["nat"]
     backend.load()
     raw = Raw(lab, UDP)
@@ -136,7 +136,7 @@ def test_scheduler_is_busy_while_used(topologies, backend):
 @pytest.mark.smoke
 @pytest.mark.ip_vs_differs("references to the module stay when a namespace ends")
 def test_namespace_ends_with_live_connections(topologies, backend, request):
-    """Directors come and go with services, connections and traffic inside."""
+    """Directors' namespaces come and go with services, connections and traffic."""
     backend.load()
     for turn in range(amount(request.config, few=4, pairs=20)):
         with small_lab(f"gone{turn}-") as (client, director):
@@ -167,7 +167,7 @@ def test_namespace_ends_with_live_connections(topologies, backend, request):
             director.ns.destroy()
             stop.set()
             join_all(thread)
-    # No service pins the module any more.
+    # No service holds the module any more.
     wait_until(lambda: backend.refcount() == len(backend.family()) - 1, 20,
                what="references to the module")
 
@@ -201,7 +201,7 @@ def test_device_goes_away(topologies, backend):
 
 @pytest.mark.smoke
 def test_refuses_to_share_with_ip_vs(backend, log):
-    """The family can have one owner: the second module says what to unload."""
+    """The netlink family can have one owner: the second module logs what to unload."""
     if not backend.is_l4lb:
         pytest.skip("a message of l4lb's own; runs with --backend l4lb")
     control = Backend("ip_vs")
@@ -256,8 +256,8 @@ def test_files_go_with_the_module(topologies, backend):
 
 
 def test_open_files_across_unload(topologies, backend):
-    """A reader holding /proc/net/ip_vs_conn open does not outlive the module
-    in a harmful way: unload waits or the read fails, nothing crashes."""
+    """/proc/net/ip_vs_conn is held open while the module is unloaded: rmmod waits
+    or the read fails, nothing crashes."""
     lab = topologies["nat"]
     backend.load()
     raw = Raw(lab, UDP)
@@ -275,7 +275,7 @@ def test_open_files_across_unload(topologies, backend):
 
 
 def test_dump_across_unload(topologies, backend):
-    """A dump whose reader stopped half way pins nothing for ever."""
+    """A dump whose reader stops half way does not hold the module for ever."""
     lab = topologies["nat"]
     backend.load()
     for port in range(1, 400):
@@ -290,7 +290,7 @@ def test_dump_across_unload(topologies, backend):
 
 @pytest.mark.emulated
 def test_parallel_service_churn_and_traffic(topologies, backend):
-    """Servers and services come, change and go under the packets' feet."""
+    """Servers and services are added, changed and removed under traffic."""
     lab = topologies["nat"]
     backend.load()
     lab.flush()
@@ -316,7 +316,7 @@ def test_parallel_service_churn_and_traffic(topologies, backend):
 
 @pytest.mark.emulated
 def test_cpu_is_taken_away(topologies, backend):
-    """Counters and caches for each CPU survive one going offline."""
+    """Per-CPU counters and caches survive a CPU that goes offline."""
     cpu = "/sys/devices/system/cpu/cpu1/online"
     if not os.path.exists(cpu):
         pytest.skip("no second CPU to take offline: runs in QEMU (suite stages 6.12 and 6.1)")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Just enough of the kernel for kernel/sched.[ch] and the files in schedulers/
- * to be compiled, unchanged, as a user-space program.  Included on the command
- * line; the kernel headers they name are empty files.
+ * Just enough of the kernel to compile kernel/service/{registry,affinity}.c and the
+ * files in schedulers/, unchanged, as a user-space program.  Included on the command
+ * line; the kernel headers that they include are empty files.
  */
 #ifndef _L4LB_UNIT_SHIM_H
 #define _L4LB_UNIT_SHIM_H
@@ -49,7 +49,7 @@ union nf_inet_addr {
 #define max(a, b)		((a) > (b) ? (a) : (b))
 #define pr_err(...)		fprintf(stderr, __VA_ARGS__)
 
-/* Every read of a field that may change is counted: the cost of a pick. */
+/* Reads of fields that may change are counted, as the cost of a pick. */
 extern __thread unsigned long shim_reads;
 #define READ_ONCE(x) \
 	(shim_reads++, __atomic_load_n(&(x), __ATOMIC_RELAXED))
@@ -88,7 +88,7 @@ static inline int fls(u32 x)
 	return x ? 32 - __builtin_clz(x) : 0;
 }
 
-/* Numbers of a seed, for reproducible tests. */
+/* Random numbers from a fixed seed, for reproducible tests. */
 static inline u64 get_random_u64(void)
 {
 	static __thread u64 state = 42;
@@ -172,13 +172,13 @@ static inline void *shim_alloc(size_t size, int fill)
 #define GFP_ATOMIC	0
 #define __GFP_NOWARN	0
 
-/* The clock is the test's: HZ ticks are a second. */
+/* The test advances the clock: HZ ticks are a second. */
 #define HZ		250
 extern unsigned long jiffies;
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define time_before(a, b)	time_after(b, a)
 
-/* Grace periods end, and work is done, between two commands of the test. */
+/* Grace periods end between two commands of the test; work is done in "wait". */
 struct rcu_head {
 	struct rcu_head		*next;
 	void			(*func)(struct rcu_head *head);
@@ -254,7 +254,7 @@ static inline u32 jhash2(const u32 *key, u32 n, u32 seed)
 	return seed * 0x85ebca6b;
 }
 
-/* Of kernel/service/server.h, which is left out. */
+/* These replace kernel/service/server.h. */
 #define _L4LB_SERVER_H
 typedef struct { int counter; } refcount_t;
 struct l4lb_sched_server;
@@ -290,7 +290,7 @@ static inline void list_del(struct list_head *entry)
 	     &(pos)->member != (head); \
 	     pos = container_of((pos)->member.next, typeof(*(pos)), member))
 
-/* One thread configures, and nothing here is unloaded. */
+/* Not needed here: only one thread configures, and no module is unloaded. */
 struct workqueue_struct;
 struct rcu_work { int unused; };
 extern struct workqueue_struct *l4lb_wq;
@@ -318,12 +318,12 @@ struct module { const char *name; };
 			abort(); \
 	}
 
-/* What was asked for last. */
+/* The name in the last request. */
 extern char shim_requested[64];
 #define request_module(...) \
 	snprintf(shim_requested, sizeof(shim_requested), __VA_ARGS__)
 
-/* Of kernel/base/net.h, which is left out: there is no namespace. */
+/* This replaces kernel/base/net.h: there are no namespaces. */
 #define _L4LB_NET_H
 struct l4lb_net {
 	struct list_head	sched_nets;

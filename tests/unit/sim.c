@@ -5,21 +5,21 @@
  *	add ID WEIGHT [UPPER LOWER]	prints ok or a negative errno
  *	edit ID WEIGHT [UPPER LOWER]	likewise
  *	del ID				likewise
- *	addr ID ADDRESS [PORT]		its address, before it is added
+ *	addr ID ADDRESS [PORT]		sets its address, before it is added
  *	service 4|6 FLAGS		family and flags of the service
- *	pick tcp|udp [N]		new connections; prints "ID ID ...", - is none
- *	flow tcp|udp SRC PORT DST PORT	likewise, one
+ *	pick tcp|udp [N]		new connections; prints "ID ID ...", - for none
+ *	flow tcp|udp SRC PORT DST PORT	likewise, one connection
  *	load ID ACTIVE TOTAL		set its counters
  *	over ID 0|1			set its overload flag
  *	memory 0|1			make allocations fail, or not
- *	wait SECONDS			lets time pass, and work be done; may be 0.5
- *	refs ID				references that others hold on it
- *	turns T				set the rotation's counter
+ *	wait SECONDS			advances the clock and does due work; may be 0.5
+ *	refs ID				prints the number of references to it
+ *	turns T				sets the rotation's counter
  *	option NAME VALUE		sets an option of the scheduler
  *	options				prints "NAME=VALUE,MIN,MAX,DEFAULT ..."
  *	race THREADS N			concurrent picks, of addresses 1 to N;
  *					prints "ID=COUNT ..."
- *	cost				most field reads one pick did so far
+ *	cost				prints the most field reads of one pick so far
  *	registry			tries kernel/service/registry.c; prints its answers
  *
  * Like kernel/service/service.c it builds a new pool for every change, and a server
@@ -65,7 +65,7 @@ struct l4lb_server *l4lb_server_of(const struct l4lb_sched_server *d)
 	return &container_of(d, struct server, sched)->server;
 }
 
-/* There is no namespace for which it would be called. */
+/* Never called, because there are no namespaces. */
 static const struct l4lb_sched_listener listener;
 
 static __attribute__((constructor(101))) void listen_to_all(void)
@@ -98,7 +98,7 @@ static void end_grace_period(void)
 	}
 }
 
-/* There is one at most: of the only service. */
+/* There is at most one work item: that of the only service. */
 void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay)
 {
 	pthread_mutex_lock(&late_lock);
@@ -400,7 +400,7 @@ static void try_register(const char *what, struct l4lb_sched_ops ops)
 	n++;
 }
 
-/* Tables of options: one that is good, then it with one mistake each. */
+/* Tables of options: good ones with one mistake each, then one that is good. */
 static void try_options(void)
 {
 	static const struct l4lb_sched_option good = {

@@ -2,16 +2,16 @@
 /*
  * The connection table as a user-space program:
  *
- *	table SEED STEPS	connections come and go at random, two walks go
- *				on in between, memory fails now and then
- *	table race SECONDS	readers look for what is there all the time while
+ *	table SEED STEPS	connections come and go at random, two walks
+ *				proceed meanwhile, allocations sometimes fail
+ *	table race SECONDS	readers look for connections that stay, while
  *				others come and go and the table is resized
- *	table sweep N		what expires in a table that takes itself for one
- *				of N connections; prints in how many slices
- *	table poor N		N connections, and no memory for a larger table;
- *				then there is
- *	table sizes N		N connections come and go, each before the
- *				table is looked at
+ *	table sweep N		sweeps a table whose counter says that it has N
+ *				connections; prints the number of slices
+ *	table poor N		N connections, first without memory for a larger
+ *				table, then with it
+ *	table sizes N		N connections come and go; the size is checked
+ *				after each
  *
  * Exits by an assertion when something is wrong.
  */
@@ -56,7 +56,7 @@ void shim_pause(void)
 		sched_yield();
 }
 
-/* What the sweep does with a connection. */
+/* How often the sweep killed each connection, and how often one expired. */
 static unsigned int swept[MANY], n_reset;
 
 void l4lb_conn_kill(struct l4lb_conn *conn)
@@ -82,7 +82,7 @@ static u32 chance(u32 below)
 	return (random_state >> 33) % below;
 }
 
-/* Number @i: neighbours share a client and, of four, the reply's key. */
+/* Number @i: groups of four share the client and the reply's key. */
 static struct l4lb_conn *conn_new(unsigned int i)
 {
 	struct l4lb_conn *conn = aligned_alloc(64, 128);
@@ -140,8 +140,8 @@ static struct l4lb_conn *found_out(const struct l4lb_conn *conn)
 	return out;
 }
 
-/* The connection that the newest of those with @i's reply key is, as far as
- * the order of their making says.
+/* The newest connection with @i's reply key, by the order in which add() made
+ * them.
  */
 static unsigned long made[MANY], clock_ticks;
 
@@ -163,7 +163,7 @@ static bool add(unsigned int i)
 	bool reply;
 
 	rcu_read_lock();
-	/* A packet has been looked for; a template, or a peer's, has not. */
+	/* A packet's flow was looked up before; others, like templates, were not. */
 	if (clock_ticks % 2 && !l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		assert(!l4lb_conn_find_both(&ln, &flow, &reply));
 	atomic_inc(&table.n);
@@ -181,7 +181,7 @@ static bool add(unsigned int i)
 	return false;
 }
 
-/* Freed together, as call_rcu() does. */
+/* Removed connections are freed together, as by call_rcu(). */
 static struct l4lb_conn *limbo[256];
 static unsigned int n_limbo;
 
@@ -246,8 +246,8 @@ static unsigned int bits(void)
 
 /* ---- one thread ---- */
 
-/* A listing that goes on for a few rows at a time; who was there from its
- * beginning to its end comes once, and nobody twice.
+/* A listing that goes on for a few rows at a time.  A connection that exists
+ * from its beginning to its end is listed once, none is listed twice.
  */
 struct listing {
 	struct l4lb_conn_walk	*walk;
@@ -279,7 +279,7 @@ static void listing_go_on(struct listing *l)
 		return;
 	l4lb_conn_walk_start(l->walk);
 	while (rows-- && (conn = l4lb_conn_walk_next(l->walk)))
-		/* A later one with the same key has the same place. */
+		/* A later connection with the same key has the same number. */
 		assert(!l->seen[number_of(conn)]++ ||
 		       made[number_of(conn)] > l->began);
 	l4lb_conn_walk_stop(l->walk);
@@ -326,7 +326,7 @@ static void step(void)
 		conns[i]->last = jiffies;
 }
 
-/* While a resize is under way. */
+/* Called by cond_resched(), while a resize is under way. */
 void shim_interlude(void)
 {
 	if (!no_interludes && chance(3) == 0)
@@ -340,10 +340,10 @@ static void at_random(unsigned int steps)
 	for (n = 0; n < steps; n++) {
 		if (n % 20000 == 0)
 			goal = n / 20000 % 2 ? MANY / 60 : MANY;
-		if (n % 1000 == 0)	/* now and then none, in the middle */
+		if (n % 1000 == 0)	/* after a while, sometimes none */
 			shim_memory = n < 40000 || chance(2) ? -1 : (int)chance(6);
 		step();
-		/* At first never: that makes long chains. */
+		/* No resize at first: that makes long chains. */
 		if (n > 40000 && chance(300) == 0)
 			do_work();
 	}
@@ -471,7 +471,7 @@ static void race(unsigned int seconds)
 
 /* ---- the sweep ---- */
 
-/* The slices until every connection was looked at: once, none of them twice. */
+/* The number of slices until @expected connections were killed, each once. */
 static unsigned int sweep_pass(unsigned int expected)
 {
 	unsigned int i, gone = 0, slices = 0, before;
@@ -503,7 +503,7 @@ static void sweep(unsigned int n)
 	assert(sweep_queued);
 	atomic_set(&table.n, n);
 
-	/* A template that is held stays, however old, and does not grow young. */
+	/* A held template stays, however old, and its idle time does not wrap. */
 	atomic_set(&conns[100]->n_holders, 1);
 	jiffies += 1001;
 	slices = sweep_pass(MANY - 1);
@@ -515,7 +515,7 @@ static void sweep(unsigned int n)
 	for (i = 0; i < MANY; i++)
 		conns[i]->last = jiffies;
 
-	/* Nothing is over; an attack ends what may be dropped. */
+	/* None has expired; under attack, those that may be dropped are. */
 	sweep_queued = false;
 	table.sweep.fn(&table.sweep.work);
 	assert(sweep_queued);
@@ -524,7 +524,7 @@ static void sweep(unsigned int n)
 	assert(sweep_pass(MANY / 4) == 4 && ln.dropped == MANY / 4);
 	ln.sysctl.drop_entry = L4LB_DEFENCE_READY;
 
-	/* It rests when there is nothing, until there is something. */
+	/* The sweep stops while the table is empty. */
 	atomic_set(&table.n, 0);
 	sweep_queued = false;
 	table.sweep.fn(&table.sweep.work);
@@ -566,7 +566,7 @@ static void poor(unsigned int n)
 	for (i = 0; i < n; i++)
 		check(i);
 
-	/* Half of what there is may be taken. */
+	/* Half of the available memory may be taken. */
 	for (wanted = 8; 3U << wanted < atomic_read(&table.n) + atomic_read(&table.n_out);)
 		wanted++;
 	pages = (sizeof(struct l4lb_conn_bucket) << wanted) >> PAGE_SHIFT;
@@ -577,7 +577,7 @@ static void poor(unsigned int n)
 	look_again();
 	assert(bits() == wanted);
 
-	/* Of the least size there is always one. */
+	/* A table of the smallest size is always allowed. */
 	shim_available = 0;
 	for (i = 0; i < n; i++)
 		del(i);
@@ -592,7 +592,7 @@ static unsigned int in_use(void)
 	return atomic_read(&table.n) + atomic_read(&table.n_out);
 }
 
-/* Doubled and halved, when it is time; about two in a bucket after that. */
+/* It doubles and shrinks at the right loads; then about two are in a bucket. */
 static void sizes(unsigned int n)
 {
 	unsigned int i, before;

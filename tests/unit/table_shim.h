@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Just enough of the kernel for the files of the connection table (kernel/
- * bucket.c, resize.c, sweep.c, walk.c) to be compiled, unchanged, as a
- * user-space program with threads.  RCU is a lock that readers share.
+ * Just enough of the kernel to compile the files of the connection table
+ * (kernel/conn/{bucket,resize,sweep,walk}.c), unchanged, as a user-space
+ * program with threads.  RCU is a reader-writer lock.
  */
 #ifndef _L4LB_UNIT_TABLE_SHIM_H
 #define _L4LB_UNIT_TABLE_SHIM_H
@@ -54,7 +54,7 @@ typedef u32 __be32;
 #define prefetch(p)		__builtin_prefetch(p)
 #define __ffs64(x)		((unsigned int)__builtin_ctzll(x))
 
-/* What a kernel with lockdep looks at is looked at here, too. */
+/* The checks of a kernel with lockdep are done here, too. */
 #define IS_ENABLED(option)	true
 #define WARN_ON_ONCE(x)		assert(!(x))
 
@@ -74,7 +74,7 @@ void shim_pause(void);
 #define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 #define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
-/* Threads are switched where it matters. */
+/* Threads are switched where their order matters. */
 #define smp_store_release(p, v)	\
 	(__atomic_store_n(p, v, __ATOMIC_RELEASE), shim_pause())
 #define smp_rmb()		__atomic_thread_fence(__ATOMIC_ACQUIRE)
@@ -128,14 +128,14 @@ static inline void synchronize_rcu(void)
 
 #define PAGE_SHIFT 12
 
-/* Pages that could be given away; the host has enough. */
+/* The available pages that the table sees; the host has enough. */
 extern long shim_available;
 
 #define si_mem_available()	shim_available
 
 enum { GFP_KERNEL, GFP_ATOMIC, __GFP_NOWARN = 0, __GFP_RETRY_MAYFAIL = 0, SLAB_HWCACHE_ALIGN = 0 };
 
-/* So many more allocations will succeed; less than 0: all. */
+/* The number of allocations that will still succeed; negative: all. */
 extern int shim_memory;
 
 static inline void *shim_alloc(size_t size)
@@ -162,7 +162,7 @@ struct kmem_cache { size_t size; };
 #define kfree				free
 #define kvfree				free
 
-/* ---- work: table.c does it ---- */
+/* ---- work, which table.c runs ---- */
 
 struct work_struct { int unused; };
 struct delayed_work { struct work_struct work; void (*fn)(struct work_struct *work); };
@@ -206,7 +206,7 @@ union nf_inet_addr {
 
 #define ipv6_addr_equal(a, b)	(!memcmp(a, b, sizeof(struct in6_addr)))
 
-/* ---- of server.h, flow.h and net.h, which define these in the kernel ---- */
+/* ---- definitions that replace server.h, flow.h and net.h ---- */
 
 #define _L4LB_SERVER_H
 #define _L4LB_FLOW_H
