@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Both ends of TCP connections, without TCP: what a device is given to send is
- * answered by its receive path.
+ * Both ends of TCP connections, without a TCP stack: a device answers a segment
+ * that it should send with a segment in its receive path.
  *
  *	client  SYN ------> server
  *	        <------ SYN ACK
  *	        ACK ------>		opened
- *	        FIN ACK -->		and closed at once, if so asked
+ *	        FIN ACK -->		GEN_CLIENT_CLOSES only
  *	        <------ FIN ACK
  *	        ACK ------>
  *
- * Nobody keeps a state: an answer follows from the segment alone.  So both ends
- * take what the cheapest of packets takes, and have room for any number of
- * connections.  Who is not answered does not try again.
+ * Neither end keeps state: an answer is computed from the segment alone.  So
+ * both ends cost little, and have room for any number of connections.  Lost
+ * segments are not sent again.
  */
 #include "gen.h"
 
@@ -32,11 +32,11 @@ enum {
 	WINDOW	= 8192,
 };
 
-/* Headers of a TCP segment in a frame, and where its parts are. */
+/* The headers of a TCP segment's frame. */
 struct segment {
 	u8		data[ETH_HLEN + sizeof(struct ipv6hdr) +
 			     sizeof(struct tcphdr)];
-	unsigned int	at;		/* of the TCP header */
+	unsigned int	at;		/* offset of the TCP header */
 	u8		flags;
 	bool		ipv6;
 };
@@ -71,7 +71,7 @@ static bool take(struct segment *s, const struct sk_buff *skb)
 	return true;
 }
 
-/* It becomes what the other end says to it, but for flags and checksums. */
+/* Turns @s into its own answer, except for the flags and the TCP checksum. */
 static void turn(struct segment *s)
 {
 	struct ethhdr *eth = (void *)s->data;
@@ -82,7 +82,7 @@ static void turn(struct segment *s)
 
 	swap(tcp->source, tcp->dest);
 	tcp->seq = s->flags & ACK ? tcp->ack_seq : htonl(1);
-	/* SYN and FIN count as a byte. */
+	/* SYN and FIN take one sequence number each. */
 	tcp->ack_seq = htonl(ntohl(seq) + !!(s->flags & (SYN | FIN)));
 	tcp->doff = sizeof(*tcp) / 4;
 	tcp->window = htons(WINDOW);
@@ -150,8 +150,8 @@ static void serve(struct net_device *dev, struct segment *s,
 		say(dev, s, FIN | ACK);
 		break;
 	case ACK:
-		/* Or the last of one that is closed: who asks for that counts
-		 * at the client.
+		/* The last ACK of a closed session counts here, too: sessions
+		 * are counted at the client.
 		 */
 		talk->opened[server]++;
 	}

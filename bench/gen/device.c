@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The sink: an Ethernet device that counts what it is given to send, keeps
- * every 256th packet's headers, and frees it.  It has no queue and no
- * offloads, and takes no lock, so that nearly nothing of a packet's time is
- * its own.
+ * The sink: an Ethernet device that counts and frees the packets that it
+ * should send, and keeps the headers of every 256th.  It has no queue and no
+ * offloads and takes no lock, so it adds next to nothing to a packet's time.
  */
 #include "gen.h"
 
@@ -19,7 +18,7 @@ static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct gen_priv *priv = netdev_priv(dev);
 	struct gen_sink *sink = this_cpu_ptr(priv->sink);
 
-	/* The host's own: neighbour discovery, reports of groups. */
+	/* From the host itself: neighbour discovery, multicast reports. */
 	if (unlikely(is_multicast_ether_addr(skb->data)))
 		goto out;
 	if (unlikely(sink->packets % SAMPLE_EVERY == 0)) {
@@ -86,7 +85,7 @@ bool gen_is_ours(const struct net_device *dev)
 	return dev->netdev_ops == &gen_dev_ops;
 }
 
-/* Nothing is under way on any CPU, or the sum is as old as the read was. */
+/* The sum is exact only while no packet is in flight on any CPU. */
 void gen_sink_read(const struct net_device *dev, struct gen_sink *sum)
 {
 	struct gen_priv *priv = netdev_priv(dev);

@@ -9,9 +9,9 @@
  *	                                               |
  *	                       counted, a sample kept, freed: the sink
  *
- * Devices of kind l4lb_gen are source and sink at once.  All of a packet's way
- * is one call in the context of who wrote the job, so that a job that is done
- * has nothing under way, and what its sink lacks was lost.
+ * A device of kind l4lb_gen is source and sink at once.  Without @rate, a
+ * packet's whole path is one call in the process that wrote the job.  So when
+ * a job is done no packet is in flight: those missing at the sink were lost.
  */
 #ifndef _L4LB_GEN_H
 #define _L4LB_GEN_H
@@ -21,40 +21,40 @@
 #include <linux/netdevice.h>
 
 enum {
-	GEN_MIN_FRAME	= ETH_ZLEN,		/* without its check sequence */
+	GEN_MIN_FRAME	= ETH_ZLEN,		/* without the FCS */
 	GEN_MAX_FRAME	= ETH_FRAME_LEN,
 	GEN_SAMPLE	= 160,			/* bytes kept of a packet */
-	GEN_BATCH	= 64,			/* packets with BH off, as NAPI */
+	GEN_BATCH	= 64,			/* packets per NAPI-like batch */
 };
 
 /**
  * struct gen_job - what to send
- * @dev: into whose receive path; NULL: nowhere, packets are built and freed
+ * @dev: its receive path gets the packets; NULL: they are built and freed
  * @family: AF_INET or AF_INET6
  * @proto: IPPROTO_UDP or IPPROTO_TCP
  * @src: source address; IPv4 in the last word
  * @dst: destination address, same form
  * @tcp_flags: byte 13 of the TCP header
- * @size: of the frame with its check sequence, bytes
+ * @size: bytes of the frame, FCS included
  * @sport: source port, host order
  * @dport: destination port, host order
  * @reply: 1: the client is @dst; else it is @src
- * @random: 1: flows in random order, @count packets; else each once, in turn
- * @flows: how many there are
- * @first: number of the first
- * @services: the other end's address has so many values, one up for each flow
- * @count: of packets in random order
+ * @random: 1: @count packets of random flows; 0: one packet a flow, in turn
+ * @flows: number of flows
+ * @first: number of the first flow
+ * @services: number of addresses at the other end, which flows use in turn
+ * @count: number of packets with @random
  * @start: monotonic time to begin at, in ns; 0: at once
- * @seed: of the order
- * @clients: client addresses, from @src on, in turn; 0: as below
- * @rate: packets a second, given to @dev by a timer's interrupt, at most one in
- *	200 us: they wait in the queue of the CPU, and are lost if that is full;
- *	0: one after the other, as fast as the director takes them
- * @turns: 1: says that it is idle after each packet, so that an emulator that
- *	runs CPUs one after the other goes on to the next
+ * @seed: of the random order
+ * @clients: number of client addresses from @src on, used in turn; 0: see below
+ * @rate: packets a second: a timer interrupt, at most one in 200 us, puts them
+ *	into the CPU's backlog queue, which drops them when it is full; 0: one
+ *	after the other, as fast as the director takes them
+ * @turns: 1: call cpu_relax() after each packet, so that an emulator that runs
+ *	the CPUs in turn switches to the next one
  *
- * The client's address (its last 17 bits) and port follow from the flow's
- * number, so that no list of flows competes for the cache.
+ * The last 17 bits of the client's address and its port are computed from the
+ * flow's number: a list of flows would compete for the cache.
  */
 struct gen_job {
 	struct net_device	*dev;
@@ -62,7 +62,7 @@ struct gen_job {
 	u8			proto;
 	struct in6_addr		src;
 	struct in6_addr		dst;
-	/* One table in job.c reads all of these. */
+	/* All u64, because one table in job.c parses them. */
 	u64			tcp_flags;
 	u64			size;
 	u64			sport;
@@ -81,19 +81,19 @@ struct gen_job {
 };
 
 /**
- * struct gen_template - a frame but for the fields that differ between flows
- * @len: of the frame, without its check sequence
+ * struct gen_template - a frame without the fields that differ between flows
+ * @len: bytes of the frame without the FCS
  * @client: offset of the last word of the client's address
  * @other: offset of the last word of the other end's address
  * @cport: offset of the client's port
  * @ip_check: offset of the IPv4 header's checksum, 0 with IPv6
  * @l4_check: offset of the transport checksum
- * @clients: their number, see struct gen_job
+ * @clients: number of client addresses, see struct gen_job
  * @udp: a checksum of 0 is written as 0xffff
- * @client_base: last word of the client's address, for bits that are 0
- * @other_base: last word of the other end's address, of its first value
- * @ip_sum: of the IPv4 header with those fields 0
- * @l4_sum: of pseudo header, header and payload with those fields 0
+ * @client_base: last word of the first client's address
+ * @other_base: last word of the other end's first address
+ * @ip_sum: sum over the IPv4 header with the differing fields 0
+ * @l4_sum: the same over pseudo header, header and payload
  * @data: the frame
  */
 struct gen_template {
@@ -114,11 +114,11 @@ struct gen_template {
 
 /* packet.c */
 void gen_template_init(struct gen_template *t, const struct gen_job *job);
-/* A packet of flow @number, or NULL; BH off. */
+/* A packet of flow @number, or NULL without memory.  Call it with BH off. */
 struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
 			   u32 number, u32 other);
 
-/* device.c: what a sink has counted since gen_sink_zero(); RTNL held */
+/* device.c: a sink's counts since gen_sink_zero(); RTNL protects reading */
 struct gen_sink {
 	u64	packets;
 	u64	bytes;		/* from the Ethernet header on */
@@ -126,17 +126,17 @@ struct gen_sink {
 	u8	sample[GEN_SAMPLE];
 };
 
-/* What a device does with TCP that it is given to send, see answer.c. */
+/* How a device answers the TCP segments that it should send, see answer.c. */
 enum gen_role {
-	GEN_SINK,		/* nothing */
+	GEN_SINK,		/* not at all */
 	GEN_SERVER,
-	GEN_CLIENT,		/* opens */
-	GEN_CLIENT_CLOSES,	/* and closes at once */
+	GEN_CLIENT,		/* opens connections */
+	GEN_CLIENT_CLOSES,	/* opens and closes them at once */
 };
 
-enum { GEN_SERVERS = 16 };	/* by the last digit of their link address */
+enum { GEN_SERVERS = 16 };	/* told apart by the last digit of their MAC */
 
-/* What those have seen. */
+/* Segments that a device with such a role has got. */
 struct gen_talk {
 	u64	opened[GEN_SERVERS];	/* server: ACK to its SYN ACK */
 	u64	answered;		/* client: SYN ACK */
@@ -150,7 +150,7 @@ struct gen_priv {
 	enum gen_role			role;
 };
 
-/* BH off; @skb stays the caller's. */
+/* Call it with BH off; it does not consume @skb. */
 void gen_answer(struct net_device *dev, const struct sk_buff *skb,
 		enum gen_role role);
 void gen_talk_read(const struct net_device *dev, struct gen_talk *sum);

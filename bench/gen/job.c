@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /proc/l4lb_gen.  Each who opens it has a job of his own:
+ * /proc/l4lb_gen.  Each open file has its own job:
  *
  *	write "dev=gen0 family=4 proto=udp size=64 src=198.18.0.0
  *	       dst=192.0.2.1 dport=80 flows=100 count=100000"
@@ -9,10 +9,10 @@
  *	       refused 0 opened 0 0 0 ... sample 0200..."
  *
  * The write returns when all packets are sent; a signal ends it early.  "zero"
- * sets the counts of all sinks to 0.  "role gen0 client" (sink, server,
- * client-closes) has a device answer what it is given to send.  A word that is
- * wrong, or a job that makes no sense, fails with EINVAL and sends nothing; a
- * read says what is wrong.  Devices are those of the writer's network namespace.
+ * sets the counts of all sinks to 0.  "role gen0 client" (or sink, server,
+ * client-closes) sets how a device answers.  A job with a wrong word, or with
+ * words that contradict each other, fails and sends nothing; a read then says
+ * why.  Devices are looked up in the writer's network namespace.
  */
 #include "gen.h"
 
@@ -33,15 +33,15 @@ enum {
 	MAX_FLOWS	= 1 << 28,
 };
 
-#define GEN_PAUSE	(200 * NSEC_PER_USEC)	/* between a card's interrupts */
-#define MAX_WAIT	(10 * NSEC_PER_SEC)	/* for the time to begin */
+#define GEN_PAUSE	(200 * NSEC_PER_USEC)	/* between interrupts */
+#define MAX_WAIT	(10 * NSEC_PER_SEC)	/* until @start */
 
 /**
  * struct gen_file - one opened /proc/l4lb_gen
- * @lock: one job at a time, and no read meanwhile
- * @answer: what reads give
- * @text: of a job
- * @template: of its packets
+ * @lock: serialises jobs and reads
+ * @answer: the text that reads return
+ * @text: the job as it was written
+ * @template: of the job's packets
  */
 struct gen_file {
 	struct mutex		lock;
@@ -56,7 +56,7 @@ struct gen_counts {
 
 static struct proc_dir_entry *entry;
 
-/* -- words */
+/* -- parsing */
 
 /* A member of struct gen_job that is a number, and its range. */
 struct number {
@@ -163,7 +163,7 @@ static int parse_word(struct gen_job *job, char *text)
 	return -EINVAL;
 }
 
-/* Why the words of @job do not go together, or NULL. */
+/* Why the words of @job contradict each other, or NULL. */
 static const char *contradiction(const struct gen_job *job)
 {
 	unsigned int least = 14 + (job->family == AF_INET ? 20 : 40) +
@@ -192,7 +192,7 @@ static u32 next_random(u64 *state)
 	return *state >> 32;
 }
 
-/* BH off, or an interrupt. */
+/* Call it with BH off or in an interrupt. */
 static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		       struct gen_counts *counts, u64 *state, unsigned int n)
 {
@@ -219,15 +219,15 @@ static void send_batch(const struct gen_job *job, const struct gen_template *t,
 }
 
 /**
- * struct gen_card - a job with a rate: a timer's interrupts in a card's place
- * @timer: of the next one
- * @done: all is sent
- * @began: when the first was due
+ * struct gen_card - a job with a rate: timer interrupts imitate a network card
+ * @timer: of the next interrupt
+ * @done: completed when all packets are sent
+ * @began: time at which the first packet is due, ns
  * @total: packets to send
- * @state: of their order
+ * @state: of the random order
  * @job: what to send
  * @template: of the packets
- * @counts: how many there were
+ * @counts: packets sent so far
  */
 struct gen_card {
 	struct hrtimer			timer;
@@ -238,8 +238,8 @@ struct gen_card {
 	struct gen_counts		*counts;
 };
 
-/* What is due by now, whatever the director is at: who cannot keep up with it
- * loses packets, and spends time on those that he loses.
+/* Sends all packets that are due, however busy the director is: if it cannot
+ * keep up, packets are lost and the time spent on them is wasted.
  */
 static enum hrtimer_restart card_interrupts(struct hrtimer *timer)
 {
@@ -269,7 +269,7 @@ static void run_card(const struct gen_job *job, const struct gen_template *t,
 		.counts = counts,
 	};
 
-	/* At a whole second, so that the kernel's tick always comes alike. */
+	/* A whole second: the kernel's ticks then fall alike in each run. */
 	card.began = (div_u64(ktime_get_ns(), NSEC_PER_SEC) + 1) * NSEC_PER_SEC;
 
 	init_completion(&card.done);
@@ -281,7 +281,7 @@ static void run_card(const struct gen_job *job, const struct gen_template *t,
 	destroy_hrtimer_on_stack(&card.timer);
 }
 
-/* BEGIN and END, see bench/measure/cache.c. */
+/* Runs the mark BEGIN or END of bench/measure/cache.c. */
 static void mark(bool end)
 {
 #ifdef __x86_64__
@@ -316,7 +316,7 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		cond_resched();
 	}
 	counts->cycles = get_cycles() - cycles;
-	/* A card knows better than who was woken by it. */
+	/* With a rate, card_interrupts() has set a more exact time. */
 	counts->ns = counts->ns ?: ktime_get_ns() - ns;
 }
 
@@ -471,7 +471,7 @@ out:
 	return err ?: len;
 }
 
-/* From the start: the last job's counts and those of all sinks as of now. */
+/* At offset 0: the last job's counts and the current counts of all sinks. */
 static ssize_t gen_read(struct file *filp, char __user *buf, size_t len,
 			loff_t *pos)
 {

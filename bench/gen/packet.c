@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frames from a template.  What differs between flows is added to sums that
- * were computed once, so that a packet costs its copy and a few additions, of
- * whatever size and family it is.  Checksums are right, and marked as verified
- * by the device, which is what a network card hands over.
+ * Frames from a template.  The template's checksums are computed once, and the
+ * fields that differ between flows are added to them.  So a packet costs one
+ * copy and a few additions, whatever its size and family.  Checksums are right
+ * and marked as verified, as a network card would mark them.
  */
 #include "gen.h"
 
@@ -16,9 +16,9 @@
 #include <net/ip6_checksum.h>
 
 enum {
-	CLIENT_BITS	= 17,		/* 198.18.0.0/15 is for benchmarks */
-	FIRST_PORT	= 1024,		/* ports to 33791 */
-	FEW_PORTS	= 64000,	/* of each of a few clients */
+	CLIENT_BITS	= 17,		/* as in 198.18.0.0/15, see RFC 2544 */
+	FIRST_PORT	= 1024,		/* ports 1024 to 33791 */
+	FEW_PORTS	= 64000,	/* for each client, with @clients */
 };
 
 static void set_word(struct gen_template *t, u16 at, __be32 value)
@@ -26,7 +26,7 @@ static void set_word(struct gen_template *t, u16 at, __be32 value)
 	memcpy(t->data + at, &value, sizeof(value));
 }
 
-/* Returns the offset of the transport header; sums without it. */
+/* Returns the offset of the transport header. */
 static u16 init_ipv4(struct gen_template *t, const struct gen_job *job)
 {
 	struct iphdr *ip = (void *)t->data + ETH_HLEN;
@@ -89,7 +89,7 @@ static void init_transport(struct gen_template *t, const struct gen_job *job,
 	t->cport = at + (job->reply ? sizeof(__be16) : 0);
 }
 
-/* All of the pseudo header but the two words that differ. */
+/* The pseudo header's sum, in which the words that differ are still 0. */
 static __wsum pseudo_sum(const struct gen_template *t,
 			 const struct gen_job *job, u16 at)
 {
@@ -104,7 +104,7 @@ static __wsum pseudo_sum(const struct gen_template *t,
 					    job->proto, 0));
 }
 
-/* @job is valid, see job.c: its size has room for the headers. */
+/* job.c has checked @job: its size has room for the headers. */
 void gen_template_init(struct gen_template *t, const struct gen_job *job)
 {
 	struct ethhdr *eth = (void *)t->data;
@@ -141,7 +141,7 @@ void gen_template_init(struct gen_template *t, const struct gen_job *job)
 				 pseudo_sum(t, job, at));
 }
 
-/* One to one, and like random: flows that follow each other share nothing. */
+/* A bijective hash: consecutive flow numbers give unrelated values. */
 static u32 mix(u32 x)
 {
 	x ^= x >> 16;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The namespace that is measured in, and what sends through it. Inside a guest.
+"""The network namespace of measurements, and the traffic in it. Inside a guest.
 
     clients 198.18.0.0/15            real servers 10.1.0.1-
     2001:2::c612:0/111               2001:db8:1::1-
@@ -8,7 +8,7 @@
                   10.64.0.0/14, the VIPs
                   2001:db8:64::/64
 
-Both devices are of l4lb_gen: source and sink. All neighbours are known for good.
+Both devices are of kind l4lb_gen: source and sink. All neighbours are permanent.
 """
 
 import contextlib
@@ -68,13 +68,13 @@ class MeasureError(Exception):
 
 
 class Bed:
-    """A fresh namespace; whoever is inside the block stands in it."""
+    """A new network namespace; the code in stand()'s block runs in it."""
 
     def __init__(self, servers=1):
         self.ns = Namespace("bench")
         self.servers = servers
         self.first = 1 << 16
-        # One neighbour table for all namespaces, set in the first.
+        # All namespaces share one neighbour table; the first one sets its limits.
         for number in (3, 2, 1):
             for version in ("ipv4", "ipv6"):
                 Path(f"/proc/sys/net/{version}/neigh/default/gc_thresh{number}").write_text(
@@ -118,14 +118,14 @@ class Bed:
             self.ns.ip(*lines, family=family)
 
     def flows(self, count):
-        """The first number of COUNT flows that nothing else uses."""
+        """Reserves COUNT flow numbers; returns the first."""
         first = self.first
         self.first += count
         return first
 
 
 class Talk(typing.NamedTuple):
-    """What a device that answers has seen; OPENED: by the number of the real server."""
+    """The counts of a device that answers; OPENED is indexed by the real server's number."""
     answered: int
     closed: int
     refused: int
@@ -149,7 +149,7 @@ class Result:
             self.talks[w[1]] = Talk(*map(int, (w[7], w[9], w[11])), list(map(int, w[13:])))
 
     def check(self, sink, length, due):
-        """Did all of them arrive there, LENGTH bytes each, and look like DUE?"""
+        """Raises MeasureError unless all packets reached SINK, LENGTH bytes each, like DUE."""
         if self.unbuilt:
             raise MeasureError(f"{self.unbuilt} of {self.packets} packets could not be built")
         for name, (packets, length_all, sample) in self.sinks.items():
@@ -163,7 +163,7 @@ class Result:
 
 
 class Generator:
-    """One job at a time for each."""
+    """An open /proc/l4lb_gen, with one job at a time."""
 
     def __init__(self):
         self.fd = os.open("/proc/l4lb_gen", os.O_RDWR)
@@ -198,7 +198,7 @@ class Generator:
 
 
 def together(jobs):
-    """Each job on a processor of its own at the same time; results in order."""
+    """Runs each job on its own processor, all at once; (results in order, sinks)."""
     generators = [Generator() for _ in jobs]
     results, faults = [None] * len(jobs), []
     generators[0].zero()
@@ -251,7 +251,7 @@ class Traffic:
                         "services": self.services}
 
     def due(self, size, reply=False):
-        """Sink, length and fields of what must leave the director."""
+        """(sink, length, fields) of the packets that must leave the director."""
         f, length = self.family, size - frames.FCS
         if reply:
             return "gen0", length, {"lladdr": GATEWAY_MAC, "src": f.vip(self.vip),
@@ -259,7 +259,7 @@ class Traffic:
         due = {"ttl": 63, "proto": PROTO[self.proto], "tunnelled": self.method == "tun"}
         if self.method == "tun":
             length += frames.OUTER[f.number]
-            del due["ttl"]      # of the packet inside: ip_vs and l4lb count the hop there, too
+            del due["ttl"]      # a sample's TTL is the inner packet's, which is not checked
         if not self.scheduled:
             due["lladdr"] = server_mac(1)
             due["dst"] = f.server(1) if self.method == "nat" else f.vip(self.vip)
@@ -283,7 +283,7 @@ class Traffic:
         return result
 
     def preload(self, size):
-        """RFC 9693's first phase: connections that are known to be there."""
+        """RFC 9693's first phase: creates the connections that are measured later."""
         if self.proto == "udp":
             self.each(size)
             if self.method == "nat" and not self.scheduled:

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU plugin: what a guest's packets miss in modelled data caches.
+ * A QEMU plugin that counts the misses of a guest's packets in modelled caches.
  *
  *	-plugin cache.so,out=FILE
  *
  * Four instructions are marks, which nothing but the bench runs.  ARM empties the
- * modelled caches; until the first, the guest runs at full speed and nothing is
- * counted.  BEGIN and END are the packet generator's, around each of its batches
- * (bench/gen/job.c): what a CPU reads and writes between them, interrupts
- * included, goes through model.c.  REPORT adds a line to FILE, of all CPUs since
- * ARM or the last REPORT:
+ * modelled caches; before the first ARM, the guest runs at full speed and nothing
+ * is counted.  The packet generator runs BEGIN and END around each of its batches
+ * (bench/gen/job.c): the CPU's reads and writes between them, interrupts
+ * included, go through model.c.  REPORT adds a line to FILE with the sums over
+ * all CPUs since ARM or the last REPORT:
  *
  *	ACCESSES L1-MISSES LAST-LEVEL-MISSES TRANSFERS
  *
- * Addresses are physical.  There is no way back from the first ARM: QEMU 7.2 may
- * keep pointers to what it knows of translated code that reads or writes, and
- * throwing that away again ends in a crash.
+ * Addresses are physical.  Only the first ARM has QEMU translate all code again:
+ * QEMU 7.2 may keep pointers to its data about translated reads and writes, and
+ * crashes when these data are thrown away once more.
  *
  * QEMU's plugin interface (version 1, since 4.2) is declared here because
  * Debian's packages of QEMU have no header.
@@ -73,7 +73,7 @@ static const unsigned char MARKS[N_MARKS][5] = {
 	[REPORT] = { 0xb8, 0x4f, 0x34, 0x4c, 0x42 },
 };
 
-/* QEMU runs the CPUs in turn, in one thread: -icount. */
+/* Without locks, as QEMU runs all CPUs in one thread with -icount. */
 static qemu_plugin_id_t self;
 static struct model *model;
 static struct counts reported;
@@ -97,7 +97,7 @@ static void arm(unsigned int cpu, void *arg)
 	model = model_new(MAX_CPUS);
 	if (!model)
 		abort();
-	/* All code is translated anew, with access(). */
+	/* Translate all code again, now with calls of access(). */
 	if (first)
 		qemu_plugin_reset(self, installed);
 }

@@ -8,17 +8,17 @@ from counted import measured
 from pages import again, figure
 
 RATES = list(range(2800, 21001, 1400))
-BEYOND = [23_800]    # of the paper's, where a director takes all of those
+BEYOND = [23_800]    # above the paper's rates, all of which a director may manage
 REFERENCE = "no director"
 PAPER_SETUP, PAPER_SESSIONS = 12_384, 6_065
 SERVERS = 7
 KINDS = {False: "connections set up", True: "sessions (set up and closed)"}
-TELLING = 200_000   # connections whose memory stands out from what else comes and goes
-EVEN = 1.05     # most and fewest connections of a server may differ by that
+TELLING = 200_000   # connections whose memory stands out from other allocations
+EVEN = 1.05     # ratio of most to fewest connections of a server that counts as equal
 
 
 class Results:
-    """Of the ladder."""
+    """The ladder's results."""
 
     def __init__(self, results):
         self.r = results
@@ -26,11 +26,11 @@ class Results:
         self.rates = {False: results["spec"]["rates"], True: results["spec"]["sessions"]}
 
     def rows(self, way, closes):
-        """By rate."""
+        """The rows of a way, by rate."""
         return {r["rate"]: r for r in self.r["rows"] if (r["way"], r["closes"]) == (way, closes)}
 
     def achieved(self, way, closes):
-        """At each rate, a second."""
+        """Connections a second at each rate."""
         rows = self.rows(way, closes)
         return [rows[rate]["achieved"] for rate in self.rates[closes]]
 
@@ -38,12 +38,12 @@ class Results:
         return max(self.achieved(way, closes))
 
     def takes_all(self, way, closes):
-        """Is all but a fiftieth achieved at the highest rate?"""
+        """Does the way achieve at least 98 % of the highest rate?"""
         last = self.rows(way, closes)[self.rates[closes][-1]]
         return last["achieved"] >= 0.98 * last["offered"]
 
     def uneven(self, way, closes):
-        """The worst trial's most of a server, of its fewest; 0: one got nothing."""
+        """The worst trial's ratio of most to fewest connections of a server; 0: one had none."""
         worst = 1.0
         for row in self.rows(way, closes).values():
             if not min(row["opened"]):
@@ -53,7 +53,7 @@ class Results:
 
 
 def figures(r):
-    """What two runs with one seed are compared by."""
+    """The figures by which two runs with the same seed are compared."""
     found = {}
     for row in r["rows"]:
         kind = "sessions" if row["closes"] else "set up"
@@ -116,7 +116,7 @@ def verdict(res):
     agree, differ = [], []
     (agree if all(1 <= e < EVEN for e in even) else differ).append(
         "every server gets the same share at every rate")
-    # Who takes all that is asked for at the highest rate has not shown its most.
+    # The maximum of a way that manages the highest rate is unknown.
     open_ended = [way for way in res.ways for closes in KINDS if res.takes_all(way, closes)]
     if not open_ended:
         (agree if all(s < 0.8 for s in share) else differ).append(

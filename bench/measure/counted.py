@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Benches whose guest has one processor and a clock that counts its instructions: the same
-seed gives the same figures on any machine, and a second run says whether it did."""
+"""Code of benches whose guest has one processor and a clock that counts instructions: the same
+seed gives nearly the same figures on any machine, and a second run checks that."""
 
 import hashlib
 import json
@@ -10,18 +10,18 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def seed(parser, natural):
-    """The option that all of them have."""
+    """Adds the option that all of these benches have."""
     parser.add_argument("--seed", type=natural(0, 2**31 - 1), default=1, metavar="N",
                         help="of the guest's random numbers (1)")
 
 
 def options(spec):
-    """What tests/lab/run is told: an instruction takes 2^shift nanoseconds."""
+    """Options for tests/lab/run: an instruction takes 2^shift nanoseconds."""
     return ["--shift", str(spec["shift"]), "--seed", str(spec["seed"])]
 
 
 def fingerprint(kernel):
-    """Of all code of ours that the figures depend on."""
+    """A hash of all code of ours on which the figures depend."""
     digest = hashlib.sha256(kernel.release.encode())
     for path in (*sorted((TOP / "build" / kernel.release).glob("**/*.ko")),
                  TOP / "build/ipvsctl", *sorted((TOP / "bench/measure").glob("*.py"))):
@@ -31,8 +31,8 @@ def fingerprint(kernel):
 
 
 def compare(now, before, allowed):
-    """The sentence about two runs, each {"figures": {name: number}, ...} and what they were
-    made of, and whether they agree."""
+    """(sentence, whether they agree) about two runs, each {"figures": {name: number}, ...}
+    with their parameters, kernel and code."""
     if not before:
         return "Run it again with the same seed and it says whether the figures agree.", True
     same = all(before.get(key) == now[key] for key in ("spec", "kernel"))
@@ -55,13 +55,13 @@ def compare(now, before, allowed):
 
 
 def last(out):
-    """What a run before has left there."""
+    """The results of an earlier run in OUT, or None."""
     path = out / "results.json"
     return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def publish(record, spec, results, out, report, *, allowed):
-    """Writes RESULTS as REPORT does it, and compares them with what was there; the exit
+    """Writes RESULTS with REPORT, and compares them with those of the run before; the exit
     status."""
     results = record.header() | json.loads(json.dumps(
         {"spec": spec, "code": fingerprint(record.kernel)} | results))
@@ -73,7 +73,7 @@ def publish(record, spec, results, out, report, *, allowed):
 
 
 def measured(title, r):
-    """A report's first lines."""
+    """The first lines of a report."""
     yield f"# {title}"
     yield ""
     spec = r["spec"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a frame that reached a sink says, and whether it is what was due."""
+"""Parses a frame that reached a sink and compares it with the expected one."""
 
 import ipaddress
 import struct
@@ -10,7 +10,7 @@ UDP, TCP, IPV4, IPV6 = 17, 6, 4, 41
 
 
 class Frame:
-    """The headers of a frame; checksums are checked where all of it is there."""
+    """The headers of a frame. A transport checksum is verified only in a complete frame."""
 
     def __init__(self, data):
         self.lladdr = data[:6].hex(":")
@@ -44,7 +44,7 @@ class Frame:
 
 
 def summed(data):
-    """The Internet checksum over DATA; 0 where it holds a right one."""
+    """The Internet checksum over DATA; 0 if DATA includes a correct one."""
     data += bytes(len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
@@ -53,7 +53,7 @@ def summed(data):
 
 
 def wrong(sample, due):
-    """What of the frame SAMPLE (bytes) differs from DUE, {field: value}; "" if nothing."""
+    """How the frame SAMPLE (bytes) differs from DUE, {field: value}; "" if it does not."""
     try:
         frame = Frame(sample)
     except (IndexError, struct.error, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host's side of what is measured in a guest: build, boot, say what is wrong."""
+"""The host's side of measurements in a guest: building, booting, reporting errors."""
 
 import argparse
 import datetime
@@ -35,7 +35,7 @@ def call(what, argv):
 
 
 def natural(least, most):
-    """A type for argparse."""
+    """A type for argparse: a whole number from LEAST to MOST."""
     def parse(text):
         if not text.isdigit() or not least <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
@@ -44,7 +44,7 @@ def natural(least, most):
 
 
 class Parser(argparse.ArgumentParser):
-    """Of bench/NAME; bad arguments get one line."""
+    """The parser of bench/NAME; it answers bad arguments with one line."""
 
     def __init__(self, name, description):
         super().__init__(prog=f"bench/{name}", description=description,
@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def row_a_line(results):
-    """JSON of the dictionary RESULTS, with a line for each entry of what it has in it."""
+    """The dictionary RESULTS as JSON, with a line for each entry of its lists and dicts."""
     def lines(name, value):
         if isinstance(value, (list, dict)) and value:
             items = [json.dumps(k) + ": " + json.dumps(v) for k, v in value.items()] \
@@ -79,7 +79,7 @@ def row_a_line(results):
 
 
 class Record:
-    """Of a run of bench/NAME: when it began, and what was to be seen then."""
+    """The circumstances of a run of bench/NAME, taken when it begins."""
 
     def __init__(self, name, kernel):
         self.name, self.kernel = name, kernel
@@ -92,12 +92,12 @@ class Record:
                 "kernel": self.kernel.release}
 
     def conditions(self):
-        """What measured times depend on besides."""
+        """header(), and the processor and load on which measured times depend, too."""
         return self.header() | {"processor": processor(), "load": [
             round(n, 1) for n in (self.load, os.getloadavg()[0])]}
 
     def publish(self, results, out, write, more=()):
-        """RESULTS and what WRITE makes of them, in the directory OUT; the table is shown."""
+        """Writes RESULTS, and with WRITE table and plots, into OUT; prints the table."""
         out.mkdir(parents=True, exist_ok=True)
         (out / "results.json").write_text(row_a_line(results), encoding="utf-8")
         plots = write(results, out)
@@ -109,7 +109,7 @@ class Record:
 
 
 def finish(bench, *errors):
-    """Exits with what BENCH returns; BenchError and ERRORS get one line."""
+    """Exits with BENCH's return value; BenchError and ERRORS are reported in one line."""
     try:
         sys.exit(bench())
     except (BenchError, *errors) as e:
@@ -160,15 +160,15 @@ class Kernel:
         call("building ipvsctl", ["make", "ipvsctl"])
 
     def measure(self, script, spec, clock, cpus, timeout, *, memory="3G", more=()):
-        """Runs bench/measure/SCRIPT in a guest; what it prints, is printed.
-        SPEC goes there as JSON text; returns what it leaves. MORE: options of tests/lab/run."""
+        """Runs bench/measure/SCRIPT in a guest and prints its output. SPEC is its JSON input;
+        returns the text that it writes. MORE: options of tests/lab/run."""
         (TOP / "build/bench").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="run-", dir=TOP / "build/bench") as directory:
             files = [os.path.join(directory, name) for name in ("spec", "result")]
             Path(files[0]).write_text(spec, encoding="utf-8")
             vehicle = ["--vehicle", "uml"] if self.name == "uml" else \
                 ["--vehicle", "qemu", "--kernel", self.name, "--cpus", str(cpus)]
-            # The generator first, by a small process: UML has died of it otherwise.
+            # A small process loads the generator first: UML has crashed otherwise.
             command = (f"insmod build/{self.release}/bench/l4lb_gen.ko && "
                        f"exec /usr/bin/python3 -B bench/measure/{script} {' '.join(files)}")
             status = subprocess.run(

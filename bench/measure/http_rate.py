@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Requests over TCP connections of their own: wrk as the client, nginx as the real
-server, in the lab's network. Straight to the server and through the director in turn, so
-that what both cost cancels out. It is one server in both cases: two processors take
-longer for four programs than for one.
+"""HTTP requests over a TCP connection each, from wrk to nginx in the lab's network. They
+go straight to the server and through the director in turn, so that the cost of client and
+server cancels out. Both cases use one server: two processors take longer for four
+programs than for one.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ REFERENCE = "reference"
 
 @contextlib.contextmanager
 def all_processors():
-    """The generator keeps to the first; programs need not."""
+    """Lets programs use all processors; the generator is bound to the first."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, range(os.cpu_count()))
     try:
@@ -49,7 +49,7 @@ def cluster(director, method):
         try:
             topo.client.ns.sysctl("net/ipv4/ip_local_port_range", "1024 65535")
             if method != "dr":
-                # Straight to a server: by its router, as its answers come.
+                # The way straight to a server: the router that its answers take.
                 net = ipaddress.ip_network(f"{topo.rip(1)}/24", strict=False)
                 topo.client.ns.ip(f"route add {net} via {FRONT[4]}{3 if method == 'tun' else 1}")
             topo.ns = topo.director.ns
@@ -62,7 +62,7 @@ def cluster(director, method):
 
 
 def compare(session, topo, method):
-    """Straight before and after: what the machine does besides hits both alike."""
+    """Measures straight ones before and after: other load of the machine affects both alike."""
     seconds = session.spec["http"]
 
     def measure():
@@ -76,7 +76,7 @@ def compare(session, topo, method):
 
 
 def measure(spec, sheet, session, director):
-    """Each setting of a fast path with a table as it is after loading."""
+    """Each setting of a fast path begins with a newly loaded module."""
     for method in ("dr",) if spec["quick"] else FLAG:
         for name, value in director.fast_paths:
             with sheet.guard("http", name), director.loaded(), all_processors(), \

@@ -3,8 +3,8 @@
 
     python3 instructions.py SPEC FILE
 
-Leaves {name: instructions for a packet} in FILE (JSON); SPEC is empty. Of a figure the greater
-part is the kernel around the director: "redirect" is that part.
+Writes {name: instructions for a packet} to FILE (JSON); SPEC is empty. Each figure includes
+the generator and the kernel around the director; "redirect" is the least that these take.
 """
 
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 from bed import SYN, Bed, MeasureError, Traffic, least
 from systems import DROP, IP_VS, L4LB, REDIRECT, ruleset
 
-# A figure is that of the batch that took the least: what the kernel does now and
-# then, such as growing a table, falls into others.
+# A figure is that of the cheapest batch: work that the kernel does now and then,
+# such as growing a table, falls into others.
 FLOWS, COUNT, BATCHES, PREFILL = 100, 4000, 7, 20_000
 TCP4, UDP4, UDP6 = ("tcp", 4), ("udp", 4), ("udp", 6)
 # What is measured of a director: name, protocol and family, method.
@@ -28,7 +28,7 @@ NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TC
 
 
 class Counts:
-    """The figures so far, each said as it comes."""
+    """The figures so far; each is printed at once."""
 
     def __init__(self):
         self.figures = {}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Connections a second, as a traffic generator with client and server ports tests a
-Layer-4 switch. Inside a guest with one processor, whose clock counts its instructions.
-The processor is the director's; requests come by a timer's interrupts, as a card gives
-them, and those and the little that both ends' answers take (gen/answer.c) are its, too.
-They wait in a queue of net.core.netdev_max_backlog packets; what does not fit is lost, and
-not tried again.
+Layer-4 switch. Inside a guest with one processor, whose clock counts instructions. The
+director shares it with the timer interrupts that bring requests, like a network card's,
+and with the short answers of both ends (gen/answer.c). Packets wait in a queue of
+net.core.netdev_max_backlog packets; those that do not fit are lost, and not sent again.
 """
 
 import contextlib
@@ -19,9 +18,9 @@ from systems import IP_VS, L4LB
 
 CLIENTS, SERVERS = 7, 7
 REST = 0.01             # seconds, see still.py
-SETTLE = 0.5            # seconds in which what still waits is dealt with
-PATIENCE = 5            # seconds after which nobody answers any more
-SHOWN = 100_000         # connections after which there is a line of progress
+SETTLE = 0.5            # seconds for packets that still wait in the queue
+PATIENCE = 5            # seconds without an answer after which none is expected
+SHOWN = 100_000         # connections between two lines of progress
 V4 = FAMILIES[4]
 REFERENCE = "no director"
 # (director, its fast path) by the name of a way.
@@ -31,7 +30,7 @@ WAYS = {REFERENCE: (None, None), "ip_vs": (IP_VS, None),
 
 @contextlib.contextmanager
 def setup(name):
-    """A bed in which connections go that way, whose director is loaded; where to."""
+    """Yields a bed for that way, whose director is loaded, and the address to connect to."""
     director, fast_path = WAYS[name]
     bed = Bed(servers=SERVERS)
     with bed.stand():
@@ -51,14 +50,14 @@ def loaded(name):
 
 
 class Ladder:
-    """What one way is asked for, and what becomes of it."""
+    """The trials of one way."""
 
     def __init__(self, awake, spec, name):
         self.awake, self.spec, self.name = awake, spec, name
 
     def trial(self, requests, rate, closes):
-        """REQUESTS connections at RATE a second, each closed at once if CLOSES; what came of
-        them, seen from both ends. It begins with an empty table."""
+        """Opens REQUESTS connections at RATE a second, and closes each at once if CLOSES; the
+        row has the results of both ends. The table is empty at first."""
         with setup(self.name) as (bed, dst):
             bed.gen.role("gen0", "client-closes" if closes else "client")
             with self.awake.aside():
@@ -86,14 +85,14 @@ class Ladder:
 
 
 def available():
-    """Bytes of memory that could still be given away."""
+    """Bytes of memory that can still be allocated."""
     words = dict(line.split()[:2] for line in
                  Path("/proc/meminfo").read_text("ascii").splitlines())
     return int(words["MemAvailable:"]) * 1024
 
 
 def settled(bed, due):
-    """How many are answered when DUE are, or when no more come for a while."""
+    """Waits until DUE requests are answered, or no more answers come; how many are."""
     answered, moved = 0, time.monotonic()
     while answered < due and time.monotonic() < moved + PATIENCE:
         time.sleep(SETTLE / 500)
@@ -104,7 +103,7 @@ def settled(bed, due):
 
 
 def held(name, spec, bed, dst):
-    """How many are open at once when there is no more memory to speak of."""
+    """Opens connections until nearly all memory is used or enough are open; the results."""
     with contextlib.suppress(OSError):
         bed.ns.sysctl("net/ipv4/vs/conn_max", 0)
     bed.gen.role("gen0", "client")
@@ -126,8 +125,8 @@ def held(name, spec, bed, dst):
 
 
 def hold(awake, spec):
-    """Each way's connections at once."""
-    # What is asked for at once waits its turn, instead of being lost.
+    """The connections that each way holds at once."""
+    # Room for all requests of a step, which come at once.
     Path("/proc/sys/net/core/netdev_max_backlog").write_text(str(4 * spec["held"]["step"]),
                                                              encoding="ascii")
     result = {}
@@ -138,7 +137,7 @@ def hold(awake, spec):
 
 
 def climb(awake, spec):
-    """The ladder; without a director connections are not closed."""
+    """The ladder of each way; connections without a director are not closed."""
     rows = []
     for name in (REFERENCE, *spec["ways"]):
         with loaded(name):

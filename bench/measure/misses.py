@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Packets between marks, of which a plugin of QEMU (cache.c) counts the cache misses. Inside
-a guest of two processors.
+"""Sends packets between marks, whose cache misses a plugin of QEMU (cache.c) counts. Inside
+a guest with two processors.
 
     python3 misses.py SPEC FILE
 
 SPEC is JSON: director (its name), flows (of the largest table), count (packets of a job).
-Leaves in FILE what the plugin's reports are of, [{name, packets}] in their order: of those
-without a name the counts are not wanted.
+Writes to FILE what each of the plugin's reports is about, [{name, packets}] in their order;
+reports with an empty name are to be ignored.
 """
 
 import json
@@ -21,14 +21,14 @@ from bed import Bed, Generator, MeasureError, Traffic, least
 from systems import IP_VS, L4LB, REDIRECT, ruleset
 
 SIZE = least(4, "udp", 64)
-SOME = 100          # flows of a processor
-AHEAD = 30_000_000  # ns until two processors begin
+SOME = 100          # flows for each processor
+AHEAD = 30_000_000  # ns from now until both processors begin
 SEED = 1
 ARM, REPORT = b"\xb8\x4c\x34\x4c\x42", b"\xb8\x4f\x34\x4c\x42"     # see cache.c
 
 
 class Processor(threading.Thread):
-    """A job on a processor of its own, which begins at START (ns)."""
+    """A job on its own processor, which begins at START (ns)."""
 
     def __init__(self, number, start, job):
         super().__init__()
@@ -47,7 +47,7 @@ class Processor(threading.Thread):
 
 
 def in_turns(bed, jobs):
-    """Two processors, a packet of one, a packet of the other; what the sinks got."""
+    """Runs JOBS on two processors, which send a packet each in turn; the sinks' counts."""
     bed.gen.zero()
     start = time.monotonic_ns() + AHEAD
     processors = [Processor(n, start, job) for n, job in enumerate(jobs)]
@@ -65,7 +65,7 @@ def in_turns(bed, jobs):
 
 
 class Windows:
-    """What the plugin reports."""
+    """Has the plugin count and report, and keeps the names of the reports."""
 
     def __init__(self, count):
         self.each = count
@@ -73,7 +73,7 @@ class Windows:
         self.arm, self.report = marker(ARM), marker(REPORT)
 
     def send(self, bed, name, words):
-        """WORDS of each processor's packets."""
+        """WORDS: the packets of each processor."""
         jobs = [w | {"random": 1, "count": self.each, "seed": SEED + cpu}
                 for cpu, w in enumerate(words)]
         sinks = bed.gen.send(**jobs[0]).sinks if len(jobs) == 1 else in_turns(bed, jobs)
@@ -83,9 +83,9 @@ class Windows:
         self.reports.append({"name": name, "packets": self.each * len(jobs)})
 
     def count(self, bed, name, words):
-        """The first time fills the caches, and does what a flow's packet only does once in a
-        while. The second time the same packets come again: that many flows are far more than
-        the caches hold."""
+        """The first send fills the caches, and includes work that a flow only causes now and
+        then. The second sends the same packets; a million flows miss again, as the caches hold
+        far fewer."""
         self.arm()
         self.send(bed, "", words)
         self.send(bed, name, words)
@@ -93,7 +93,7 @@ class Windows:
 
 
 def reference(windows, bed):
-    """Before the director sees anything."""
+    """Packets that are redirected before the director sees them."""
     words = Traffic(bed, flows=1).words(SIZE)
     with ruleset(bed, REDIRECT):
         windows.count(bed, "redirect: one flow", [words])
@@ -101,8 +101,8 @@ def reference(windows, bed):
 
 
 def rows(windows, bed, director, flows):
-    """The fast path that makes connections soonest comes first: the others use them, too.
-    Nothing is counted before all of them are there."""
+    """Connections are made once, at the fast path's last setting, which makes them fastest;
+    all settings use them. Counting begins when all of them exist."""
     director.set_fast_path(bed, director.fast_paths[-1][1])
     one, mine, other = (Traffic(bed, method="nat", flows=n) for n in (1, SOME, SOME))
     many = Traffic(bed, method="nat", flows=flows)
@@ -126,7 +126,7 @@ def measure(spec):
         with bed.stand():
             director.standard(bed)
             rows(windows, bed, director, spec["flows"])
-            if director is IP_VS:   # one of them does it
+            if director is IP_VS:   # once is enough
                 reference(windows, bed)
     return windows.reports
 

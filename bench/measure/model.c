@@ -2,16 +2,16 @@
 /*
  * Data caches: a first level for each CPU, a last level that all share.
  *
- * Both replace the line that was used least recently.  The last level holds all
- * that a first level holds, and learns of each use: what is evicted from it is
- * evicted from everywhere.  Its set follows from all bits of an address, as it
- * does in hardware, so that it does not matter which pages the kernel was given.
+ * Both replace the line that was used least recently.  The last level includes
+ * all lines of the first levels, and each use counts as a use there, too; a line
+ * that it evicts leaves the first levels.  Its set is a hash of the address, as
+ * in hardware, so that it does not matter which pages the kernel was given.
  *
- * Each line of the last level says which CPUs have used it since another CPU
- * wrote it, and whether one of them has.  That is kept when a first level evicts
- * the line: a CPU has a second level, too, whose size is of no consequence then.
+ * Each line of the last level records which CPUs have used it since another CPU
+ * wrote it, and whether its user wrote it.  The record stays when a first level
+ * evicts the line, as if a second level of the CPU, of any size, still had it.
  *
- * There is no prefetching, no code, and no time: nothing overlaps.
+ * Not modelled: prefetching, code, and time (misses do not overlap).
  */
 #include "model.h"
 
@@ -19,12 +19,12 @@
 
 #define NO_LINE	UINT64_MAX
 
-/* Of the last level. */
+/* A line of the last level. */
 struct shared {
 	uint64_t	line;
 	uint64_t	used;
 	uint32_t	users;		/* a bit for each CPU */
-	bool		written;	/* by the one user */
+	bool		written;	/* by its only user */
 };
 
 struct private {
@@ -93,7 +93,7 @@ static void drop_all(struct model *m, const struct shared *s, unsigned int but)
 			l1_drop(&m->cpus[i], s->line);
 }
 
-/* The line's place in the last level, which may be new. */
+/* The line's entry in the last level; on a miss it replaces the oldest. */
 static struct shared *llc_get(struct model *m, struct cpu *cpu, uint64_t line)
 {
 	struct shared *set = m->llc[llc_set(line)], *oldest = set;
@@ -111,8 +111,8 @@ static struct shared *llc_get(struct model *m, struct cpu *cpu, uint64_t line)
 	return oldest;
 }
 
-/* A processor that reads in order to write asks once: what follows at once does
- * not count again.
+/* A read directly followed by a write to the same line (a lock, a counter)
+ * counts as one transfer.
  */
 static void share(struct model *m, unsigned int n, struct shared *s, bool write)
 {

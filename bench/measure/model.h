@@ -18,12 +18,12 @@ enum {
 };
 
 /**
- * struct counts - what one CPU has done
- * @accesses: to lines: one that crosses into the next counts as two
- * @l1: of these, how many its first level had not
- * @llc: of those, how many the last level had not either
- * @transfers: accesses that wanted something of another CPU's caches: a line
- *	that it had written last, or that it gives up a line that is written now
+ * struct counts - accesses of one CPU
+ * @accesses: to lines: an access that crosses into the next line counts as two
+ * @l1: those that missed the CPU's first level
+ * @llc: those that missed the last level, too
+ * @transfers: those that needed another CPU's caches: a read of a line that it
+ *	wrote last, or a write to a line that it has used and now loses
  */
 struct counts {
 	uint64_t	accesses;
@@ -34,13 +34,13 @@ struct counts {
 
 struct model;
 
-/* NULL: no memory, or @cpus is not 1 to MAX_CPUS. */
+/* Returns NULL without memory, or if @cpus is not 1 to MAX_CPUS. */
 struct model *model_new(unsigned int cpus);
 void model_free(struct model *m);
 void model_access(struct model *m, unsigned int cpu, uint64_t address, unsigned int bytes,
 		  bool write);
 struct counts model_counts(const struct model *m, unsigned int cpu);
-/* The set of the last level that the line at @address goes to. */
+/* The last level's set for the line at @address. */
 unsigned int model_set(uint64_t address);
 
 #endif /* _L4LB_MODEL_H */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Namespaces with real hosts' programs in them, for as long as they are measured."""
+"""Network namespaces in which measurements run real programs."""
 
 import contextlib
 import subprocess
@@ -9,8 +9,8 @@ from lab.netns import Namespace
 
 
 class Network:
-    """A namespace for each of NAMES, IPv4 alone; _build() cables them, and what programs it
-    starts are in procs. All is gone when it is left."""
+    """A namespace for each of NAMES, without IPv6. A subclass's _build() connects them and
+    adds the programs that it starts to procs. All end with the block."""
 
     def __init__(self, prefix, names):
         self.ns = {n: Namespace(f"{prefix}-{n}") for n in names}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the tables and plots of several benches have in common."""
+"""Code that the tables and plots of several benches share."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def figure(path, rows, columns, width, height, **options):
-    """A figure, and a list of lists of its axes; saved as PATH."""
+    """Yields a figure and a list of lists of its axes; saves the figure as PATH."""
     import matplotlib  # slow to load
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ def figure(path, rows, columns, width, height, **options):
 
 
 def shaded(axes, x, values, middle, label, **options):
-    """A line through the middles of VALUES, a list for each x, and what lies between least
-    and most."""
+    """Draws a line through the middles of VALUES (a list for each x), and shades the range
+    from least to most."""
     def each(what):
         return [what(v) if v else float("nan") for v in values]
     line, = axes.plot(x, each(middle), label=label, **options)
@@ -32,6 +32,6 @@ def shaded(axes, x, values, middle, label, **options):
 
 
 def again(write):
-    """What a report does as a program: WRITE, from the results.json of a directory."""
+    """A report's main program: calls WRITE with the results.json of the given directory."""
     where = Path(sys.argv[1])
     write(json.loads((where / "results.json").read_text("utf-8")), where)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU plugin: which instructions a guest runs between two marks.
+ * A QEMU plugin that counts which instructions a guest runs between two marks.
  *
  *	-plugin profile.so,out=FILE
  *
  * A mark is the instruction MARK below, which nothing but the bench runs.  The
- * first begins, the second ends and writes FILE: a line for each block of
- * code, its address and how many instructions of it were run.  Blocks are what
- * QEMU translates at once: they end with the first jump or call.
+ * first starts the count, the second ends it and writes FILE: for each block
+ * of code a line with its address and the number of its instructions that were
+ * run.  QEMU translates a block at once; it ends with the first jump or call.
  *
  * QEMU's plugin interface (version 1, since 4.2) is declared here because
  * Debian's packages of QEMU have no header.
@@ -50,8 +50,8 @@ static const unsigned char MARK[] = { 0xb8, 0x4c, 0x34, 0x4c, 0x42 };
 
 struct block {
 	uint64_t	address;
-	uint64_t	run;		/* instructions, so far */
-	uint64_t	before;		/* the first mark */
+	uint64_t	run;		/* instructions so far */
+	uint64_t	before;		/* run, at the first mark */
 	struct block	*next;
 };
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""One kind of packet between two marks that the QEMU plugin sees, inside a guest.
+"""Sends one kind of packet between two marks for the QEMU plugin, inside a guest.
 
     python3 profile.py SPEC FILE
 
-SPEC is JSON: what, in words of instructions.py ("l4lb fast 1: udp4 nat reply").
-Leaves {packets, symbols: [[address, name]]} in FILE.
+SPEC is JSON: what, a name of instructions.py ("l4lb fast 1: udp4 nat reply").
+Writes {packets, symbols: [[address, name]]} to FILE.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def marker(mark=MARK):
 
 
 class Profiled(instructions.Counts):
-    """Of all that is sent, one kind is marked; the others are not sent."""
+    """Sends only the packets named WHAT, between two marks."""
 
     def __init__(self, what):
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Figures that are the same on any machine, and the file that says what they were."""
+"""Figures that are the same on any machine, and the file that records them."""
 
 import json
 import os
@@ -9,8 +9,8 @@ from host import BenchError, say
 
 
 class Recorded:
-    """PATH holds {kernel's name: {"kernel": release, WHAT: {name: figure}}}. A figure may be
-    off by RELATIVE of the recorded one, and by ABSOLUTE where that is more."""
+    """PATH holds {kernel's name: {"kernel": release, WHAT: {name: figure}}}. A figure may
+    differ from the recorded one by the share RELATIVE, or by ABSOLUTE if that is more."""
 
     def __init__(self, path, what, relative, absolute=0):
         self.path, self.what = path, what
@@ -26,7 +26,7 @@ class Recorded:
         return f"{100 * (figure / was - 1):+.1f} %"
 
     def compare(self, recorded, counted):
-        """Sentences about COUNTED, each {name: figure}, against RECORDED; none: they agree."""
+        """Sentences about how COUNTED differs from RECORDED, both {name: figure}."""
         wrong = []
         for name, figure in counted.items():
             if name not in recorded:
@@ -52,7 +52,7 @@ class Recorded:
         return record
 
     def judge(self, record, kernel, counted, update):
-        """Says what was found; the exit status. RECORD is what the file holds."""
+        """Compares COUNTED with RECORD, the file's content, or records it; the exit status."""
         entry = record.get(kernel.name)
         if update:
             record[kernel.name] = {"kernel": kernel.release, self.what: counted}

@@ -8,9 +8,9 @@ from counted import measured
 from pages import again, figure
 
 STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
-# Sizes whose rows are shown: powers of two, which NetPIPE visits.
+# Message sizes in the table: the powers of two, which NetPIPE always measures.
 SHOWN = [1 << n for n in range(10, 21)]
-PAPER = {PROXIES: 2.1, RELAY: 1.5}      # latency, of a direct connection's
+PAPER = {PROXIES: 2.1, RELAY: 1.5}      # latency relative to a direct connection
 
 
 class Results:
@@ -19,7 +19,7 @@ class Results:
         self.ways = list(dict.fromkeys(r["way"] for r in results["rows"] if "lines" in r))
 
     def sizes(self):
-        """Those that every way has."""
+        """The message sizes that every way has."""
         each = [{line[0] for line in r["lines"]} for r in self.r["rows"] if "lines" in r]
         return sorted(set.intersection(*each)) if each else []
 
@@ -30,7 +30,7 @@ class Results:
 
 
 def figures(r):
-    """What two runs with one seed are compared by."""
+    """The figures by which two runs with the same seed are compared."""
     return {f"{row['way']}, {line[0]:.0f} bytes": line[2]
             for row in r["rows"] for line in row.get("lines", [])}
 

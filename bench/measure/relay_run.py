@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Ways between two clusters on private addresses, of which only the front nodes can be
-reached. Inside a guest with one processor, whose clock counts its instructions.
+"""Connections between two clusters on private addresses, where only front nodes can be
+reached from outside. Inside a guest with one processor, whose clock counts instructions.
 
     a1 10.1.0.2 ---- fa 10.1.0.1 | 198.18.0.1 ---- 198.18.0.2 | 10.2.0.1 fb ---- b1 10.2.0.2
     compute          front                                      front            compute
 
-Every cable carries the rate that is asked for. NetPIPE sends from a1 to b1.
+Every cable has the rate that SPEC gives. NetPIPE sends from a1 to b1.
 """
 
 import contextlib
@@ -47,12 +47,12 @@ listen relay
 	bind %s:%d
 	server there %s:%d
 """
-# The way of a connection from a1: where it is opened to, and what the front nodes do.
+# How connections get from a1 to b1, see way().
 WAYS = ("direct", "two proxies", "NAT and relay", "NAT and ip_vs", "NAT and l4lb")
 
 
 class Clusters(Network):
-    """Two of a front and a compute node each."""
+    """Two clusters with a front node and a compute node each."""
 
     def __init__(self, rate):
         super().__init__("relay", ("a1", "fa", "fb", "b1"))
@@ -68,7 +68,7 @@ class Clusters(Network):
             self.ns[one].ip(f"link add {name} type veth peer name {peer} "
                             f"netns {self.ns[other].name}")
             for node, device in ((one, name), (other, peer)):
-                # Cards of the paper's rate do not cut segments.
+                # Network cards of the paper's rate do not segment TCP.
                 self.ns[node].run(f"ethtool -K {device} tso off gso off gro off")
                 self.ns[node].run(f"tc qdisc add dev {device} root netem rate {self.rate}mbit "
                                   "limit 1000")
@@ -81,7 +81,7 @@ class Clusters(Network):
                     f"route add default via {INSIDE[front]}")
 
     def route(self):
-        """Each cluster knows the other's network, which is what cannot be had."""
+        """Gives each front node a route to the other's network, impossible outside the lab."""
         self.ns["fa"].ip(f"route add 10.2.0.0/24 via {PUBLIC['fb']}")
         self.ns["fb"].ip(f"route add 10.1.0.0/24 via {PUBLIC['fa']}")
         return COMPUTE["fb"], COMPUTE["fa"]
@@ -96,7 +96,7 @@ class Clusters(Network):
                    f"haproxy on {front} listens")
 
     def proxies(self):
-        """Each front node hands on what its compute node asks of it, and what comes in."""
+        """Each front node relays its compute node's connections, and those from outside."""
         for front, other in (("fa", "fb"), ("fb", "fa")):
             self.proxy(front, INSIDE[front], PUBLIC[other])
             self.proxy(front, PUBLIC[front], COMPUTE[front])
@@ -113,7 +113,7 @@ class Clusters(Network):
         return self.nat()
 
     def direct(self, tool):
-        """The recipe of the manual: what comes for the front node goes to its compute node."""
+        """The manual's recipe: a director on each front node forwards to the compute node."""
         for front in PUBLIC:
             self.ns[front].run([*tool, "service", "add", "tcp", f"{PUBLIC[front]}:{PORT}",
                                 "server", COMPUTE[front], "nat"])
@@ -124,7 +124,7 @@ def exchange(clusters, sender, receiver, to, spec, *, still=contextlib.nullconte
     """NetPIPE's lines: [(bytes, Mbit/s, seconds one way)]."""
     out = Path(clusters.files.name, "np.out")
     out.unlink(missing_ok=True)
-    # Both ends must be told alike, or they lose step.
+    # Both ends need the same options, or they get out of step.
     options = ["-p", "0", "-l", str(spec["least"]), "-u", str(spec["most"]),
                "-n", str(spec["times"])]
     server = clusters.ns[receiver].popen(["NPtcp", *options], stdout=subprocess.DEVNULL,
@@ -148,7 +148,7 @@ def exchange(clusters, sender, receiver, to, spec, *, still=contextlib.nullconte
 
 @contextlib.contextmanager
 def way(name, rate, tool):
-    """The clusters with it; where a1 and b1 open their connections to."""
+    """Yields clusters set up that way, and the addresses to which a1 and b1 connect."""
     director = {"NAT and ip_vs": IP_VS, "NAT and l4lb": L4LB}.get(name)
     with director.loaded() if director else contextlib.nullcontext(), Clusters(rate) as clusters:
         if director:
@@ -159,8 +159,8 @@ def way(name, rate, tool):
 
 
 def both(clusters, there, back, spec, awake):
-    """What goes from a1 to b1, when all programs are in memory and a connection the other way
-    was there, too."""
+    """Measures from a1 to b1. Before, a short exchange in each direction loads all programs
+    into memory, and shows that connections work in both."""
     little = spec | {"most": spec["least"]}
     exchange(clusters, "a1", "b1", there, little)
     exchange(clusters, "b1", "a1", back, little)

@@ -13,7 +13,7 @@ BASE = "ip_vs"
 DEFAULT = "ip_vs default table"
 REFERENCE = "reference"
 FLOOR = "redirect at ingress, {} bytes"
-# Groups that have a packet's whole way in their figures, floor and all.
+# Groups whose figures are of a packet's whole path, with the floor's share.
 PACKETS = ("established", "replies", "flows", "new")
 TITLES = {
     REFERENCE: "Without a director",
@@ -31,7 +31,7 @@ TITLES = {
     "services": "Many services",
     "schedulers": "Many servers: new connections by scheduler",
 }
-# The guest itself is a load of 1.
+# Highest load of a calm machine; the guest itself is a load of 1.
 BUSY = 2
 OF_STRAIGHT = ", of straight"
 MORE_IS_BETTER = ("packets/ms", "requests/s", "")       # "": a share of something
@@ -39,17 +39,17 @@ PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
 class Figure:
-    """A row's median and spread over the rounds; and its best one. Machines that share
-    their processor go at one of two speeds for minutes on end, so that it depends on the
-    hour whose median is the lower one: what is compared are the best rounds, as nothing
-    but the code makes those shorter."""
+    """A row's median and spread over the rounds, and its best round. A machine whose
+    processor is shared runs at one of two speeds for minutes at a time, so that medians
+    depend on the hour. Ratios use the best rounds, which only the code can make
+    shorter."""
 
     def __init__(self, row):
         self.row = row
         values = row["values"]
         self.median = statistics.median(values) if values else None
         self.least, self.most = (min(values), max(values)) if values else (None, None)
-        # Slices were measured, and none of them between two references that agree.
+        # Slices were measured, but none had two references that agree.
         self.no_slice = row.get("tried", 0) > 0 and "multiple" not in row
         if "multiple" in row:
             self.median, self.least, self.most = (
@@ -62,7 +62,7 @@ class Figure:
 
     @property
     def drawn(self):
-        """In the table, one that is too wide is said to be so; a plot cannot say it."""
+        """Whether plots show it: they leave out figures that the table calls too wide."""
         return self.good and self.row.get("multiple", {"narrow": True})["narrow"]
 
     @property
@@ -109,20 +109,20 @@ class Results:
         return figure if figure and figure.good else None
 
     def floor(self, size=64):
-        """The cheapest forwarder, for frames of that size."""
+        """The time of the cheapest forwarder, for frames of that size."""
         figure = self.get(REFERENCE, FLOOR.format(size), REFERENCE)
         return figure.best if figure else None
 
     def ratio(self, group, what, system):
-        """The whole time, of ip_vs' whole time."""
+        """The whole time, relative to the whole time of ip_vs."""
         ours, theirs = self.get(group, what, system), self.get(group, what, BASE)
         if not ours or not theirs or not theirs.best:
             return None
         return ours.best / theirs.best
 
     def director_ratio(self, group, what, system):
-        """The same of what a director adds to the cheapest forwarder; None where the
-        difference is lost in it."""
+        """The same ratio of the time that directors add to the cheapest forwarder's; None if
+        one of them adds nothing."""
         ours, theirs = self.get(group, what, system), self.get(group, what, BASE)
         if group not in PACKETS or not ours or not theirs:
             return None
@@ -136,7 +136,7 @@ class Results:
 
 
 def shown(record):
-    """An interval, or that it is too wide for a figure."""
+    """The text of a median with its interval, or of an interval that is too wide."""
     low, high = record["low"], record["high"]
     if not record["narrow"]:
         return f"too wide ({low:.2f} .. {high:.2f}), {record['slices']} slices"
@@ -244,7 +244,7 @@ def bars(plt, results, group, path, whats, *, label, floor=None):
 
 
 def panels(plt, results, group, path):
-    """One for each kind of row; a line for each system, of the same colour in all."""
+    """A panel for each kind of row, with a line in the same colour for each system."""
     systems, lines, units = results.systems(group), {}, {}
     for (g, what, system), f in results.figures.items():
         if g == group and "x" in f.row and f.drawn:
@@ -270,7 +270,7 @@ def panels(plt, results, group, path):
         axes.set_xscale("log")
         axes.grid(alpha=0.3)
     for axes in grid.flat:
-        axes.set_ylim(bottom=0)         # when all is drawn: that ends scaling
+        axes.set_ylim(bottom=0)         # at last, as it ends automatic scaling
     for axes in list(grid.flat)[len(lines):]:
         axes.set_visible(False)
     for axes in grid[-1]:
@@ -283,7 +283,7 @@ def panels(plt, results, group, path):
 
 
 def a_packet(unit):
-    """What an axis of that unit says."""
+    """The label of an axis of that unit."""
     return "redirects for each packet" if unit == "redirects" else "ns for each packet"
 
 
@@ -302,7 +302,7 @@ def save(plt, figure, results, title, path):
 
 
 def draw(results, directory):
-    """The plots' names."""
+    """Draws the plots; returns their names."""
     import matplotlib  # slow to load
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench/RESULTS.md from bench/instructions.json, bench/misses.json and
-bench/results/speed/*/table.md; it points at the other benches' tables.
+"""bench/results/counted/table.md from bench/instructions.json and bench/misses.json.
 
   python3 bench/measure/results.py      writes it again
 """
@@ -9,27 +8,20 @@ import json
 from pathlib import Path
 
 HEAD = """\
-# Results
+# Counted for a packet
 
-What the benchmarks of this directory gave; `README.md` says how to run and read them. This file is written by
-`bench/measure/results.py`. Others: %s.
+`bench/measure/results.py` writes this file; `bench/README.md` says how to read it.
 
 ## Instructions for a packet
 
-`make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: what the director
-adds to the cheapest forwarder (`redirect`). It is not a time: see `README.md`.
+`make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: the instructions
+that the director adds to the cheapest forwarder (`redirect`). They are not a time.
 """
 MISSES = """\
 ## Cache misses for a packet
 
 `make bench-misses` and `make bench-misses KERNEL=6.1`: packets of established UDP flows over IPv4 through NAT,
-generator included, in modelled caches: a first level of 32 KiB for each processor, a last level of 1 MiB. See
-`README.md`.
-"""
-NO_SPEED = """\
-## Speed
-
-No run of `make bench` is recorded yet that was measured in slices: see `README.md`.
+generator included, in modelled caches: a first level of 32 KiB for each processor, a last level of 1 MiB.
 """
 
 
@@ -81,21 +73,10 @@ def cell(row, director, floor):
     return f"{text} ({(row[director] - floor) / (row['ip_vs'] - floor):.2f})"
 
 
-def speed(table):
-    """One run's table, with its plots."""
-    kernel = {"uml": "UML"}.get(table.parent.name, f"Linux {table.parent.name} in QEMU")
-    text = table.read_text("utf-8").replace("\n#", "\n##")
-    text = text.replace("# Speed", f"## Speed: {kernel}", 1)
-    plots = sorted(p.name for p in table.parent.glob("*.png"))
-    where = f"results/speed/{table.parent.name}"
-    return text + "".join(f"![{p[:-4]}]({where}/{p})\n" for p in plots)
-
-
 def write(bench):
-    """RESULTS.md in the directory BENCH, from what is there."""
+    """Writes results/counted/table.md in the directory BENCH, from the records there."""
     record = json.loads((bench / "instructions.json").read_text("utf-8"))
-    others = sorted(p.parent.name for p in (bench / "results").glob("*/table.md"))
-    lines = [HEAD % ", ".join(f"`results/{name}/table.md`" for name in others)]
+    lines = [HEAD]
     for name in sorted(record, reverse=True):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
     if (bench / "misses.json").exists():
@@ -103,9 +84,9 @@ def write(bench):
         lines.append(MISSES)
         for name in sorted(record, reverse=True):
             lines += misses(record[name]["kernel"], record[name]["misses"])
-    tables = sorted((bench / "results/speed").glob("*/table.md"))
-    lines += [speed(table) for table in tables] or [NO_SPEED]
-    (bench / "RESULTS.md").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
+    path = bench / "results/counted/table.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

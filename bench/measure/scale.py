@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What grows: memory, listings, expiry, configuration, services and servers."""
+"""Memory, listings, expiry, configuration, and large numbers of services and servers."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
 
 
 def memory():
-    """Bytes in use, as what is not free, and as what the allocators say."""
+    """Two measures of bytes in use: minus the free bytes, and the allocators' sum."""
     Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
     text = Path("/proc/meminfo").read_text("ascii")
     kb = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()}
@@ -20,19 +20,19 @@ def memory():
 
 
 def connections(bed):
-    """How many the servers have, active and not."""
+    """The number of connections of all servers, active and inactive."""
     lines = map(str.split, bed.ns.read("/proc/net/ip_vs").splitlines())
     return sum(int(w[4]) + int(w[5]) for w in lines if w[:1] == ["->"] and w[4].isdigit())
 
 
 def busy():
-    """CPU seconds spent so far, but for those of this program."""
+    """CPU seconds spent so far, without those of this program."""
     fields = Path("/proc/stat").read_text("ascii").splitlines()[0].split()
     return (sum(map(int, fields[1:])) - int(fields[4]) - int(fields[5])) / 100 - time.process_time()
 
 
 def filled(session, before):
-    """A table of many connections: its memory, and what filling it takes."""
+    """Fills a table with many connections: time and memory for each."""
     bed, count = session.bed, session.spec["many"]
     bed.ns.run("ipvsadm --set 0 0 900")
     traffic = Traffic(bed, method="dr", flows=count)
@@ -44,7 +44,7 @@ def filled(session, before):
 
 
 def listing(session):
-    """Reading /proc/net/ip_vs_conn, and ipvsctl's listing, which with l4lb is netlink's."""
+    """Reading /proc/net/ip_vs_conn, and counting with ipvsctl (by netlink with l4lb)."""
     count = session.spec["listing"]
     Traffic(session.bed, method="dr", flows=count).each(64)
 
@@ -66,7 +66,7 @@ def listing(session):
 
 
 def expiry(session):
-    """Idle connections end: how late the last is, and what all of it costs."""
+    """Idle connections expire: how late the last one does, and the cost of all."""
     bed, spec = session.bed, session.spec
     idle = spec["idle"]
     bed.ns.run(f"ipvsadm --set 0 0 {idle}")
@@ -179,22 +179,22 @@ def measure(spec, sheet, session):
         for group in [g for g in GROUPS if g in spec["groups"]]:
             for director in (IP_VS, L4LB)[::1 if number % 2 == 0 else -1]:
                 for part in parts(spec, group):
-                    # A fast path is about packets.
+                    # Other groups do not depend on the fast path.
                     for path in director.fast_paths[:None if group in PACKETS else 1]:
                         with sheet.guard(group, path[0]):
                             one(part, sheet, session, director, path, group=group)
 
 
 def parts(spec, group):
-    """What is measured with one table: the connections of another scheduler's turn would be
-    in the way."""
+    """The specifications to measure with a table each: connections from another scheduler's
+    turn would disturb."""
     if group != "schedulers":
         return [spec]
     return [spec | {"schedulers": [name]} for name in spec["schedulers"]]
 
 
 def one(spec, sheet, session, director, path, *, group):
-    """GROUP with DIRECTOR, which comes into a bed that is there: what it takes is its own."""
+    """Measures GROUP. DIRECTOR is loaded after the bed is built: the memory is its own."""
     bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
     name, value = path
     with bed.stand():

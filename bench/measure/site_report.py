@@ -14,8 +14,8 @@ NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
 WAYS = ("single", "ip_vs", "l4lb")
 PAPER = {"single": 2500, "cluster": 8000, "firewall": 0.9, "cluster of single": 3.0}
 POLLS = "hp"
-BUSY = 0.9      # of a processor: the client is then what limits
-IDLE = 10       # percent: with less, the machine is
+BUSY = 0.9      # of a processor: from here on the client is the limit
+IDLE = 10       # percent: with less idle time the machine is the limit
 
 
 class Results:
@@ -27,7 +27,7 @@ class Results:
                 (r["tool"], r["way"], r["network"]) == (tool, way, network)]
 
     def rate(self, tool, way, network):
-        """Of httperf's rates the one that got most."""
+        """The best of all runs: httperf has one for each rate."""
         return max((r["rate"] for r in self.rows(tool, way, network)), default=None)
 
     def mean(self, tool, way, network, *path):
@@ -41,14 +41,14 @@ class Results:
 
 
 def cell(res, *which):
-    """Of a tool, way and network."""
+    """The text for a tool, a way and a network."""
     if not any((r["tool"], r["way"], r["network"]) == which for r in res.r["rows"]):
         return "not run"
     return f"{res.rate(*which):,.0f}" if res.rate(*which) else "FAULT"
 
 
 def figures(r):
-    """What two runs with one seed are compared by."""
+    """The figures by which two runs with the same seed are compared."""
     return {f"{row['tool']}, {row['way']}, {row['network']}, "
             f"{row.get('asked', 'all it can')}": row["rate"] for row in r["rows"] if "rate" in row}
 
@@ -103,7 +103,7 @@ def ratio(res, tool, one, other):
 
 
 def cost(res, way, servers):
-    """Of a request, ms of the servers' processor time."""
+    """ms of the servers' processor time for each request."""
     return 1000 * sum(res.mean("ab", way, "lan", "busy", f"rs{n}")
                       for n in range(1, servers + 1)) / (res.rate("ab", way, "lan") or float("nan"))
 
@@ -136,7 +136,7 @@ def verdict(res):
         yield (f"A request of ab takes {alone:.1f} ms of a single server's processor, {four:.1f} ms "
                "of a cluster's" + (": alone it is overloaded, and wastes time, so that four can do "
                                    "more than four times as much." if alone > 1.2 * four else "."))
-    # httperf asks all the time whether there is something to do.
+    # Not httperf, which polls and so is always busy.
     busy = max((res.mean(t, w, n, "busy", "client") for t in TOOLS if t != POLLS for w in WAYS
                 for n in NETWORKS if res.rows(t, w, n)), default=0)
     idle = min((res.mean(t, w, n, "vmstat", "id") for t in TOOLS if t != POLLS for w in WAYS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A cluster's site under the load of web benchmarks. Inside a guest with one processor, whose
-clock counts its instructions.
+"""A site of one server or a cluster under web benchmarks. Inside a guest with one processor,
+whose clock counts instructions.
 
     client .1.2 ----+---------------------+ front
                     |                     |
@@ -8,9 +8,9 @@ clock counts its instructions.
                     |
     director .2.10 -[ switch 198.18.2.0/24 ]- rs1..rs4 .2.11-.2.14, VIP .2.100 on lo
 
-Direct routing. A single site is rs1 without the director. Each server has a slice of a
-processor (cgroup), so that four have four times what one has and the client and the
-director have the rest.
+Direct routing. A single site is rs1 without the director. Each server has a share of the
+processor (cgroup): four have four times as much as one, and client and director have the
+rest.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from still import Awake
 from systems import IP_VS, L4LB
 
 SERVERS = 4
-PATIENCE = 600          # seconds for a tool beside its own
+PATIENCE = 600          # seconds that a tool may take beyond twice its run
 PAGE = 2504             # bytes, the paper's
 SWITCH, FAR = "198.18.2.", "198.18.1."
 VIP = f"{SWITCH}100"
@@ -90,7 +90,7 @@ class Group:
 
 
 class Site(Network):
-    """Network and servers; director and firewall as asked for."""
+    """Network, servers, and the firewall if there is one; direct() adds the service."""
 
     def __init__(self, spec, firewall):
         self.spec, self.firewall = spec, firewall
@@ -164,7 +164,7 @@ class Site(Network):
             ns.sysctl("net/ipv4/vs/fast_path", fast_path)
 
 
-# -- tools: (command, what its output says)
+# -- tools: (command, function that reads its output)
 
 
 def found(pattern, text, what):
@@ -175,7 +175,7 @@ def found(pattern, text, what):
 
 
 def ab(url, spec):
-    # More than come in that time; ab has memory for each.
+    # More requests than fit into that time, but few: ab allocates memory for each.
     most = max(50_000, 3000 * spec["seconds"])
     argv = ["ab", "-q", "-r", "-s", "30", "-t", str(spec["seconds"]), "-n", str(most),
             "-c", str(spec["together"]), url]
@@ -229,13 +229,13 @@ def vmstat(text):
 
 
 def used(site, tool, awake):
-    """Processor time so far, by who used it; awake: nobody else."""
+    """Processor seconds so far by user; awake: idle ones."""
     return {"client": tool.seconds(), "awake": awake.seconds(),
             **{f"rs{n}": g.seconds() for n, g in site.groups.items()}}
 
 
 def tried(site, argv, read, log, awake):
-    """A run of a tool; what it and vmstat say is kept in LOG."""
+    """Runs a tool; LOG keeps its output and vmstat's."""
     tool = Group("client")
     before = used(site, tool, awake)
     watch = subprocess.Popen(["vmstat", "-n", "1"], stdout=subprocess.PIPE, text=True)
@@ -265,7 +265,7 @@ def measure(spec):
         run(["mount", "-t", "cgroup2", "cgroup2", str(CGROUP)])
     (CGROUP / "cgroup.subtree_control").write_text("+cpu", "ascii")
     rows = []
-    # Who is loaded for the first time is slow.
+    # A program is slow when it is loaded for the first time.
     for argv in (["ab", "-V"], ["wrk", "-v"], ["httperf", "--version"], ["nginx", "-v"]):
         run(argv, check=False)
     with Awake() as awake:
@@ -284,10 +284,10 @@ def one(site, way, network, rows, awake):
     spec, cluster = site.spec, "sg" if way == "single" else "cl"
     url = f"http://{VIP if WAYS[way][0] else SWITCH + '11'}/"
     tools = [("ab", *ab(url, spec)), ("wr", *wrk(url, spec))]
-    # Beside what the paper did, rates around what keeps all servers busy.
+    # httperf gets rates around the one that keeps all servers busy.
     tools += [("hp", *httperf(url, spec, rate)) for rate in spec["rates"][cluster]]
     for name, argv, read in tools:
-        # The page, and all of the tool and the servers' programs, into memory.
+        # Loads the page, the tool and the servers' programs into memory.
         if name != "hp":
             site.ns["client"].run(["ab", "-q", "-n", "50", "-c", "5", url])
         log = Path(spec["logs"]) / (

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Figures that a machine with two speeds cannot fool.
+"""Figures that do not depend on the speed of a machine that changes between two.
 
 A slice is a few milliseconds of a system, between two of the reference (redirect
-at ingress, frames of the same size). It counts as a multiple of its references'
-mean, and not at all when they differ by more than APART: the machine changed its
-speed in between. Multiples of one system compare with those of another although
-both modules cannot be loaded at once.
+at ingress, frames of the same size). Its value is a multiple of its references'
+mean. If these differ by more than APART, the machine changed its speed in between
+and the slice is dropped. The multiples of two systems can be compared although
+their modules cannot be loaded at once.
 """
 
 import math
 import statistics
 
 APART = 0.03
-WIDEST = 0.10           # an interval, of its middle: beyond that, there is no figure
+WIDEST = 0.10           # interval's width by its median; a wider one is no figure
 SURE = 0.95
 # Student's t for SURE, by degrees of freedom; the last one serves for more, too.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -27,8 +27,8 @@ def normalised(before, ns, after):
 
 
 def interval(values):
-    """Of the median, by the binomial distribution of how many values are below it. With
-    less than six values no interval is that sure: it is all of them."""
+    """The median's interval, by the binomial distribution of the number of values below it.
+    With fewer than six values none is as sure as SURE: then it is their whole range."""
     ordered, n = sorted(values), len(values)
     tail, k = 0.0, 0
     while k < n // 2:
@@ -49,9 +49,9 @@ def between(loads):
 
 
 class Ratio:
-    """The median of paired values' ratios and its interval. LOADS: pairs by the load of
-    the modules that they are of. Pairs of one load share its memory and its hash keys, so
-    the interval is never narrower than that between loads."""
+    """The median of multiples or ratios, and its interval. LOADS: a list of values for each
+    time that the modules were loaded. Values of one load share its memory and hash keys, so
+    the interval is never narrower than the one between loads."""
 
     def __init__(self, loads):
         loads = [load for load in loads if load]
@@ -79,8 +79,8 @@ class Ratio:
 
 
 def paired(ours, theirs, less=0.0):
-    """Ratio of two systems' values by load; LESS is taken off both first (1: what is
-    added to the reference). None without a pair, or where nothing is left of one."""
+    """The Ratio of two systems' values by load. LESS is subtracted from both first (1: only
+    the time added to the reference counts). None without pairs, or if nothing is left."""
     loads = [[(a - less, b - less) for a, b in zip(x, y)] for x, y in zip(ours, theirs)]
     pairs = [p for load in loads for p in load]
     if not pairs or min(statistics.median(side) for side in zip(*pairs)) <= 0:
@@ -110,8 +110,8 @@ def bracket(once, reference, seconds, most, clock):
 
 
 def judge(rows, base):
-    """Each row's interval, and those of its ratios to BASE's row: of the whole, and of what
-    is added to the reference. Kept are the intervals, not the slices."""
+    """Adds to each row its interval, and those of its ratios to BASE's row: of the whole
+    time, and of the time added to the reference."""
     bases = {(r["group"], r["what"]): r for r in rows if r["system"] == base}
     for row in rows:
         theirs = bases.get((row["group"], row["what"]))
@@ -135,9 +135,9 @@ LONE_WORD, NONE_WORD = "IN ONE RUN ONLY", "NO FIGURE"
 
 
 def overlap(one, other):
-    """(line, word) for each row of packets that is to be compared with in-tree ip_vs: do
-    the intervals of its two ratios overlap, are they apart, is one too wide to say, has one
-    run no ratio, or neither?"""
+    """(line, word) for each row of packets that has a ratio to in-tree ip_vs. The word says
+    whether the intervals of the two runs overlap, are apart, or one is too wide, or whether
+    one or both runs have no ratio."""
     found = [{key(r): r.get("ratio") if "multiple" in r else None for r in rows
               if ("tried" in r or "fault" in r) and r["system"] not in NOT_COMPARED}
              for rows in (one, other)]
@@ -157,7 +157,7 @@ def overlap(one, other):
         yield f"{': '.join(name)}: {spans}: {word}", word
 
 
-# In-tree ip_vs itself, and what there is without a director.
+# Systems without a ratio: in-tree ip_vs itself, and those without a director.
 REFERENCE = "reference"
 NOT_COMPARED = ("ip_vs", REFERENCE)
 
@@ -167,8 +167,8 @@ def key(row):
 
 
 def wide(rows, base):
-    """(group, what) of packet rows that have no ratio narrow enough yet, or not one slice.
-    What is there without a director has its multiple."""
+    """(group, what) of packet rows whose ratio is not narrow enough yet, or missing. Rows
+    without a director have a multiple instead."""
     judge(rows, base)
     lost = {(r["group"], r["what"]) for r in rows if r["system"] == base and "fault" in r}
 

@@ -3,9 +3,9 @@
 
     python3 soak.py SPEC RESULT
 
-SPEC is {minutes, seed}. No change takes anything from the flows that are sent, so
-no packet of theirs may be missing. When all is over, and every connection has
-ended, the module must have given back what it took.
+SPEC is {minutes, seed}. No change affects the flows that are sent, so none of
+their packets may be missing. At the end, when every connection has expired, the
+module must have freed its memory.
 """
 
 import json
@@ -23,14 +23,14 @@ from systems import FAST_PATH, FLAG, L4LB, service_lines
 KINDS = [(family, proto, method) for family in (4, 6) for proto in ("udp", "tcp")
          for method in ALL]
 FLOWS, PACKETS, TIMEOUT = 5000, 40_000, 10
-# The first round brings memory that stays; after it this much more is a leak.
+# Bytes. The first round allocates memory that stays; this much more after it is a leak.
 LEAK = 6 << 20
-# VIPs of services that come and go.
+# The first VIP of services that come and go.
 OTHERS = 500
 
 
 class Churn(threading.Thread):
-    """Changes, one after the other, in random order."""
+    """Changes the configuration, one random step after the other."""
 
     def __init__(self, bed, seed):
         super().__init__()
@@ -54,7 +54,7 @@ class Churn(threading.Thread):
         self.bed.ns.run(["ipvsadm", "-R"], text_input="\n".join(lines) + "\n", timeout=300)
 
     def service(self):
-        """One that packets are sent to: its flag and name, and its first server."""
+        """A service that gets packets: its method, [flag, name], and its servers."""
         family, proto, method = self.dice.choice(KINDS)
         words = [line.split() for line in service_lines(family, proto, 1 + ALL.index(method),
                                                         method, servers=4)]
@@ -70,7 +70,7 @@ class Churn(threading.Thread):
         self.ipvsadm(f"-E {' '.join(name)} -s {self.dice.choice('rr wrr lc wlc sh mh'.split())}")
 
     def server(self):
-        """One more, or another weight: not 0, with which sh refuses whom it would get."""
+        """Adds a server or changes its weight; not to 0, or sh drops the server's clients."""
         method, name, servers = self.service()
         at = f"{' '.join(name)} -r {self.dice.choice(servers[2:])}"
         done = self.bed.ns.run(["ipvsadm", "-a", *at.split(), FLAG[method]], check=False)
@@ -133,7 +133,7 @@ def configure(bed):
 
 
 def one_round(bed):
-    """All kinds of packets: of new flows, then of these in random order. How many."""
+    """Sends packets of all kinds, of new flows and then of these in random order; how many."""
     packets = 0
     for family, proto, method in KINDS:
         traffic = Traffic(bed, family, proto, method, flows=FLOWS, scheduled=True)
@@ -144,7 +144,7 @@ def one_round(bed):
 
 
 def ended(bed):
-    """Memory in use by the allocators once all connections have expired."""
+    """Waits until all connections have expired; bytes that the allocators then use."""
     limit = time.monotonic() + 120
     while connections(bed):
         if time.monotonic() > limit:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""All that "make bench" measures, in one boot. Inside a guest:
+"""Measures everything of "make bench" in one boot. Inside a guest:
 
     python3 speed.py SPEC RESULT
 
-SPEC and RESULT are JSON. What packets take is measured in slices between two of a
-reference, see slices.py. A row whose packets did not
-all arrive, or not as they must look, has a fault instead of a figure.
+SPEC and RESULT are JSON. The time of packets is measured in slices, each between two of a
+reference, see slices.py. A row with missing or wrong packets has a fault instead of a figure.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from lab.netns import DeadlineError, run
 from systems import DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle
 
 REFERENCE = slices.REFERENCE
-# A slice is that long, its reference half as long: less than another process gets.
+# ns of a slice; its reference is half as long. Less than another process's time slice.
 SLICE = 2e6
 
 
@@ -33,7 +32,7 @@ class Sheet:
 
     def __init__(self):
         self.rows = {}
-        self.only = None        # (group, what) of the rows that need more
+        self.only = None        # (group, what) of the rows to measure; None: all
 
     def _row(self, group, what, system, unit):
         return self.rows.setdefault((group, what, system), {
@@ -59,7 +58,7 @@ class Sheet:
 
     @contextlib.contextmanager
     def guard(self, group, system):
-        """What fails inside is a fault of that group, and not the end of the rest."""
+        """An error inside becomes a fault of that group; the other groups go on."""
         try:
             yield
         except (RuntimeError, OSError, subprocess.TimeoutExpired, DeadlineError,
@@ -76,7 +75,7 @@ class Session:
         self.reference = False
 
     def figure(self, what, measure, unit="ns", **more):
-        """MEASURE's value becomes a figure, unless a packet was lost."""
+        """Adds MEASURE's value as a figure, or a fault if a packet was lost or wrong."""
         if self.sheet.only is not None and (self.group, what) not in self.sheet.only:
             return
         try:
@@ -85,7 +84,7 @@ class Session:
             self.sheet.fault(self.group, what, self.name, str(e))
 
     def _redirect(self, size):
-        """ns for a packet of SIZE bytes by the cheapest way, which no director sees."""
+        """A function that gives ns for a packet of SIZE bytes, redirected before any director."""
         if not self.reference:
             self.bed.ns.ip("link add ref0 type l4lb_gen", "link set ref0 up")
             self.bed.ns.run(["nft", "-f", "-"], text_input=REDIRECT.replace(
@@ -104,12 +103,12 @@ class Session:
         return once
 
     def bracketed(self, once, size=64, seconds=None, most=60):
-        """ONCE's ns in slices, each between two of the reference."""
+        """Slices of ONCE, which returns ns for a packet, each between two of the reference."""
         return slices.bracket(once, self._redirect(size), seconds or self.spec["seconds"],
                               most, time.monotonic)
 
     def paced(self, send, size=64):
-        """What SEND takes for each packet, in slices of as many as SLICE is long."""
+        """SEND's ns for each packet, in slices of as many packets as take SLICE ns."""
         send(500)
         trial = send(500)
         count = max(100, int(SLICE * trial.packets / max(trial.ns, 1)))
@@ -120,7 +119,7 @@ class Session:
         return self.bracketed(once, size)
 
 
-# -- groups: what is measured with a system in place
+# -- groups of rows, measured with a system loaded
 
 
 def sizes(session):
@@ -128,7 +127,7 @@ def sizes(session):
 
 
 def reference(session):
-    """What the kernel takes without a director."""
+    """The kernel's times without a director."""
     bed = session.bed
 
     def send(size, sink="srv0", dst="203.0.113.5", first=0, **words):
@@ -188,7 +187,7 @@ def flows(session):
     """Packets of N flows in random order."""
     for count in session.spec["flows"]:
         if count > 20_000 and session.director is IP_VS_DEFAULT and vehicle() != "uml":
-            continue        # minutes to fill its 4096 chains in an emulator
+            continue        # filling its 4096 chains takes minutes in an emulator
         for method in ("dr", "nat")[:1 if session.spec["quick"] else 2]:
             traffic = Traffic(session.bed, method=method, flows=count)
             try:
@@ -202,17 +201,17 @@ def flows(session):
             session.figure(f"{method}, {count} flows", lambda s=some: session.paced(s), x=count)
 
 
-SOME = 1000             # connections are made and ended in a slice
+SOME = 1000             # connections that a slice makes or ends
 
 
 def new(session):
-    """Each packet is of a flow of its own: a connection is made for it."""
+    """Each packet begins a new flow, so that a connection is created for it."""
     count = session.spec["new"]
     rows = (("udp4 dr", 4, "udp", "dr"), ("tcp4 nat", 4, "tcp", "nat"),
             ("udp4 nat", 4, "udp", "nat"), ("udp6 dr", 6, "udp", "dr"))
     for what, family, proto, method in rows[:2] if session.spec["quick"] else rows:
         def measure(f=family, p=proto, m=method):
-            # Once to have the memory: its first use is slow in a guest.
+            # Once without measuring: a guest's first use of memory is slow.
             Traffic(session.bed, f, p, m, flows=count).each(least(f, p, 64), flags=SYN)
 
             def once():
@@ -236,7 +235,7 @@ def teardown(session):
 
 
 def processors(session):
-    """Both processors at once: packets a second, against one of them alone."""
+    """Packets a ms of one processor alone and of both at once."""
     def words(traffic):
         return traffic.words(64) | {"random": 1, "count": count}
 
@@ -256,7 +255,7 @@ def processors(session):
         session.figure(what, measure, "packets/ms")
 
 
-# In each round, by those systems.
+# Groups that each round measures, and with which systems.
 ROUNDS = {"established": (established, (IP_VS, L4LB)), "replies": (replies, (IP_VS, L4LB)),
           "flows": (flows, (IP_VS_DEFAULT, IP_VS, L4LB)), "new": (new, (IP_VS, L4LB)),
           "teardown": (teardown, (IP_VS, L4LB)), "processors": (processors, (IP_VS, L4LB))}
@@ -264,7 +263,7 @@ DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
 
 
 def with_director(spec, sheet, director):
-    """Each group with a table as it is after loading, and so each setting of a fast path."""
+    """Each group and each setting of a fast path begins with a newly loaded module."""
     for group in [g for g in spec["groups"] if g in ROUNDS and director in ROUNDS[g][1]]:
         if sheet.only is not None and group not in {g for g, _ in sheet.only}:
             continue
@@ -291,7 +290,7 @@ def without_director(spec, sheet):
 def measure(spec):
     sheet = Sheet()
     if vehicle() == "qemu":
-        # See tests/lab/guest-init: keys of ingress hooks stay still, too.
+        # See tests/lab/guest-init: this hook keeps the static keys of ingress hooks on.
         run(["nft", "-f", "-"], text_input="table netdev pin { chain in { type filter hook "
                                            "ingress device lo priority 0; }; }\n")
     os.sched_setaffinity(0, {0})
@@ -313,7 +312,7 @@ def measure(spec):
 
 
 def more(spec, sheet):
-    """Slices for the rows that are too wide, while there is time."""
+    """Measures more slices of rows whose intervals are too wide, while there is time."""
     for _ in range(spec["more"]):
         sheet.only = {key for key in slices.wide(list(sheet.rows.values()), IP_VS.name)
                       if key[0] in ROUNDS or key[0] == REFERENCE}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""When the clock of a guest may jump. Inside a guest whose clock counts instructions and
-jumps over idle time (QEMU's -icount sleep=off).
+"""Controls when the clock of a guest may jump. Inside a guest whose clock counts
+instructions and jumps over idle time (QEMU's -icount sleep=off).
 
-The guest is idle, too, while it waits for a file of the host's, and the clock would jump to
-the next time limit: by whatever that is, and as often as the host is slow. So a process that
-has the processor when nobody else wants it keeps the clock from jumping, but for what is
-measured, which needs no file that is not in memory.
+While the guest waits for a file from the host it is idle, too: the clock would jump to the
+next timer, however far away, more often the slower the host is. So a process of the lowest
+priority uses the idle processor and keeps the clock from jumping. It is stopped during a
+measurement, which only needs files that are in memory already.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-PAUSE = 2       # seconds for what is still under way; they cost nothing
-TURN = 0.002    # seconds of the processor, of which the host makes several: an answer's time
+PAUSE = 2       # seconds for pending work to end; the clock jumps over them
+TURN = 0.002    # seconds of the guest's clock; the host needs longer, time enough to answer
 
 
 class Awake:
-    """The process, from the block's begin to its end. REST: seconds that the clock may jump
-    over after each of its turns, so that idle time does not take as long as work."""
+    """That process, which runs during the block. REST: seconds that it sleeps after each turn
+    and that the clock may jump over, so that idle time passes faster than work."""
 
     def __init__(self, rest=0):
         self.rest = rest
@@ -48,12 +48,12 @@ class Awake:
         os.waitpid(self.pid, 0)
 
     def seconds(self):
-        """Processor time that nobody else wanted so far."""
+        """Processor time so far that no other process wanted."""
         return int(Path(f"/proc/{self.pid}/schedstat").read_text("ascii").split()[0]) / 1e9
 
     @contextlib.contextmanager
     def aside(self):
-        """The clock jumps over idle time, and all is quiet when the block begins."""
+        """In the block, the clock jumps over idle time; pending work ends before it."""
         os.kill(self.pid, signal.SIGSTOP)
         try:
             time.sleep(PAUSE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is compared: in-tree ip_vs, l4lb, and paths without a director."""
+"""The systems that are compared: in-tree ip_vs, l4lb, and paths without a director."""
 
 import contextlib
 import os
@@ -24,11 +24,11 @@ def service_lines(family, proto, vip, method, servers=1, *, scheduler="rr"):
 
 
 class Director:
-    """A load balancer; as a context it is loaded, and unloaded after."""
+    """A load balancer; loaded() loads its module, and unloads it after the block."""
 
     def __init__(self, name, module, parameters=(), fast_paths=(None,)):
         self.name, self.module, self.parameters = name, module, parameters
-        # (name, value) of what its fast path can be set to.
+        # (name, value) for each setting of its fast path; None: it has none.
         self.fast_paths = [(f"{name} fast {n}" if n else name, n) for n in fast_paths]
 
     def __repr__(self):
@@ -40,7 +40,7 @@ class Director:
         try:
             yield self
         finally:
-            # What holds a scheduler is gone when the namespace is, a moment later.
+            # References to schedulers go with the namespace, a moment later.
             wait_until(self._unload, 60, f"{self.module} can be unloaded", step=0.1)
 
     def _unload(self):

@@ -9,10 +9,10 @@
     director ----+
     .2.1, VIPs .4.1-
 
-One network, 198.18.0.0/16; direct routing: servers answer the client straight.
+One network, 198.18.0.0/16; direct routing: servers answer the client directly.
 Every card sends at the rate that the run's file "spec" (JSON) gives it. Reads
-spec, sizes and trace; leaves outcomes, and in "director" (JSON) what the
-director counted.
+spec, sizes and trace; writes outcomes, and the director's counters into
+"director" (JSON).
 """
 
 import json
@@ -47,12 +47,12 @@ class Bed:
         run(["ip", "-batch", "-"],
             text_input="".join(f"netns add {n}\n" for n in ["switch", *self.names]))
         self.ns = {n: Namespace(n, create=False) for n in ["switch", *self.names]}
-        # One neighbour table for all namespaces: each server knows all clients.
+        # All namespaces share one neighbour table; each server has an entry for each client.
         for number in (3, 2, 1):
             Path(f"/proc/sys/net/ipv4/neigh/default/gc_thresh{number}").write_text(
                 "16384", encoding="ascii")
         for ns in self.ns.values():
-            # Neither IPv6's own chatter nor reverse path filters belong here.
+            # Packets that IPv6 sends by itself and reverse path filters would disturb.
             ns.sysctl("net/ipv6/conf/all/disable_ipv6", 1)
             ns.sysctl("net/ipv6/conf/default/disable_ipv6", 1)
             ns.sysctl("net/ipv4/conf/all/rp_filter", 0)
@@ -77,7 +77,7 @@ class Bed:
             self.ns[name].ip("link set lo up", "link set eth0 up")
         self.ns["switch"].ip(*lines)
         for name in self.names:
-            # Cards of that time did not cut segments themselves.
+            # Network cards of that time did not segment TCP.
             for ns, device in ((self.ns[name], "eth0"), (self.ns["switch"], name)):
                 ns.run(f"ethtool -K {device} tso off gso off gro off")
                 ns.run(f"tc qdisc add dev {device} root netem rate {self._rate(name)} "
@@ -90,7 +90,7 @@ class Bed:
     def _server(self, name, number):
         ns = self.ns[name]
         ns.ip(f"addr add {SERVERS}{number}/16 dev eth0", f"route add local {NET}.4.0/24 dev lo")
-        # It takes packets for the VIPs, but lets the director answer ARP.
+        # It accepts packets to the VIPs, but only the director answers ARP for them.
         ns.sysctl("net/ipv4/conf/all/arp_ignore", 1)
         ns.sysctl("net/ipv4/conf/all/arp_announce", 2)
 
@@ -119,7 +119,7 @@ class Bed:
         self.ipvsctl(*words)
 
     def start_httpd(self, name, number, address, speed):
-        """A model server; SPEED divides what processor and disk take."""
+        """Starts a model server; SPEED divides the time of processor and disk."""
         cost = self.spec["server"]
         proc = self.ns[name].popen(
             [self.spec["programs"] + "/httpd", address, str(PORT), str(number),
@@ -157,7 +157,7 @@ def perform(spec):
     if spec["servers"]:
         def service():
             return json.loads(bed.ipvsctl("-j", "stats", "show"))["services"][0]["stats"]
-        # Counters of connections follow within a second.
+        # The connection counters lag by up to a second.
         wait_until(lambda: service()["conns"] >= spec["requests"], 5, step=1)
         counted = service()
     Path(directory, "director").write_text(json.dumps(counted), encoding="utf-8")

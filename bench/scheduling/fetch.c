@@ -22,7 +22,7 @@ static void finish(struct fetch *f, uint64_t now, enum fault fault)
 	when_done(f, now, fault);
 }
 
-/* The head of an answer, once it is whole. */
+/* Parses the head of an answer once it is complete. */
 static void parse_head(struct fetch *f)
 {
 	char *end = memmem(f->text, f->got, "\r\n\r\n", 4), *field;
@@ -137,7 +137,7 @@ void fetch_go_on(uint64_t until, uint64_t give_up)
 	}
 }
 
-/* Overload keeps thousands of requests waiting; take what we may have. */
+/* Overload keeps thousands of requests waiting: allow as many files as possible. */
 static void raise_files(void)
 {
 	struct rlimit files = { 65536, 65536 };

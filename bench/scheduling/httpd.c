@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A web server whose costs are explicit: real HTTP over real sockets, but the
- * time of its processor and its disk is a model. Meant for a kernel in virtual
- * time, where the program's own computing takes none.
+ * A web server with explicit costs: real HTTP over real sockets, but the time
+ * that its processor and disk take is a model. Meant for a kernel in virtual
+ * time, in which the program's own computing takes no time.
  *
  *   httpd ADDRESS PORT NUMBER SIZES CPU_REQUEST CPU_BYTE DISK_SEEK DISK_RATE \
  *         CACHE WORKERS BACKLOG
  *
  * Answers GET /N with document N, of as many bytes as entry N of the file
  * SIZES says (32-bit numbers). A request takes CPU_REQUEST ns of the processor
- * and CPU_BYTE ns a byte; one that the cache of CACHE bytes (least recently
- * used leaves) does not hold then takes DISK_SEEK ns of the disk and its bytes
- * at DISK_RATE bytes/s. Processor and disk serve in the order of arrival. At
- * most WORKERS requests are under way, further ones wait in the kernel's
- * BACKLOG. The cache starts with the first documents, which are the most
- * popular. Prints "ready" when it listens.
+ * and CPU_BYTE ns for each byte. A document that is not in the cache (CACHE
+ * bytes, LRU) then takes DISK_SEEK ns of the disk and is read at DISK_RATE
+ * bytes/s. Processor and disk serve in the order of arrival. At most WORKERS
+ * requests are in progress, others wait in the kernel's BACKLOG. The cache
+ * starts with the first documents, which are the most popular. Prints "ready"
+ * when it listens.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,14 +33,14 @@
 struct document {
 	uint32_t	size;
 	bool		cached;		/* or on its way from the disk */
-	uint64_t	there;		/* when the disk has it */
+	uint64_t	there;		/* when the disk has read it */
 	struct document	*newer, *older;
 };
 
 struct request {
 	int		fd;
 	bool		hit;
-	uint64_t	due;		/* leaves the queue it is in */
+	uint64_t	due;		/* when it leaves its queue */
 	struct document	*doc;
 	struct request	*next;
 	size_t		head, length, sent;
@@ -122,7 +122,7 @@ static void use_document(struct document *d)
 	}
 }
 
-/* The most popular at first, so that a run need not wait for them. */
+/* Begins with the most popular documents, so that a run need not load them. */
 static void fill_cache(void)
 {
 	size_t n = 0;
@@ -134,7 +134,7 @@ static void fill_cache(void)
 		use_document(&docs[--n]);
 }
 
-/* A request's way: read, processor, perhaps disk, answer. */
+/* The steps of a request: read, processor, perhaps disk, answer. */
 
 static void watch(struct request *r, int op, uint32_t events)
 {
@@ -148,7 +148,7 @@ static void end_request(struct request *r)
 {
 	close(r->fd);
 	free(r);
-	/* Whoever was waiting for a worker gets this one. */
+	/* A worker is free again: accept connections that wait for one. */
 	if (under_way-- == cost.workers)
 		watch(NULL, EPOLL_CTL_MOD, EPOLLIN);
 }
@@ -189,7 +189,7 @@ static void begin_answer(struct request *r)
 	answer(r, false);
 }
 
-/* The processor is done with it: send, or go and wait for the disk. */
+/* The processor is done with the request: answer it, or queue it for the disk. */
 static void leave_cpu(struct request *r)
 {
 	uint64_t now = r->due;
@@ -206,13 +206,13 @@ static void leave_cpu(struct request *r)
 			d->size * NSEC_PER_SEC / cost.disk_rate);
 		d->there = r->due;
 	} else {
-		/* Another request is having it read already. */
+		/* The disk already reads it for another request. */
 		insert(&disk, r, d->there);
 	}
 	use_document(d);
 }
 
-/* Reads what has come; with the whole request the processor begins. */
+/* Reads from the client; a complete request is queued for the processor. */
 static void read_request(struct request *r, uint64_t now, bool watched)
 {
 	ssize_t n = read(r->fd, r->text + r->length, sizeof(r->text) - 1 - r->length);
@@ -265,7 +265,7 @@ static void accept_all(uint64_t now)
 	watch(NULL, EPOLL_CTL_MOD, 0);
 }
 
-/* Until nothing is due: what the processor or the disk has finished by now. */
+/* Handles all requests that the processor or the disk has finished by now. */
 static void finish_work(uint64_t now)
 {
 	for (;;) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An open-loop web client: sends each request of a trace at its time, whatever
- * has become of those before, and writes down how long each took.
+ * An open-loop web client: sends each request of a trace at its time, whether or
+ * not earlier ones have been answered, and records how long each took.
  *
  *   load TRACE OUTCOMES CLIENTS VIPS PORT GIVE_UP
  *
  * TRACE and OUTCOMES: see trace.h. CLIENTS and VIPS: the first address of
- * each; an index of the trace counts on from there. GIVE_UP: seconds after
- * which a request has failed. Every request is a connection of its own from a
- * port that its address has not used before. Prints a line a (virtual) second:
- * seconds, answered, failed.
+ * each, from which the trace's indices count. GIVE_UP: seconds after which a
+ * request has failed. Every request has its own connection, from a port that
+ * its address has not used before. Prints a line a (virtual) second: seconds,
+ * answered, failed.
  */
 #include <arpa/inet.h>
 

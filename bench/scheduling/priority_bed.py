@@ -6,9 +6,9 @@
     clients .1.1- ---- bottleneck ---- director ---- servers .3.1-.3.4
     198.18.0.0/17                      NAT           198.18.128.0/17
 
-What the director sends to the clients waits in four bands of a link; rate and queueing
-discipline are in the run's file "spec" (JSON). Leaves visits, and in "director" (JSON) what the
-director has counted.
+Packets to the clients wait at the director's link in four bands; the link's rate and queueing
+discipline are in the run's file "spec" (JSON). Writes visits, and the director's counters into
+"director" (JSON).
 """
 
 import json
@@ -53,7 +53,7 @@ class Bed:
         self._link()
 
     def _link(self):
-        """Half of the way's time each on the way there and back; then the bottleneck."""
+        """The delay of each direction at its sender; then the bottleneck."""
         spec, ns = self.spec, self.director
         self.client.run(f"tc qdisc add dev eth0 root netem delay {spec['delay']} limit 100000")
         self.servers.run(f"tc qdisc add dev eth0 root netem delay {spec['delay']} limit 100000")
@@ -73,7 +73,7 @@ class Bed:
                      *(w for n in range(1, SERVERS + 1) for w in ("server", f"{SERVER}{n}", "nat")))
         farm = []
         for n in range(1, SERVERS + 1):
-            # Nothing but the link costs time.
+            # Only the link takes time.
             farm.append(self.servers.popen(
                 [self.spec["programs"] + "/httpd", f"{SERVER}{n}", str(PORT), str(n),
                  self.spec["directory"] + "/sizes", "1000", "0", "0", "1000000000",

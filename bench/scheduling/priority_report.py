@@ -10,7 +10,7 @@ from pathlib import Path
 
 from report import percentile
 
-# Behind our own directory, which has a report of its own.
+# Last, because this directory has a report.py, too.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 
 from pages import again, figure, shaded  # noqa: E402
@@ -19,7 +19,7 @@ WAYS = ("without", "LAS, prio", "LAS, ets")
 # Documents by size; the largest hundredth has a class of its own.
 CLASSES = ((16 << 10, "up to 16 KiB"), (128 << 10, "16 to 128 KiB"), (1 << 20, "128 KiB to 1 MiB"),
            (1 << 62, "above 1 MiB"))
-PAPER = 50          # per cent by which its mean falls beyond the knee
+PAPER = 50          # per cent by which the paper's mean falls beyond the knee
 LARGEST = 0.01
 
 
@@ -28,7 +28,7 @@ def class_of(size):
 
 
 def summary(run):
-    """What a run's visits amount to; ms."""
+    """The figures of a run's visits, times in ms."""
     visits = run["visits"]
     took = sorted(t for t, _ in visits)
     classes = {}
@@ -41,7 +41,7 @@ def summary(run):
             "median": percentile(took, 50), "p95": percentile(took, 95),
             "p99": percentile(took, 99), "longest": took[-1],
             "largest": statistics.fmean(largest),
-            # ms for each KiB: of whom the wait is large beside what they get.
+            # ms for each KiB: large if users wait long for small documents.
             "slowdown": statistics.fmean(t / max(size / 1024, 1) for t, size in visits),
             "classes": {name: statistics.fmean(times) for name, times in classes.items()},
             "shares": {name: len(times) / len(visits) for name, times in classes.items()}}
@@ -53,7 +53,7 @@ class Results:
         self.counts = sorted({run["count"] for run in results["runs"]})
 
     def values(self, count, way, what, part=None):
-        """One for each seed that has it."""
+        """A value for each seed that has one."""
         found = [run[what] for run in self.r["runs"] if (run["count"], run["way"]) == (count, way)]
         if part is not None:
             found = [f[part] for f in found if part in f]
@@ -79,8 +79,8 @@ class Results:
         return 100 * (statistics.fmean(on) / statistics.fmean(off) - 1)
 
     def least(self, count):
-        """The mean in ms below which the link cannot bring it, packets without headers: so
-        many documents a second, and each of COUNT users waits for one or is idle."""
+        """The least possible mean in ms (headers neglected): the link carries so many
+        documents a second, and each of COUNT users waits for one or is idle."""
         return 1000 * (count * self.r["mean"] * 8 / self.r["rate"] - self.r["idle"])
 
 

@@ -15,14 +15,14 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
            2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
 STANDALONE = "standalone"
 # "Scheduling techniques in a Linux cluster web server", text to its figure 3.
-PAPER = ("rr", "wrr", "lc", "wlc", "lblc", "lblcr")     # dh and sh it left out
+PAPER = ("rr", "wrr", "lc", "wlc", "lblc", "lblcr")     # it left out dh and sh
 PAPER_BETTER = {2: (4.7, 14.6), 4: (46.4, 77.1)}        # %, than standalone
 PAPER_MORE = (("lblc", 63.0), ("wlc", 37.6))            # %, from 2 to 4: most, least
 PAPER_ORDER = "lblc, (wrr, lblcr, lc, rr), wlc, standalone"
 
 
 def percentile(ordered, percent):
-    """Of a sorted list, the nearest rank."""
+    """A percentile of a sorted list, by nearest rank."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
@@ -174,7 +174,7 @@ def claim_number(experiment):
             "Agrees" if number > choice else "Does not agree")
 
 
-# Why ours is as it is, for the parameters as they come.
+# The reasons for our figures, with the default parameters.
 WHY = {
     "paper": """\
 Why: the client's 10 Mb/s card adds the same waiting to every answer whatever the cluster does, so only the part of
@@ -336,7 +336,7 @@ def plot_paper(experiment, path):
 
 
 def plot(experiments, out):
-    """Draws all; the files' names."""
+    """Draws all plots; returns the files' names."""
     import matplotlib
     matplotlib.use("Agg")
     names = []

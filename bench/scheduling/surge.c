@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * User equivalents, after SURGE (Barford and Crovella 1998): each asks for a
- * document, waits for all of it, is idle for a while, and asks for the next.
- * So who has to wait longer asks less often.
+ * User equivalents, after SURGE (Barford and Crovella 1998): each requests a
+ * document, waits for all of it, is idle for a while, and requests the next.
+ * So users that wait longer send fewer requests.
  *
  *   surge RECORDS USERS SECONDS SEED DOCUMENTS ZIPF IDLE_LEAST IDLE_ALPHA \
  *         IDLE_MOST CLIENTS ADDRESSES VIP PORT GIVE_UP
  *
- * RECORDS: gets a struct visit (trace.h) for each document, in the order of
- * their end.  Document i is asked for in proportion to 1/(i + 1)^ZIPF, out of
- * DOCUMENTS; idle times are Pareto distributed from IDLE_LEAST ms on, cut at
- * IDLE_MOST ms.  Users begin within the first five times IDLE_LEAST.
- * CLIENTS: the first of ADDRESSES addresses that they share.  After SECONDS
- * nothing new is asked for; what is then under way is still waited for.
- * GIVE_UP: seconds after which a document has failed.  Prints a line a
- * (virtual) second: seconds, answered, failed.
+ * RECORDS: output, a struct visit (trace.h) for each document, in the order in
+ * which they ended.  Document i of DOCUMENTS is requested in proportion to
+ * 1/(i + 1)^ZIPF; idle times are Pareto distributed from IDLE_LEAST ms on, cut
+ * at IDLE_MOST ms.  All users begin within 5 * IDLE_LEAST ms.  CLIENTS: the
+ * first of the ADDRESSES addresses that users share.  After SECONDS no user
+ * sends a new request, but those in progress are waited for.  GIVE_UP: seconds
+ * after which a document has failed.  Prints a line a (virtual) second:
+ * seconds, answered, failed.
  */
 #include <arpa/inet.h>
 #include <math.h>
@@ -26,8 +26,8 @@
 
 struct user {
 	struct fetch	fetch;
-	uint64_t	random;		/* its own generator's state */
-	uint64_t	next;		/* when it asks, if it is idle */
+	uint64_t	random;		/* state of its random numbers */
+	uint64_t	next;		/* when it sends a request, if idle */
 	bool		busy;
 };
 
@@ -38,13 +38,13 @@ static struct {
 
 static struct user *users;
 static size_t nusers, ndocs, answered, failed;
-static double *shares;			/* running sums */
+static double *shares;			/* running sums of popularity */
 static uint32_t clients, addresses, used_ports[65536];
 static struct sockaddr_in vip;
 static uint64_t start;
 static FILE *records;
 
-/* splitmix64 (Steele, Lea, Flood 2014): 0 up to 1. */
+/* splitmix64 (Steele, Lea, Flood 2014): a number in [0, 1). */
 static double chance(struct user *u)
 {
 	uint64_t z = u->random += 0x9e3779b97f4a7c15;

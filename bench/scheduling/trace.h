@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Files that load, surge and httpd exchange with the bench's Python side, all numbers
- * little-endian; and what these programs need.
+ * little-endian; and helper functions of these programs.
  */
 #ifndef _TRACE_H
 #define _TRACE_H
@@ -14,7 +14,7 @@
 
 #define NSEC_PER_SEC	1000000000ULL
 
-/* A request to come: load's input. */
+/* A request of the trace: load's input. */
 struct arrival {
 	uint64_t	at;		/* ns after the start */
 	uint32_t	document;
@@ -22,7 +22,7 @@ struct arrival {
 	uint16_t	vip;		/* index of the VIP */
 };
 
-/* What became of it: load's output, in the order of the input. */
+/* The result of a request: load's output, in the order of the input. */
 struct outcome {
 	uint64_t	took;		/* ns from connect() to the last byte */
 	uint32_t	bytes;		/* of the document */
@@ -32,7 +32,7 @@ struct outcome {
 	uint8_t		pad;
 };
 
-/* A document that a user of surge has asked for. */
+/* A document that a user has fetched: surge's output. */
 struct visit {
 	uint64_t	at;		/* ns after the start */
 	uint64_t	took;		/* ns from connect() to the last byte */
@@ -58,7 +58,7 @@ static inline struct timespec timespec_of(uint64_t ns)
 				  .tv_nsec = ns % NSEC_PER_SEC };
 }
 
-/* A whole file of SIZE-byte entries; their number in *count. */
+/* Reads a file of SIZE-byte entries; *count is set to their number. */
 static inline void *read_entries(const char *path, size_t size, size_t *count)
 {
 	FILE *f = fopen(path, "rb");

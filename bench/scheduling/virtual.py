@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The host's side of what runs in virtual time: the kernel, and the programs in it."""
+"""The host's side of benches in virtual time: the kernel and the programs in it."""
 
 import hashlib
 import subprocess
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# Behind our own directory, which has a report of its own.
+# Last, because our own directory has a report.py, too.
 sys.path.append(str(TOP / "bench/measure"))
 
 from host import LAB, BenchError, Parser, Record, call, finish, natural, say  # noqa: E402, F401
@@ -45,7 +45,7 @@ class Kernel:
         return sorted(p.stem.removeprefix("l4lb_") for p in self.modules.glob("l4lb_*.ko"))
 
     def fingerprint(self):
-        """Of all code that the figures depend on."""
+        """A hash of all code on which the figures depend."""
         digest = hashlib.sha256(self.release.encode())
         for path in (*sorted(self.modules.glob("*.ko")),
                      *(self.programs / name for name in self.names),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What workload.toml says, as numbers: the catalogue of documents, and for a
-seed the requests to come. The same seed gives the same bytes everywhere."""
+"""The catalogue of documents and the requests of a seed, made from workload.toml.
+The same seed gives the same bytes everywhere."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ NSEC = 1_000_000_000
 
 
 class WorkloadError(Exception):
-    """workload.toml holds something that cannot be run; the text says what."""
+    """workload.toml cannot be read or parsed; the text says why."""
 
 
 def load():
@@ -65,7 +65,7 @@ def arrivals(parameters, experiment, seed):
 
 
 def write(directory, parameters, experiment, seed):
-    """The files sizes and trace that httpd and load read."""
+    """Writes the files sizes and trace, which httpd and load read."""
     documents = sizes(parameters["documents"], experiment["size_scale"])
     (directory / "sizes").write_bytes(struct.pack(f"<{len(documents)}I", *documents))
     with open(directory / "trace", "wb") as out:
