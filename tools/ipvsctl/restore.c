@@ -283,7 +283,7 @@ static int report(const struct plan *p)
 	       r->added, opt.dry_run ? "would be " : "", r->changed,
 	       opt.dry_run ? "would be " : "", r->same);
 	if (s->extra || r->extra)
-		printf("left alone, not in the file: %zu services, %zu servers of the others\n",
+		printf("left alone, not in the file: %zu services, and %zu servers of the others\n",
 		       s->extra, r->extra);
 	return RC_OK;
 }
