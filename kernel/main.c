@@ -81,12 +81,12 @@ static void __net_exit net_exit(struct net *net)
 	l4lb_service_flush_last(ln);
 	l4lb_service_net_exit(ln);
 	l4lb_server_table_exit(ln);
+	l4lb_fast_destroy(ln);
 	if (used) {
 		/* No RCU callback or work may outlive the namespace. */
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
-	l4lb_fast_destroy(ln);
 	l4lb_net_exit(ln);
 }
 

@@ -199,17 +199,17 @@ static inline bool l4lb_server_usable(const struct l4lb_sched_server *d)
 }
 
 /* An active connection counts as much as 257 inactive ones. */
-static inline u32 l4lb_server_load(const struct l4lb_sched_server *d)
+static inline u64 l4lb_server_load(const struct l4lb_sched_server *d)
 {
-	return ((u32)atomic_read(&d->active) << 8) + atomic_read(&d->total);
+	return ((u64)atomic_read(&d->active) << 8) + atomic_read(&d->total);
 }
 
 /* Is a less loaded than b, each in proportion to its weight? */
 static inline bool l4lb_server_less(const struct l4lb_sched_server *a,
 				    const struct l4lb_sched_server *b)
 {
-	return (u64)l4lb_server_load(a) * READ_ONCE(b->weight) <
-	       (u64)l4lb_server_load(b) * READ_ONCE(a->weight);
+	return l4lb_server_load(a) * READ_ONCE(b->weight) <
+	       l4lb_server_load(b) * READ_ONCE(a->weight);
 }
 
 struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool);

@@ -17,7 +17,7 @@ static struct l4lb_sched_server *lc_pick(const struct l4lb_pool *pool,
 					 const struct l4lb_flow *flow)
 {
 	struct l4lb_sched_server *best = NULL;
-	u32 load, lowest = 0;
+	u64 load, lowest = 0;
 	unsigned int i;
 
 	for (i = pool->n; i--;) {

@@ -158,7 +158,7 @@ static int do_sync_ports(l4lb_ctl_table *table, int write, void *buffer,
 	return 0;
 }
 
-/* "THRESHOLD PERIOD": the threshold is less than the period, or both are 0. */
+/* "THRESHOLD PERIOD": the threshold is less than the period, unless that is 0. */
 static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 			     size_t *lenp, loff_t *ppos)
 {
@@ -170,7 +170,7 @@ static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 	if (err || !write)
 		return err;
 	if (new[0] < 0 || new[1] < 0 ||
-	    (new[0] >= new[1] && (new[0] || new[1])))
+	    (new[0] >= new[1] && new[1]))
 		return -EINVAL;
 	WRITE_ONCE(value[0], new[0]);
 	WRITE_ONCE(value[1], new[1]);

@@ -94,7 +94,9 @@ struct l4lb_defence {
  * @servers: real servers of services by address (RCU readers)
  * @server_names: real servers of services and in @trash, by service and address
  *	(configuration mutex)
- * @guards: services that guard their address, by address (RCU readers)
+ * @endpoints: addresses of real servers, see tunnel_table.c (RCU readers)
+ * @n_tunnels: real servers with method tunnel; 0 spares packets a lookup
+ * @guards: guarded addresses (RCU readers)
  * @n_guards: number of services with a guard, likewise
  * @timeouts: settable connection timeouts
  * @sysctl: net.ipv4.vs.*
@@ -108,6 +110,7 @@ struct l4lb_defence {
  * @n_services: by family: [0] IPv4, [1] IPv6; a family's hooks are registered
  *	while its number or @n_mixed is > 0
  * @hooked: by family: hooks are registered
+ * @hooks_held: none is unregistered: a batch relies on those it registered
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
@@ -127,10 +130,12 @@ struct l4lb_net {
 	u32				fast_since;
 	struct rhltable			servers;
 	struct rhashtable		server_names;
+	struct rhashtable		endpoints;
+	unsigned int			n_tunnels;
 	unsigned int			n_fwmark;
 	unsigned int			n_any_port;
 	unsigned int			n_one_packet;
-	struct rhltable			guards;
+	struct rhashtable		guards;
 	unsigned int			n_guards;
 	struct l4lb_timeouts		timeouts;
 	struct l4lb_sysctl		sysctl;
@@ -143,6 +148,7 @@ struct l4lb_net {
 	unsigned int			generation;
 	unsigned int			n_services[2];
 	bool				hooked[2];
+	bool				hooks_held;
 	unsigned int			n_mixed;
 	struct list_head		trash;
 	struct delayed_work		trash_work;

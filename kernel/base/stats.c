@@ -225,6 +225,7 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_GUARD]	= "guard",
 	[L4LB_DROP_FULL]	= "full",
 	[L4LB_DROP_EVICTED]	= "evicted",
+	[L4LB_DROP_SAME_REPLIES] = "same_replies",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);

@@ -25,6 +25,7 @@
 #include "config/policy.h"
 #include "config/server_edit.h"
 #include "conn/table.h"
+#include "entry/hook.h"
 #include "service/guard.h"
 #include "service/las.h"
 #include "service/pool.h"
@@ -490,10 +491,17 @@ int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
 	err = l4lb_service_net_prepare(ln, extack);
 	if (err)
 		return err;
+	/* Registered by the preparation, counted by the commit: in between, a
+	 * removal must not take them away.
+	 */
+	ln->hooks_held = true;
 	err = prepare(ln, b, extack) ?: try(b, extack);
 	if (err)
 		undo(b);
 	else
 		commit(ln, b);
+	ln->hooks_held = false;
+	l4lb_hook_unregister(ln, AF_INET);
+	l4lb_hook_unregister(ln, AF_INET6);
 	return err;
 }

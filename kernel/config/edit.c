@@ -29,18 +29,18 @@ static bool service_any_port(const struct l4lb_service *svc)
 	return !svc->key.fwmark && !svc->key.port;
 }
 
-/* Do replies of its NATed servers have no connection? */
-static bool service_one_packet(const struct l4lb_service *svc)
+/* With @flags, do replies of its NATed servers have no connection? */
+static bool service_one_packet(const struct l4lb_service *svc, u32 flags)
 {
-	return svc->flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
+	return flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
 	       svc->key.protocol == IPPROTO_UDP;
 }
 
-static void service_count_one_packet(struct l4lb_service *svc, int n)
+static void service_count_one_packet(struct l4lb_service *svc, u32 flags, int n)
 {
 	struct l4lb_net *ln = svc->ln;
 
-	if (service_one_packet(svc))
+	if (service_one_packet(svc, flags))
 		WRITE_ONCE(ln->n_one_packet, ln->n_one_packet + n);
 }
 
@@ -92,11 +92,11 @@ void l4lb_service_enlist(struct l4lb_service *svc,
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark + 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
+	service_count_one_packet(svc, cfg->flags, 1);
 	l4lb_service_apply(svc, cfg);
 	list_add_tail_rcu(&svc->list, &ln->services);
 	if (!(*service_count(svc))++)
 		l4lb_fast_changed(ln);
-	service_count_one_packet(svc, 1);
 	l4lb_defence_kick(ln);
 	__module_get(THIS_MODULE);
 }
@@ -164,9 +164,6 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		NL_SET_ERR_MSG(extack, "the service exists already: edit or delete it");
 		return -EEXIST;
 	}
-	err = l4lb_service_check_flags(cfg->flags, ops, extack);
-	if (err)
-		return err;
 	err = l4lb_service_net_prepare(ln, extack);
 	if (err)
 		return err;
@@ -208,11 +205,13 @@ void l4lb_service_settle(struct l4lb_service *svc,
 			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool)
 {
 	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
+	u32 old_flags = svc->flags;
 
 	lockdep_assert_held(&svc->ln->lock);
-	service_count_one_packet(svc, -1);
+	/* It counts all the time if it was one before: replies rely on it. */
+	service_count_one_packet(svc, cfg->flags, 1);
 	l4lb_service_apply(svc, cfg);
-	service_count_one_packet(svc, 1);
+	service_count_one_packet(svc, old_flags, -1);
 	l4lb_pool_publish(svc, pool);
 	if (inst != svc->inst) {
 		l4lb_inst_put(svc->inst);
@@ -233,8 +232,10 @@ void l4lb_service_settle(struct l4lb_service *svc,
  *	stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0, or a negative errno with nothing changed; -EINVAL for a
- * scheduler's flag that @ops does not have.
+ * Flags that @ops does not have are kept and have no effect: programs read a
+ * service, change one thing and write it back.
+ *
+ * Return: 0, or a negative errno with nothing changed.
  */
 int l4lb_service_edit(struct l4lb_service *svc,
 		      const struct l4lb_svc_config *cfg,
@@ -244,12 +245,8 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
 	struct l4lb_sched_inst *inst = svc->inst;
 	struct l4lb_pool *pool;
-	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_service_check_flags(cfg->flags, ops, extack);
-	if (err)
-		return err;
 	if (ops != old_ops)
 		inst = l4lb_inst_create(svc->ln, ops);
 	if (IS_ERR(inst)) {
@@ -282,7 +279,7 @@ static void service_del(struct l4lb_service *svc)
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark - 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
-	service_count_one_packet(svc, -1);
+	service_count_one_packet(svc, svc->flags, -1);
 	if (svc->policy.fast_path)
 		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_server_del_all(svc);

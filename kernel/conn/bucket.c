@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buckets of the connection table: a packet finds its connection here, in most
- * cases by reading two cache lines, the bucket's and the connection's.
+ * Buckets of the connection table: where an entry goes, and how it moves.
  *
  *	hash	63 .. 56 .. shift		.. 7 .. 0
  *		stripe				   tag
@@ -17,20 +16,13 @@
  */
 #include "conn/bucket.h"
 
-#include <linux/bitops.h>
 #include <linux/prefetch.h>
 #include <linux/slab.h>
-#include <net/ipv6.h>
 
 #include "conn/hash.h"
 #include "conn/resize.h"
+#include "conn/slot.h"
 #include "conn/sweep.h"
-
-#define TAG_BITS	8
-#define SLOT_TAGS	GENMASK_ULL(L4LB_BUCKET_SLOTS * TAG_BITS - 1, 0)
-#define TAG_ONES	(0x0101010101010101ULL & SLOT_TAGS)
-#define TAG_HIGHS	(TAG_ONES << (TAG_BITS - 1))
-#define KIND_MASK	3UL
 
 static struct kmem_cache *bucket_cache;
 
@@ -80,75 +72,9 @@ static u64 hash_slot(const struct l4lb_conn_table *table,
 
 /* ---- slots ---- */
 
-static __always_inline u64 tag_of(u64 hash)
-{
-	return (hash & GENMASK(TAG_BITS - 1, 0)) ?: 1;
-}
-
-/* The highest bit of each byte that equals @tag; with 0, of each free slot. */
-static __always_inline u64 tags_equal(u64 tags, u64 tag)
-{
-	const u64 rest = TAG_HIGHS - TAG_ONES;	/* 0x7f in each */
-	u64 x = (tags ^ tag * TAG_ONES) & SLOT_TAGS;
-
-	return ~(((x & rest) + rest) | x) & TAG_HIGHS;
-}
-
-static __always_inline unsigned int first_slot(u64 equal)
-{
-	return __ffs64(equal) / TAG_BITS;
-}
-
-static unsigned long slot_of(const struct l4lb_conn *conn,
-			     enum l4lb_conn_kind kind)
-{
-	return (unsigned long)conn | kind;
-}
-
-static __always_inline struct l4lb_conn *slot_conn(unsigned long slot)
-{
-	return (struct l4lb_conn *)(slot & ~KIND_MASK);
-}
-
-static __always_inline enum l4lb_conn_kind slot_kind(unsigned long slot)
-{
-	return slot & KIND_MASK;
-}
-
 static spinlock_t *stripe_lock(struct l4lb_conn_table *table, u64 hash)
 {
 	return &table->locks[hash >> (64 - L4LB_STRIPE_BITS)];
-}
-
-static __always_inline struct l4lb_conn_bucket *
-home_of(const struct l4lb_conn_array *array, u64 hash)
-{
-	return &array->buckets[hash >> array->shift];
-}
-
-/* Is a slot of @kind for a packet with the header of @flow? */
-static __always_inline bool same_key(const struct l4lb_conn *conn,
-				     const struct l4lb_flow *flow, u8 af,
-				     enum l4lb_conn_kind kind)
-{
-	if (conn->af != af || conn->proto != flow->proto)
-		return false;
-	if (kind == L4LB_CONN_OUT) {
-		if (conn->dport != flow->sport || conn->cport != flow->dport)
-			return false;
-		if (af == AF_INET)
-			return conn->v4.daddr == flow->saddr.ip &&
-			       conn->v4.caddr == flow->daddr.ip;
-		return ipv6_addr_equal(&conn->v6.daddr, &flow->saddr.in6) &&
-		       ipv6_addr_equal(&conn->v6.caddr, &flow->daddr.in6);
-	}
-	if (conn->cport != flow->sport || conn->vport != flow->dport)
-		return false;
-	if (af == AF_INET)
-		return conn->v4.caddr == flow->saddr.ip &&
-		       conn->v4.vaddr == flow->daddr.ip;
-	return ipv6_addr_equal(&conn->v6.caddr, &flow->saddr.in6) &&
-	       ipv6_addr_equal(&conn->v6.vaddr, &flow->daddr.in6);
 }
 
 /* Do the replies of both have the same header? */
@@ -169,125 +95,7 @@ static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
 	       L4LB_CONN_TEMPLATE_IN : L4LB_CONN_IN;
 }
 
-/* ---- readers ---- */
-
-struct wanted {
-	const struct l4lb_flow	*flow;
-	u64			hash;
-	unsigned int		kinds;	/* bits */
-	u8			af;	/* of the flow, as a constant */
-};
-
-/*
- * The first live connection with a slot of one of these kinds for this flow.
- * If replies are wanted, they take precedence: in the namespace of a real
- * server that is also a client, a header may be both a reply and a request.
- */
-static __always_inline struct l4lb_conn *
-look_up(const struct l4lb_conn_table *table, const struct wanted *w,
-	bool *reply)
-{
-	const struct l4lb_conn_array *array = rcu_dereference(table->array);
-	struct l4lb_conn *conn, *request = NULL;
-	const struct l4lb_conn_bucket *bucket;
-	enum l4lb_conn_kind kind;
-	unsigned long slot;
-	u64 equal;
-
-	do {
-		bucket = home_of(array, w->hash);
-		do {
-			/* Pairs with slot_set() and slot_clear(). */
-			equal = tags_equal(smp_load_acquire(&bucket->tags),
-					   tag_of(w->hash));
-			for (; equal; equal &= equal - 1) {
-				/* If it was moved, it is found further on. */
-				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
-				conn = slot_conn(slot);
-				kind = slot_kind(slot);
-				if (!conn || !(w->kinds & BIT(kind)) ||
-				    !same_key(conn, w->flow, w->af, kind) ||
-				    !l4lb_conn_alive(conn))
-					continue;
-				*reply = kind == L4LB_CONN_OUT;
-				if (*reply || !(w->kinds & BIT(L4LB_CONN_OUT)))
-					return conn;
-				request = request ?: conn;
-			}
-			bucket = rcu_dereference(bucket->next);
-		} while (unlikely(bucket));
-		array = rcu_dereference(array->next);
-	} while (unlikely(array));
-	return request;
-}
-
-/* One copy per family.  *@hash: the flow's hash; 0: there is no table yet. */
-static __always_inline struct l4lb_conn *
-find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
-	 u64 *hash, bool *reply)
-{
-	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
-	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
-	struct wanted w = { .flow = flow, .kinds = kinds };
-
-	*reply = false;
-	*hash = 0;
-	if (!table)
-		return NULL;
-	if (flow->af == AF_INET) {
-		w.af = AF_INET;
-		w.hash = *hash = hash_flow(&table->key, flow, AF_INET, template);
-		return look_up(table, &w, reply);
-	}
-	w.af = AF_INET6;
-	w.hash = *hash = hash_flow(&table->key, flow, AF_INET6, template);
-	return look_up(table, &w, reply);
-}
-
-/* The connection of a packet from a client. */
-struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
-				    const struct l4lb_flow *flow)
-{
-	bool reply;
-	u64 hash;
-
-	return find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
-}
-
-/* The NATed connection of a packet from a real server. */
-struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow)
-{
-	bool reply;
-	u64 hash;
-
-	return find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
-}
-
-/**
- * l4lb_conn_find_both() - the connection of a packet from either side
- * @ln: namespace
- * @flow: of the packet; its hash is filled in for a new connection
- * @reply: set if the packet is a reply to be translated
- *
- * Context: RCU, BH off.
- * Return: as l4lb_conn_find_out(), or else as l4lb_conn_find_in().
- */
-struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
-				      struct l4lb_flow *flow, bool *reply)
-{
-	return find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
-			&flow->hash, reply);
-}
-
-struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
-					  const struct l4lb_flow *key)
-{
-	bool reply;
-	u64 hash;
-
-	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
-}
+/* ---- walks ---- */
 
 u64 l4lb_conn_table_range_end(const struct l4lb_conn_table *table, u64 first)
 {
@@ -397,6 +205,20 @@ struct place {
 	unsigned int		i;
 };
 
+/* Appends a bucket to @last; NULL without memory. */
+static struct l4lb_conn_bucket *chain(struct l4lb_conn_array *array,
+				      struct l4lb_conn_bucket *last)
+{
+	struct l4lb_conn_bucket *next;
+
+	next = kmem_cache_zalloc(bucket_cache, GFP_ATOMIC | __GFP_NOWARN);
+	if (!next)
+		return NULL;
+	WRITE_ONCE(array->chained, true);
+	rcu_assign_pointer(last->next, next);
+	return next;
+}
+
 /* The first free slot from @bucket on, in an additional bucket if need be.
  * Without memory its bucket is NULL.
  */
@@ -404,65 +226,113 @@ static struct place first_free(struct l4lb_conn_array *array,
 			       struct l4lb_conn_bucket *bucket,
 			       const spinlock_t *lock)
 {
-	struct l4lb_conn_bucket *next;
 	u64 free;
 
 	while (!(free = tags_equal(bucket->tags, 0))) {
-		next = bucket_next(bucket, lock);
-		if (!next) {
-			next = kmem_cache_zalloc(bucket_cache,
-						 GFP_ATOMIC | __GFP_NOWARN);
-			if (!next)
-				return (struct place){ };
-			WRITE_ONCE(array->chained, true);
-			rcu_assign_pointer(bucket->next, next);
-		}
-		bucket = next;
+		bucket = bucket_next(bucket, lock) ?: chain(array, bucket);
+		if (!bucket)
+			return (struct place){ };
 	}
 	return (struct place){ bucket, first_slot(free) };
 }
 
-/* The last slot from @bucket on, before @end, with replies equal to @conn's. */
-static struct place last_equal(struct l4lb_conn_bucket *bucket,
-			       struct place end, const struct l4lb_conn *conn,
-			       const spinlock_t *lock)
+/**
+ * struct equals - the slots of a chain whose replies have the same header
+ * @at: where they are, in the order of the chain: the newest first
+ * @n: their number
+ * @n_before: how many of them come before the first free slot
+ */
+struct equals {
+	struct place	at[L4LB_EQUAL_REPLIES];
+	unsigned int	n;
+	unsigned int	n_before;
+};
+
+/* In one pass over the chain from @bucket on, which frees the slots of dead
+ * connections.  Stops at %L4LB_EQUAL_REPLIES.
+ */
+static void find_equals(struct equals *equals, struct l4lb_conn_bucket *bucket,
+			u64 tag, const struct l4lb_conn *conn,
+			const spinlock_t *lock)
 {
-	struct place last = { };
-	unsigned long slot;
+	bool hole = false;
 	unsigned int i;
 
-	for (;; bucket = bucket_next(bucket, lock)) {
+	equals->n = 0;
+	equals->n_before = 0;
+	for (; bucket; bucket = bucket_next(bucket, lock)) {
+		if (!tags_equal(bucket->tags, tag)) {
+			hole |= tags_equal(bucket->tags, 0) != 0;
+			continue;
+		}
 		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
-			if (bucket == end.bucket && i == end.i)
-				return last;
-			slot = bucket->slot[i];
-			if (slot_kind(slot) == L4LB_CONN_OUT &&
-			    same_replies(slot_conn(slot), conn))
-				last = (struct place){ bucket, i };
+			unsigned long slot = bucket->slot[i];
+			struct l4lb_conn *other = slot_conn(slot);
+
+			if (other && slot_kind(slot) == L4LB_CONN_OUT &&
+			    same_replies(other, conn)) {
+				if (!l4lb_conn_test(other, L4LB_CONN_DEAD)) {
+					equals->at[equals->n++] =
+						(struct place){ bucket, i };
+					equals->n_before += !hole;
+					if (equals->n == L4LB_EQUAL_REPLIES)
+						return;
+					continue;
+				}
+				slot_clear(bucket, i);
+			}
+			hole |= !bucket->slot[i];
 		}
 	}
 }
 
 /*
- * Put @slot into @hole, the first free one from @bucket on.  Replies to several
+ * Put @slot into @hole, the first free one of its chain.  Replies to several
  * connections may have the same header (one client socket that reaches a real
  * server through two VIPs).  As with ip_vs the newest gets them: it takes the
  * place of the first one, which takes that of the next, and so on.  The last
  * one moves first, so that each is always in at least one place.
  */
-static void bucket_put(struct l4lb_conn_bucket *bucket, struct place hole,
-		       unsigned long slot, u64 tag, const spinlock_t *lock)
+static void put_reply(const struct equals *equals, struct place hole,
+		      unsigned long slot, u64 tag)
 {
-	struct place equal;
+	unsigned int i;
 
-	while (slot_kind(slot) == L4LB_CONN_OUT) {
-		equal = last_equal(bucket, hole, slot_conn(slot), lock);
-		if (!equal.bucket)
-			break;
-		slot_set(hole.bucket, hole.i, equal.bucket->slot[equal.i], tag);
-		hole = equal;
+	for (i = equals->n_before; i--;) {
+		const struct place *from = &equals->at[i];
+
+		slot_set(hole.bucket, hole.i, from->bucket->slot[from->i], tag);
+		hole = *from;
 	}
 	slot_set(hole.bucket, hole.i, slot, tag);
+}
+
+/*
+ * Put @slot into its chain.
+ *
+ * Return: 0; -ENOMEM; or -EMLINK, so many connections have replies with the same
+ * header that one more would make packets wait.
+ */
+static int bucket_put(struct l4lb_conn_array *array, u64 hash,
+		      unsigned long slot, const spinlock_t *lock)
+{
+	struct l4lb_conn_bucket *home = home_of(array, hash);
+	struct equals equals;
+	struct place hole;
+
+	if (slot_kind(slot) == L4LB_CONN_OUT) {
+		find_equals(&equals, home, tag_of(hash), slot_conn(slot), lock);
+		if (equals.n == L4LB_EQUAL_REPLIES)
+			return -EMLINK;
+	}
+	hole = first_free(array, home, lock);
+	if (!hole.bucket)
+		return -ENOMEM;
+	if (slot_kind(slot) == L4LB_CONN_OUT)
+		put_reply(&equals, hole, slot, tag_of(hash));
+	else
+		slot_set(hole.bucket, hole.i, slot, tag_of(hash));
+	return 0;
 }
 
 static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
@@ -470,18 +340,13 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 		      const spinlock_t *lock)
 {
 	unsigned long slot = bucket->slot[i];
-	struct l4lb_conn_bucket *home;
-	struct place hole;
 	u64 hash;
 
 	if (!slot)
 		return true;
 	hash = hash_slot(table, slot_conn(slot), slot_kind(slot));
-	home = home_of(to, hash);
-	hole = first_free(to, home, lock);
-	if (!hole.bucket)
+	if (bucket_put(to, hash, slot, lock))
 		return false;
-	bucket_put(home, hole, slot, tag_of(hash), lock);
 	slot_clear(bucket, i);
 	return true;
 }
@@ -564,9 +429,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 {
 	struct l4lb_conn_array *array, *to;
 	spinlock_t *lock = stripe_lock(table, hash);
-	struct l4lb_conn_bucket *home;
 	struct l4lb_conn *old = NULL;
-	struct place hole;
 
 	lockdep_assert_in_softirq();
 	spin_lock(lock);
@@ -579,26 +442,24 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
 		old = present(array, key, hash, kind, lock);
-	if (old)
-		goto unlock;
-	home = home_of(to, hash);
-	hole = first_free(to, home, lock);
-	if (hole.bucket)
-		bucket_put(home, hole, slot_of(conn, kind), tag_of(hash), lock);
-	else
-		old = ERR_PTR(-ENOMEM);
-unlock:
+	/* A reply has found the other slot, and killed @conn. */
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_DEAD)))
+		old = ERR_PTR(-ENOENT);
+	if (!old)
+		old = ERR_PTR(bucket_put(to, hash, slot_of(conn, kind), lock));
 	spin_unlock(lock);
 	return old;
 }
 
-static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+/* Return: true, it was there. */
+static bool remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 		      enum l4lb_conn_kind kind)
 {
 	u64 hash = hash_slot(table, conn, kind);
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *bucket;
 	struct l4lb_conn_array *array;
+	bool removed = false;
 	u64 equal;
 
 	spin_lock_bh(lock);
@@ -609,10 +470,20 @@ static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 			equal = tags_equal(bucket->tags, tag_of(hash));
 			for (; equal; equal &= equal - 1)
 				if (bucket->slot[first_slot(equal)] ==
-				    slot_of(conn, kind))
+				    slot_of(conn, kind)) {
 					slot_clear(bucket, first_slot(equal));
+					removed = true;
+				}
 		}
 	spin_unlock_bh(lock);
+	return removed;
+}
+
+/* An insertion that fails may race with a kill: one of them finds the slot. */
+static void remove_out(struct l4lb_conn_table *table, struct l4lb_conn *conn)
+{
+	if (remove_as(table, conn, L4LB_CONN_OUT))
+		atomic_dec(&table->n_out);
 }
 
 /**
@@ -622,8 +493,9 @@ static void remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
  * @flow: the flow it is found by, client to VIP
  *
  * Context: RCU, BH off.
- * Return: NULL if @conn is in the table now, the connection that has its key
- * already, or an ERR_PTR().
+ * Return: NULL if it is in the table now, the connection that has its key
+ * already, or an ERR_PTR(): -ENOMEM; -EMLINK, replies to %L4LB_EQUAL_REPLIES
+ * other connections have the same header; -ENOENT, @conn is dead.
  */
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 struct l4lb_conn *conn,
@@ -636,21 +508,23 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 
 	if (has_out) {
 		hash = hash_slot(table, conn, L4LB_CONN_OUT);
+		/* Counted before a reply can find it and kill @conn. */
+		atomic_inc(&table->n_out);
 		old = insert_as(table, conn, L4LB_CONN_OUT, hash, NULL);
-		if (old)
+		if (old) {
+			atomic_dec(&table->n_out);
 			return old;
+		}
 	}
 	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) ==
 				    L4LB_CONN_TEMPLATE_IN);
 	old = insert_as(table, conn, in_kind(conn), hash, flow);
 	if (old) {
 		if (has_out)
-			remove_as(table, conn, L4LB_CONN_OUT);
+			remove_out(table, conn);
 		return old;
 	}
-	slots = atomic_read(&table->n) +
-		(has_out ? atomic_inc_return(&table->n_out) :
-			   atomic_read(&table->n_out));
+	slots = atomic_read(&table->n) + atomic_read(&table->n_out);
 	if (unlikely(slots > READ_ONCE(table->resize_at)))
 		l4lb_conn_resize_check(table);
 	l4lb_conn_sweep_kick(table);
@@ -662,10 +536,8 @@ void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 			    struct l4lb_conn *conn)
 {
 	remove_as(table, conn, in_kind(conn));
-	if (!l4lb_conn_has_out(conn))
-		return;
-	remove_as(table, conn, L4LB_CONN_OUT);
-	atomic_dec(&table->n_out);
+	if (l4lb_conn_has_out(conn))
+		remove_out(table, conn);
 }
 
 /* The chain is empty, and no reader is left. */

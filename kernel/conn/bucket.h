@@ -5,17 +5,6 @@
 
 #include "conn/table.h"
 
-/* Lookup: RCU, BH off.  Expired connections are not found. */
-struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
-				    const struct l4lb_flow *flow);
-struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
-				     const struct l4lb_flow *flow);
-/* Both at once; *@reply is set if @flow comes from the real server. */
-struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
-				      struct l4lb_flow *flow, bool *reply);
-struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
-					  const struct l4lb_flow *key);
-
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template);
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,

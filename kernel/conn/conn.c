@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "conn/conntrack.h"
 #include "conn/state.h"
 
@@ -137,28 +138,29 @@ static void let_go(struct l4lb_conn *conn, u32 when)
 static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 			 bool active)
 {
-	l4lb_server_unbind(conn->server, l4lb_conn_test(conn,
-							L4LB_CONN_TEMPLATE),
-			   active);
+	bool template = l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
+
+	l4lb_server_unbind(conn->server, template, active);
+	l4lb_conn_not_half_open(conn, table);
 	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED)) {
 		let_go(conn, READ_ONCE(conn->last));
 		conn_put(conn->control);
 	}
 	conn_put(conn);
-	l4lb_conn_table_release(table);
+	l4lb_conn_table_release(table, template);
 }
 
 static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 				    const struct l4lb_flow *flow,
 				    struct l4lb_conn_target target,
-				    enum l4lb_drop *reason)
+				    bool template, enum l4lb_drop *reason)
 {
 	struct l4lb_server *server = target.server;
 	struct l4lb_conn *conn;
 	bool served;
 
 	*reason = L4LB_DROP_FULL;
-	if (!l4lb_conn_table_admit(table, flow))
+	if (!l4lb_conn_table_admit(table, flow, template))
 		return NULL;
 	*reason = L4LB_DROP_MEMORY;
 	/* A dying template may have had the last reference on @server. */
@@ -178,21 +180,38 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 put_server:
 	l4lb_server_put(server);
 release:
-	l4lb_conn_table_release(table);
+	l4lb_conn_table_release(table, template);
 	return NULL;
+}
+
+/* Marks @conn dead, so that no later state change counts it.  *@active: its
+ * server counts it as active.  Return: false if it was dead already.
+ */
+static bool conn_end(struct l4lb_conn *conn, bool *active)
+{
+	bool dead;
+
+	spin_lock_bh(l4lb_conn_lock(conn));
+	dead = l4lb_conn_test_and_set(conn, L4LB_CONN_DEAD);
+	*active = !l4lb_conn_test(conn, L4LB_CONN_INACTIVE);
+	spin_unlock_bh(l4lb_conn_lock(conn));
+	return !dead;
 }
 
 /*
  * Insert @conn, or free it if the table already has a connection for this flow:
- * two first packets of a flow may race.  Returns the one in the table, NULL
- * without memory.
+ * two first packets of a flow may race.  Returns the one in the table.  NULL
+ * without memory, or, with that as *@reason, if the replies to too many
+ * connections have the same header.
  */
 static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 				     struct l4lb_conn *conn,
-				     const struct l4lb_flow *flow)
+				     const struct l4lb_flow *flow,
+				     enum l4lb_drop *reason)
 {
 	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
 	int tries = 3;
+	bool active;
 
 	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
 		l4lb_conn_kill(old);
@@ -200,7 +219,11 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	}
 	if (!old)
 		return conn;
-	conn_release(conn, table, false);
+	/* Meanwhile a reply may have found @conn and made it active, or killed it. */
+	if (conn_end(conn, &active))
+		conn_release(conn, table, active);
+	if (old == ERR_PTR(-EMLINK))
+		*reason = L4LB_DROP_SAME_REPLIES;
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
@@ -225,7 +248,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn, *res;
 
-	conn = conn_alloc(table, flow, target, reason);
+	conn = conn_alloc(table, flow, target, false, reason);
 	if (!conn)
 		return NULL;
 	if (READ_ONCE(ln->sysctl.conntrack) &&
@@ -237,8 +260,12 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
+	if (l4lb_conn_begins_half_open(flow->proto)) {
+		l4lb_conn_set(conn, L4LB_CONN_HALF_OPEN);
+		atomic_inc(&table->n_half_open);
+	}
 	l4lb_server_bind(target.server, false);
-	res = conn_insert(table, conn, flow);
+	res = conn_insert(table, conn, flow, reason);
 	if (res == conn)
 		l4lb_account_conn(target.server);
 	return res;
@@ -263,27 +290,23 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn;
 
-	conn = conn_alloc(table, key, target, reason);
+	conn = conn_alloc(table, key, target, true, reason);
 	if (!conn)
 		return NULL;
 	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	l4lb_server_bind(target.server, true);
-	return conn_insert(table, conn, key);
+	return conn_insert(table, conn, key, reason);
 }
 
 /* Any context with RCU. */
 void l4lb_conn_kill(struct l4lb_conn *conn)
 {
 	struct l4lb_conn_table *table;
-	bool dead, active;
+	bool active;
 
-	spin_lock_bh(l4lb_conn_lock(conn));
-	dead = l4lb_conn_test_and_set(conn, L4LB_CONN_DEAD);
-	active = !l4lb_conn_test(conn, L4LB_CONN_INACTIVE);
-	spin_unlock_bh(l4lb_conn_lock(conn));
-	if (dead)
+	if (!conn_end(conn, &active))
 		return;
 	table = rcu_dereference(l4lb_conn_net(conn)->conns);
 	l4lb_conn_table_remove(table, conn);

@@ -26,6 +26,13 @@ enum {
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
 	L4LB_CONN_SERVED,	/* has @served */
+	L4LB_CONN_ANSWERED,	/* a reply was seen after it was established
+				 * (UDP: any reply)
+				 */
+	L4LB_CONN_HALF_OPEN,	/* counted in its table's n_half_open */
+	L4LB_CONN_TRUSTED,	/* template: one of its connections may not be
+				 * evicted; connection: its template knows that
+				 */
 	L4LB_CONN_DEVICES = 16,	/* first of two bytes, see fast_admit.h */
 };
 

@@ -11,9 +11,8 @@
  * pages.  Memory is checked once a second, and only while one of the three
  * is automatic and there is a service to defend.
  *
- * drop_entry has no walk of its own.  The sweep of the connection table visits
- * every connection once a second anyway; it drops one in 32 of those that may
- * go, as many as ip_vs finds by looking at 1/32 of its table.
+ * The sweep does the work of drop_entry: each second it drops what may go from
+ * 1/32 of the table, as ip_vs does, see sweep.c.
  */
 #include "conn/defence.h"
 
@@ -25,7 +24,6 @@
 #include "conn/state.h"
 
 #define LOOK_INTERVAL	HZ
-#define ENTRY_ONE_IN	32		/* a power of two */
 #define HALF_OPEN_SPARED (1 * HZ)	/* a handshake may be under way */
 #define IDLE_SPARED	(60 * HZ)
 
@@ -117,6 +115,9 @@ bool l4lb_defence_drops_packet(struct l4lb_net *ln)
 		return false;
 	rate = mode == L4LB_DEFENCE_ALWAYS ?
 	       READ_ONCE(ln->sysctl.am_droprate) : READ_ONCE(ln->defence.rate);
+	/* A negative number drops all, 0 nothing, as in ip_vs. */
+	if (!rate)
+		return false;
 	if (rate <= 1)
 		return true;
 	return !((u32)atomic_fetch_inc(&ln->defence.attempts) % rate);
@@ -138,7 +139,7 @@ static bool hardly_used(const struct l4lb_conn *conn)
 	       packets < L4LB_CONN_PACKETS_MANY && !(get_random_u32() % packets);
 }
 
-static bool may_go(const struct l4lb_conn *conn)
+bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 {
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return !l4lb_conn_test(conn, L4LB_CONN_ASSURED) &&
@@ -158,16 +159,26 @@ static bool may_go(const struct l4lb_conn *conn)
 	}
 }
 
-bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
+static enum l4lb_victim template_victim(const struct l4lb_conn *conn)
 {
-	return !(get_random_u32() % ENTRY_ONE_IN) && may_go(conn);
+	bool held = atomic_read(&conn->n_holders);
+
+	if (!l4lb_conn_test(conn, L4LB_CONN_TRUSTED))
+		return held ? L4LB_VICTIM_SECOND : L4LB_VICTIM_FIRST;
+	return held ? L4LB_VICTIM_NEVER : L4LB_VICTIM_LAST;
 }
 
-/* True if @conn is over, or not established yet as far as is known. */
-bool l4lb_defence_evicts(const struct l4lb_conn *conn)
+/* A server sends more to an established TCP connection or SCTP association only
+ * after its client has repeated what the server sent: the client's address is
+ * not forged.  An answer to a datagram proves nothing.
+ */
+enum l4lb_victim l4lb_defence_victim(const struct l4lb_conn *conn)
 {
+	bool answered = l4lb_conn_test(conn, L4LB_CONN_ANSWERED);
+	unsigned int packets = READ_ONCE(conn->packets);
+
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		return false;
+		return template_victim(conn);
 	switch (READ_ONCE(conn->state)) {
 	case L4LB_TCP_ESTABLISHED:
 	case L4LB_TCP_FIN_WAIT:
@@ -177,10 +188,15 @@ bool l4lb_defence_evicts(const struct l4lb_conn *conn)
 	case L4LB_SCTP_SHUTDOWN_SENT:
 	case L4LB_SCTP_SHUTDOWN_RECEIVED:
 	case L4LB_SCTP_SHUTDOWN_ACK_SENT:
-		return false;
+		return answered || packets >= L4LB_CONN_PACKETS_MANY ?
+		       L4LB_VICTIM_NEVER : L4LB_VICTIM_SECOND;
 	case L4LB_UDP:
-		return READ_ONCE(conn->packets) <= 1;
+		if (packets >= L4LB_CONN_PACKETS_MANY)
+			return L4LB_VICTIM_NEVER;
+		if (answered)
+			return L4LB_VICTIM_LAST;
+		return packets <= 1 ? L4LB_VICTIM_FIRST : L4LB_VICTIM_SECOND;
 	default:
-		return true;
+		return L4LB_VICTIM_FIRST;
 	}
 }

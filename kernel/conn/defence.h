@@ -26,8 +26,24 @@ bool l4lb_defence_drops_packet(struct l4lb_net *ln);
 /* Sweep, while drop_entry is active: shall @conn be dropped? */
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
 
-/* The table is full: may @conn be evicted? */
-bool l4lb_defence_evicts(const struct l4lb_conn *conn);
+/* In which order connections and templates are evicted for new ones.  Forged
+ * addresses can make any number of the first two kinds, so those go before
+ * connections that were answered.
+ */
+enum l4lb_victim {
+	L4LB_VICTIM_FIRST,	/* half-open; over; one datagram, no answer;
+				 * a template neither held nor trusted
+				 */
+	L4LB_VICTIM_SECOND,	/* few packets, all of the client; a template
+				 * that is not trusted
+				 */
+	L4LB_VICTIM_LAST,	/* few datagrams, answered; a trusted template
+				 * that is not held
+				 */
+	L4LB_VICTIM_NEVER,
+};
+
+enum l4lb_victim l4lb_defence_victim(const struct l4lb_conn *conn);
 
 void l4lb_defence_init(struct l4lb_net *ln);
 void l4lb_defence_exit(struct l4lb_net *ln);

@@ -13,6 +13,7 @@
  */
 #include "conn/state.h"
 #include "conn/defence.h"
+#include "conn/table.h"
 
 enum event { ON_SYN, ON_FIN, ON_ACK, ON_RST, ON_MAX, ON_NONE = ON_MAX };
 enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
@@ -328,6 +329,11 @@ static bool is_over(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
+static bool is_established(u8 state)
+{
+	return state == L4LB_TCP_ESTABLISHED || state == L4LB_SCTP_ESTABLISHED;
+}
+
 /* The template is told only once that @conn was established or answered. */
 static bool must_assure(const struct l4lb_conn *conn)
 {
@@ -353,6 +359,35 @@ static void assure_unlocked(struct l4lb_conn *conn)
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
+/* A forged source address gets a repeated SYN and ACK, or a reset, too: those
+ * prove nothing.
+ */
+static bool is_answer(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt)
+{
+	u8 state = READ_ONCE(conn->state);
+
+	return state == L4LB_UDP || state == L4LB_SCTP_ESTABLISHED ||
+	       (state == L4LB_TCP_ESTABLISHED &&
+		!(pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_RST)));
+}
+
+/* The template is told only once that @conn may not be evicted. */
+static bool must_trust(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
+	       !l4lb_conn_test(conn, L4LB_CONN_TRUSTED);
+}
+
+static void trust(struct l4lb_conn *conn)
+{
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) && must_trust(conn)) {
+		l4lb_conn_set(conn, L4LB_CONN_TRUSTED);
+		l4lb_conn_set(conn->control, L4LB_CONN_TRUSTED);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
+}
+
 /* The next state is computed again under the lock: meanwhile another CPU may
  * have seen a packet of the other direction.
  */
@@ -367,9 +402,10 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		WRITE_ONCE(conn->state, next);
 		l4lb_conn_set_active(conn, states[next].active);
 		l4lb_conn_set_holds(conn, !is_over(conn, next));
-		if (next == L4LB_TCP_ESTABLISHED ||
-		    next == L4LB_SCTP_ESTABLISHED)
+		if (is_established(next)) {
 			assure(conn);
+			l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
+		}
 	}
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
@@ -391,10 +427,15 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
 		l4lb_conn_clear(conn, L4LB_CONN_NO_OUTPUT);
+	if (reply && !l4lb_conn_test(conn, L4LB_CONN_ANSWERED) &&
+	    is_answer(conn, pkt))
+		l4lb_conn_set(conn, L4LB_CONN_ANSWERED);
 	if (state_after(conn, pkt, reply) != READ_ONCE(conn->state))
 		state_change(conn, pkt, reply);
 	else if (reply && conn->proto == IPPROTO_UDP && must_assure(conn))
 		assure_unlocked(conn);
+	if (must_trust(conn) && l4lb_defence_victim(conn) == L4LB_VICTIM_NEVER)
+		trust(conn);
 
 	timeout = min(state_timeout(conn, READ_ONCE(conn->state)),
 		      L4LB_CONN_TIMEOUT_MAX);

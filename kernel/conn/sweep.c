@@ -10,6 +10,7 @@
  */
 #include "conn/sweep.h"
 
+#include <linux/random.h>
 #include <linux/sched.h>
 
 #include "conn/bucket.h"
@@ -21,6 +22,7 @@
 #define SWEEP_SLICES_MAX 64		/* for a large table, likewise */
 #define SWEEP_LARGE	BIT(18)	/* up to this size: swept every second */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
+#define DROP_PART_BITS	7		/* a 32nd a second, by SWEEP_INTERVAL */
 
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
 {
@@ -54,30 +56,48 @@ static bool expire(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 
 static bool sweep_conn(struct l4lb_conn *conn, void *arg)
 {
-	struct l4lb_conn_table *table = arg;
-	struct l4lb_net *ln = table->ln;
+	return expire(arg, conn);
+}
 
-	if (expire(table, conn))
-		return true;
-	if (!l4lb_defence_works(&ln->sysctl.drop_entry) ||
+static bool drop_conn(struct l4lb_conn *conn, void *arg)
+{
+	struct l4lb_conn_table *table = arg;
+
+	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) ||
 	    !l4lb_defence_drops_entry(conn))
 		return false;
-	l4lb_drop(ln, L4LB_DROP_ENTRY);
+	l4lb_drop(table->ln, L4LB_DROP_ENTRY);
 	l4lb_conn_kill(conn);
 	return true;
 }
 
+/* Visits the hashes from @at up to @end; may sleep. */
+static void visit(struct l4lb_conn_table *table, u64 at, u64 end,
+		  l4lb_conn_visit_fn *fn)
+{
+	unsigned int i;
+	u64 last;
+
+	do {
+		rcu_read_lock();
+		for (i = 0; i < SWEEP_BATCH && at != end; i++) {
+			last = l4lb_conn_table_range_end(table, at);
+			l4lb_conn_table_visit(table, at, last, fn, table);
+			at = last + 1;
+		}
+		rcu_read_unlock();
+		cond_resched();
+	} while (at != end);
+}
+
 /* Number of hashes in a slice: a power of two, so that it consists of whole
- * buckets.  While drop_entry is active, a pass takes one second at any size of
- * the table.
+ * buckets.
  */
-static u64 slice_size(struct l4lb_conn_table *table)
+static u64 slice_size(const struct l4lb_conn_table *table)
 {
 	unsigned int n = atomic_read(&table->n), slices;
 
 	BUILD_BUG_ON(ilog2(SWEEP_SLICES_MAX) > L4LB_STRIPE_BITS);
-	if (l4lb_defence_works(&table->ln->sysctl.drop_entry))
-		n = 0;
 	slices = clamp_t(unsigned int, n / (SWEEP_LARGE / SWEEP_SLICES),
 			 SWEEP_SLICES, SWEEP_SLICES_MAX);
 	return 1ULL << (64 - order_base_2(slices));
@@ -85,21 +105,24 @@ static u64 slice_size(struct l4lb_conn_table *table)
 
 static void sweep_slice(struct l4lb_conn_table *table)
 {
-	u64 at = table->sweep_at, end = at + slice_size(table), last;
-	unsigned int i;
+	u64 at = table->sweep_at, end = at + slice_size(table);
 
-	do {
-		rcu_read_lock();
-		for (i = 0; i < SWEEP_BATCH && at != end; i++) {
-			last = l4lb_conn_table_range_end(table, at);
-			l4lb_conn_table_visit(table, at, last, sweep_conn,
-					      table);
-			at = last + 1;
-		}
-		rcu_read_unlock();
-		cond_resched();
-	} while (at != end);
-	table->sweep_at = at;
+	visit(table, at, end, sweep_conn);
+	table->sweep_at = end;
+}
+
+/* drop_entry drops entries from 1/32 of the table each second, as ip_vs does: an
+ * attack must not make it look at all of them.  Each part begins at random, so
+ * that no entry is safe for long.
+ */
+static void drop_slice(struct l4lb_conn_table *table)
+{
+	const u64 size = 1ULL << (64 - DROP_PART_BITS);
+	u64 at = get_random_u64() & ~(size - 1);
+
+	BUILD_BUG_ON(DROP_PART_BITS > L4LB_STRIPE_BITS);
+	if (l4lb_defence_works(&table->ln->sysctl.drop_entry))
+		visit(table, at, at + size, drop_conn);
 }
 
 static void sweep_work(struct work_struct *work)
@@ -109,6 +132,7 @@ static void sweep_work(struct work_struct *work)
 						     sweep);
 
 	sweep_slice(table);
+	drop_slice(table);
 	rcu_read_lock();
 	l4lb_conn_resize_check(table);
 	rcu_read_unlock();

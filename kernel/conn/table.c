@@ -24,8 +24,10 @@
 #define ENTRY_BITS	9		/* log2: bytes per ip_vs connection */
 #define BUCKET_BITS	2		/* log2: connections per bucket here */
 #define VISIT_BATCH	128		/* buckets per RCU section */
-#define EVICT_LOOKS	32		/* connections to choose from */
+#define EVICT_LOOKS	64		/* connections to choose from */
 #define EVICT_RANGES	1024		/* buckets searched for them */
+#define QUOTA_PART	4		/* of conn_max, templates; half-open */
+#define QUOTA_LEAST	64		/* of a small conn_max */
 
 static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
@@ -166,51 +168,99 @@ void __init l4lb_conn_table_param(void)
 
 /* ---- conn_max ---- */
 
+/* What is searched for, and the best found. */
+struct search {
+	unsigned int		kind;	/* flag: templates, half-open; 0: any */
+	struct l4lb_conn	*found;
+	enum l4lb_victim	class;
+};
+
+/* Of two of a class, the one that was idle for longer. */
+static bool better(const struct search *search, const struct l4lb_conn *conn,
+		   enum l4lb_victim class)
+{
+	if (!search->found || class != search->class)
+		return class < search->class;
+	return l4lb_conn_idle(conn) > l4lb_conn_idle(search->found);
+}
+
 /* Return: always true, since each call counts as a look. */
 static bool choose(struct l4lb_conn *conn, void *arg)
 {
-	struct l4lb_conn **chosen = arg;
+	struct search *search = arg;
+	enum l4lb_victim class;
 
-	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
-	    (l4lb_conn_due(conn) || l4lb_defence_evicts(conn)) &&
-	    (!*chosen || l4lb_conn_idle(conn) > l4lb_conn_idle(*chosen)))
-		*chosen = conn;
+	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) ||
+	    (search->kind && !l4lb_conn_test(conn, search->kind)))
+		return true;
+	class = l4lb_conn_due(conn) ? L4LB_VICTIM_FIRST :
+				      l4lb_defence_victim(conn);
+	if (better(search, conn, class)) {
+		search->found = conn;
+		search->class = class;
+	}
 	return true;
 }
 
-/* Makes room for a connection with @hash: kills the longest idle one of those
- * that may go, in the first bucket that has any.
+/* Makes room for a connection with @hash: kills the best victim of @kind among
+ * a few next to it, or in the first bucket that has one of the first class.
  */
-static bool evict(struct l4lb_conn_table *table, u64 hash)
+static bool evict(struct l4lb_conn_table *table, u64 hash, unsigned int kind)
 {
-	struct l4lb_conn *conn = NULL;
+	struct search search = { .kind = kind, .class = L4LB_VICTIM_NEVER };
 	unsigned int i, looks = 0;
 	u64 last;
 
-	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS && !conn; i++) {
+	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS &&
+	     search.class != L4LB_VICTIM_FIRST; i++) {
 		last = l4lb_conn_table_range_end(table, hash);
 		looks += l4lb_conn_table_visit(table, hash, last, choose,
-					       &conn);
+					       &search);
 		hash = last + 1;
 	}
-	if (!conn)
+	if (!search.found)
 		return false;
 	/* An expired connection does not count as evicted. */
-	if (!l4lb_conn_due(conn))
+	if (!l4lb_conn_due(search.found))
 		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(search.found);
 	return true;
 }
 
+/* The share of @max that templates, or half-open connections, may have. */
+static int quota(int max)
+{
+	return max(max / QUOTA_PART, QUOTA_LEAST);
+}
+
+/* A connection is not refused for the quota of half-open ones: an honest client
+ * begins with one, too.
+ */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
-			   const struct l4lb_flow *flow)
+			   const struct l4lb_flow *flow, bool template)
 {
 	int max = READ_ONCE(table->ln->sysctl.conn_max);
+	int n = atomic_inc_return(&table->n);
+	u64 hash;
 
-	if (atomic_inc_return(&table->n) <= max || !max)
+	if (template)
+		atomic_inc(&table->n_templates);
+	if (!max)
 		return true;
-	if (evict(table, l4lb_conn_table_hash(table, flow, false)))
+	if (template && atomic_read(&table->n_templates) > quota(max)) {
+		hash = l4lb_conn_table_hash(table, flow, true);
+		if (!evict(table, hash, L4LB_CONN_TEMPLATE))
+			goto refuse;
+		n--;
+	} else if (!template && l4lb_conn_begins_half_open(flow->proto) &&
+		   atomic_read(&table->n_half_open) >= quota(max)) {
+		hash = l4lb_conn_table_hash(table, flow, false);
+		n -= evict(table, hash, L4LB_CONN_HALF_OPEN);
+	}
+	if (n <= max ||
+	    evict(table, l4lb_conn_table_hash(table, flow, template), 0))
 		return true;
-	atomic_dec(&table->n);
+refuse:
+	l4lb_conn_table_release(table, template);
 	return false;
 }

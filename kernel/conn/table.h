@@ -21,6 +21,9 @@ enum l4lb_conn_kind {
 enum {
 	L4LB_BUCKET_SLOTS	= 6,
 	L4LB_STRIPE_BITS	= 8,	/* also an array's minimum */
+	L4LB_EQUAL_REPLIES	= 16,	/* connections to whose replies one
+					 * header may belong
+					 */
 };
 
 /**
@@ -70,6 +73,8 @@ typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
  * @sweeping: the sweep is queued or running
  * @n: connections and templates, and those about to be inserted
  * @n_out: slots of replies
+ * @n_templates: templates among @n
+ * @n_half_open: connections with %L4LB_CONN_HALF_OPEN
  * @locks: by the highest bits of the hash, so that a bucket of any array has
  *	one
  */
@@ -87,6 +92,8 @@ struct l4lb_conn_table {
 
 	atomic_t			n ____cacheline_aligned_in_smp;
 	atomic_t			n_out;
+	atomic_t			n_templates;
+	atomic_t			n_half_open;
 	spinlock_t			locks[1 << L4LB_STRIPE_BITS];
 };
 
@@ -99,13 +106,29 @@ unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 
 /* Takes room for one more connection; false: there is none.  RCU, BH off. */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
-			   const struct l4lb_flow *flow);
-static inline void l4lb_conn_table_release(struct l4lb_conn_table *table)
+			   const struct l4lb_flow *flow, bool template);
+static inline void l4lb_conn_table_release(struct l4lb_conn_table *table,
+					   bool template)
 {
 	atomic_dec(&table->n);
+	if (template)
+		atomic_dec(&table->n_templates);
 }
 
 void l4lb_conn_table_param(void);
+
+static inline bool l4lb_conn_begins_half_open(u8 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_SCTP;
+}
+
+static inline void l4lb_conn_not_half_open(struct l4lb_conn *conn,
+					   struct l4lb_conn_table *table)
+{
+	if (l4lb_conn_test(conn, L4LB_CONN_HALF_OPEN) &&
+	    l4lb_conn_test_and_clear(conn, L4LB_CONN_HALF_OPEN))
+		atomic_dec(&table->n_half_open);
+}
 
 /* Are its replies found by a slot of their own? */
 static inline bool l4lb_conn_has_out(const struct l4lb_conn *conn)

@@ -16,7 +16,7 @@
 #include <net/route.h>
 
 #include "base/parse.h"
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "entry/fast_device.h"
 
 DEFINE_PER_CPU(const void *, l4lb_fast_request);

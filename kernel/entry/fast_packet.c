@@ -21,7 +21,7 @@
 #include <net/route.h>
 #include <net/xfrm.h>
 
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
 #include "entry/fast_new.h"
@@ -120,13 +120,16 @@ read_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, unsigned int len)
  * no SYN, FIN or RST does, between the handshake and the last FIN.
  */
 static bool keeps_state(const struct l4lb_conn *conn,
-			const struct l4lb_pkt *pkt)
+			const struct l4lb_pkt *pkt, bool reply)
 {
 	if (pkt->flow.proto == IPPROTO_UDP)
 		return true;
 	if ((pkt->tcp & (L4LB_TCP_FLAG_ACK | L4LB_TCP_FLAG_SYN |
 			 L4LB_TCP_FLAG_FIN | L4LB_TCP_FLAG_RST)) !=
 	    L4LB_TCP_FLAG_ACK)
+		return false;
+	/* The first answer makes it safe from a flood, and is waited for. */
+	if (reply && unlikely(!l4lb_conn_test(conn, L4LB_CONN_ANSWERED)))
 		return false;
 	return BIT(READ_ONCE(conn->state)) & (BIT(L4LB_TCP_ESTABLISHED) |
 					      BIT(L4LB_TCP_FIN_WAIT) |
@@ -329,7 +332,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_conn_count_packet(conn);
 		l4lb_reset_watch(conn, skb, pkt);
 	}
-	if (likely(keeps_state(conn, pkt)))
+	if (likely(keeps_state(conn, pkt, reply)))
 		l4lb_conn_touch(conn);
 	else
 		l4lb_state_packet(conn, pkt, reply);

@@ -26,7 +26,7 @@
 #include <net/sctp/checksum.h>
 
 #include "base/parse.h"
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "conn/conntrack.h"
 #include "conn/defence.h"
 #include "conn/state.h"
@@ -572,7 +572,8 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 static bool hook_needed(const struct l4lb_net *ln, u8 af)
 {
 	return !ln->exiting &&
-	       (ln->n_services[af == AF_INET6] || ln->n_mixed);
+	       (ln->n_services[af == AF_INET6] || ln->n_mixed ||
+		ln->hooks_held);
 }
 
 /* Does nothing while the hooks are still needed.  Packets may be in a handler

@@ -14,7 +14,7 @@
 #include <linux/icmpv6.h>
 
 #include "base/parse.h"
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
 #include "forward/nat.h"

@@ -7,7 +7,7 @@
  */
 #include "forward/ipsec.h"
 
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "forward/forward.h"
 #include "forward/nat.h"
 #include "forward/send.h"

@@ -19,7 +19,7 @@
 
 #include <net/ipv6.h>
 
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 
 static void mask_client(const struct l4lb_service *svc,
 			union nf_inet_addr *addr)

@@ -26,10 +26,14 @@
 #include <net/route.h>
 
 #include "base/parse.h"
-#include "conn/bucket.h"
+#include "conn/lookup.h"
 #include "forward/checksum.h"
 #include "service/route.h"
+#include "service/tunnel_table.h"
 
+#define MTU_UNPROVEN	IPV6_MIN_MTU	/* least that is learned from a quote
+					 * that names no client
+					 */
 #define QUOTED_PORTS	4	/* bytes of the inner L4 header that must be there */
 
 /* The client's packet inside the quoted one. */
@@ -43,49 +47,6 @@ struct news {
 	u8	type, code;
 	u32	info;
 };
-
-/* ---- which tunnel ---- */
-
-/* Could @server's tunnel have made a packet of @flow? */
-static bool tunnel_matches(const struct l4lb_server *server,
-			   const struct l4lb_flow *flow)
-{
-	struct l4lb_tun tun = l4lb_server_tun(server);
-
-	if (server->sched.af != flow->af ||
-	    !nf_inet_addr_cmp(&server->sched.addr, &flow->daddr))
-		return false;
-	switch (tun.type) {
-	case IP_VS_CONN_F_TUNNEL_TYPE_GUE:
-		return flow->proto == IPPROTO_UDP &&
-		       flow->dport == tun.port;
-	case IP_VS_CONN_F_TUNNEL_TYPE_GRE:
-		return flow->proto == IPPROTO_GRE;
-	default:
-		return flow->proto == IPPROTO_IPIP ||
-		       flow->proto == IPPROTO_IPV6;
-	}
-}
-
-static struct l4lb_server *tunnel_find(struct l4lb_net *ln,
-				       const struct l4lb_flow *flow)
-{
-	struct l4lb_service *svc;
-	struct l4lb_pool *pool;
-	unsigned int i;
-
-	list_for_each_entry_rcu(svc, &ln->services, list) {
-		pool = rcu_dereference(svc->pool);
-		for (i = 0; i < pool->n; i++) {
-			struct l4lb_server *server = l4lb_server_of(pool->server[i]);
-
-			if (READ_ONCE(server->method) == IP_VS_CONN_F_TUNNEL &&
-			    tunnel_matches(server, flow))
-				return server;
-		}
-	}
-	return NULL;
-}
 
 /* ---- the inner packet ---- */
 
@@ -178,20 +139,17 @@ static bool is_too_big(u8 af, const struct l4lb_quote *quote)
 }
 
 /* ipv4_update_pmtu() and ip6_update_pmtu() read the header at skb->data. */
-static void learn_mtu(struct sk_buff *skb, struct l4lb_server *server,
+static void learn_mtu(struct sk_buff *skb, struct net *net, u8 af,
 		      const struct l4lb_quote *quote)
 {
-	struct net *net = server->ln->net;
-
 	__skb_pull(skb, quote->off);
-	if (server->sched.af == AF_INET)
+	if (af == AF_INET)
 		ipv4_update_pmtu(skb, net, quote->info, 0,
 				 quote->pkt.flow.proto);
 	else
 		ip6_update_pmtu(skb, net, htonl(quote->info), 0, 0,
 				sock_net_uid(net, NULL));
 	__skb_push(skb, quote->off);
-	l4lb_route_flush(server);
 }
 
 /* May the client's packet be fragmented on its way? */
@@ -319,35 +277,54 @@ static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
 	return svc && READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET;
 }
 
+/* What an error is believed. */
+enum belief {
+	BELIEVE_NOTHING,
+	BELIEVE_MTU,		/* of the route; the quote names no client */
+	BELIEVE_ALL,		/* it quotes a packet of a connection */
+};
+
 /*
- * Find the real server whose tunnel made the quoted packet.  *@known: the
- * client may be told.  Otherwise only the route may learn the MTU: a router may
- * quote too little to identify the client, and our packets must still fit.
+ * Routers are free to quote less than what names the client; our packets must
+ * get through those, too.  Then only the route learns.
  */
-static struct l4lb_server *believe(const struct sk_buff *skb,
-				   struct l4lb_net *ln,
-				   const struct l4lb_quote *quote,
-				   struct carried *in, bool *known)
+static enum belief believe(const struct sk_buff *skb, struct l4lb_net *ln,
+			   const struct l4lb_quote *quote, struct carried *in,
+			   struct l4lb_server **server)
 {
-	const struct l4lb_flow *outer = &quote->pkt.flow;
 	enum l4lb_parse parse = carried_parse(skb, quote, in);
 	const struct l4lb_conn *conn;
 
-	*known = false;
-	if (parse == L4LB_PARSE_OTHER)
-		return NULL;
-	if (parse == L4LB_PARSE_BAD)
-		return tunnel_find(ln, outer);
+	if (parse != L4LB_PARSE_OK)
+		return parse == L4LB_PARSE_BAD ? BELIEVE_MTU : BELIEVE_NOTHING;
 	/* From here on only the linear part of @skb is read. */
 	if (in->pkt.l4 + QUOTED_PORTS > skb_headlen(skb))
-		return NULL;
+		return BELIEVE_NOTHING;
 	conn = l4lb_conn_find_in(ln, &in->pkt.flow);
 	if (!conn)
-		return is_one_packet(ln, &in->pkt.flow) ?
-		       tunnel_find(ln, outer) : NULL;
-	*known = conn->method == IP_VS_CONN_F_TUNNEL &&
-		 tunnel_matches(conn->server, outer);
-	return *known ? conn->server : NULL;
+		return is_one_packet(ln, &in->pkt.flow) ? BELIEVE_MTU :
+							  BELIEVE_NOTHING;
+	*server = conn->server;
+	return conn->method == IP_VS_CONN_F_TUNNEL &&
+	       nf_inet_addr_cmp(&conn->server->sched.addr,
+				&quote->pkt.flow.daddr) &&
+	       l4lb_tunnel_carries(l4lb_server_tun(conn->server),
+				   &quote->pkt.flow) ?
+	       BELIEVE_ALL : BELIEVE_NOTHING;
+}
+
+/* Did this host send the quoted packet, by a tunnel?  What comes first costs
+ * little, since anybody may send errors.
+ */
+static bool is_ours(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		    struct l4lb_net *ln, const struct l4lb_quote *quote)
+{
+	const struct l4lb_flow *outer = &quote->pkt.flow;
+
+	return pkt->hook == NF_INET_LOCAL_IN && outer->af == pkt->flow.af &&
+	       l4lb_tunnel_known(ln, outer) &&
+	       nf_inet_addr_cmp(&outer->saddr, &pkt->flow.daddr) &&
+	       l4lb_icmp_checksum_ok(skb, pkt, ln);
 }
 
 void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -356,22 +333,28 @@ void l4lb_tunnel_error(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	u8 af = pkt->flow.af;
 	struct l4lb_server *server;
 	struct carried in = { };
+	enum belief belief;
 	struct news news;
-	bool known;
 
-	if (pkt->hook != NF_INET_LOCAL_IN)
+	if (!is_ours(skb, pkt, ln, quote))
 		return;
-	server = believe(skb, ln, quote, &in, &known);
-	if (!server || !l4lb_icmp_checksum_ok(skb, pkt, ln))
+	belief = believe(skb, ln, quote, &in, &server);
+	if (belief == BELIEVE_NOTHING)
 		return;
-	if (is_too_big(af, quote)) {
-		learn_mtu(skb, server, quote);
-		if (!known || may_fragment(skb, &in) ||
-		    !tell_mtu(server, in.off - quote->off, in.pkt.flow.af,
-			      &news))
-			return;
-	} else if (!known || !translate(af, in.pkt.flow.af, quote, &news)) {
+	if (!is_too_big(af, quote)) {
+		if (belief == BELIEVE_ALL &&
+		    translate(af, in.pkt.flow.af, quote, &news))
+			tell(skb, ln->net, af, &in, &news);
 		return;
 	}
-	tell(skb, ln->net, af, &in, &news);
+	/* Whoever guesses the addresses can send this. */
+	if (belief == BELIEVE_MTU && quote->info < MTU_UNPROVEN)
+		return;
+	learn_mtu(skb, ln->net, af, quote);
+	if (belief != BELIEVE_ALL)
+		return;
+	l4lb_route_flush(server);
+	if (!may_fragment(skb, &in) &&
+	    tell_mtu(server, in.off - quote->off, in.pkt.flow.af, &news))
+		tell(skb, ln->net, af, &in, &news);
 }

@@ -3,7 +3,7 @@
  * Guards: packets from outside that are addressed to a VIP, but match no
  * service, do not reach this host's own programs.
  *
- * Services with a guard are in a table by address.  A guard stops packets that
+ * A table has guards by address.  A guard stops packets that
  * would open a connection, and datagrams without a connected socket here: the
  * connections that this host made from the VIP go on.  The stack refuses other
  * stray packets, in the same way whether or not a program listens.
@@ -14,12 +14,25 @@
 #include <linux/netfilter.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
+#include <linux/slab.h>
+
+/* All of a guarded address, so that a packet looks at one object, however many
+ * services guard the address.
+ */
+struct l4lb_guarded {
+	struct rhash_head	node;
+	struct l4lb_svc_key	key;		/* address and family */
+	u32			strictest;	/* for packets */
+	u32			n[L4LB_GUARD_MAX + 1];	/* services, by guard */
+	u32			refs;		/* services that are listed */
+	struct rcu_head		rcu;
+};
 
 /* Address and family: the key's part before the protocol, with mark 0. */
 static const struct rhashtable_params guard_params = {
 	.key_len	= offsetof(struct l4lb_svc_key, protocol),
-	.key_offset	= offsetof(struct l4lb_service, key),
-	.head_offset	= offsetof(struct l4lb_service, guard_node),
+	.key_offset	= offsetof(struct l4lb_guarded, key),
+	.head_offset	= offsetof(struct l4lb_guarded, node),
 	.automatic_shrinking = true,
 };
 
@@ -43,72 +56,113 @@ u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		.addr	= pkt->flow.daddr,
 		.af	= pkt->flow.af,
 	};
-	struct rhlist_head *list, *pos;
-	struct l4lb_service *svc;
-	u32 guard = L4LB_GUARD_OFF;
+	const struct l4lb_guarded *guard;
 
 	if (likely(!READ_ONCE(ln->n_guards)) ||
 	    pkt->hook != NF_INET_LOCAL_IN ||
 	    skb->dev->flags & IFF_LOOPBACK || !opens(skb, pkt))
 		return L4LB_GUARD_OFF;
-	/* The strictest of the services with this address decides. */
-	list = rhltable_lookup(&ln->guards, &key, guard_params);
-	rhl_for_each_entry_rcu(svc, pos, list, guard_node)
-		guard = max(guard, READ_ONCE(svc->policy.guard));
-	return guard;
+	guard = rhashtable_lookup(&ln->guards, &key, guard_params);
+	return guard ? READ_ONCE(guard->strictest) : L4LB_GUARD_OFF;
 }
 
-/* Once in the table a service stays there: if its node was removed and inserted
- * again, a reader standing on it would continue in another chain.
- */
+/* The guard of the service's address, made when there is none; or an ERR_PTR(). */
+static struct l4lb_guarded *guard_get(struct l4lb_service *svc)
+{
+	struct l4lb_net *ln = svc->ln;
+	struct l4lb_guarded *guard;
+	int err;
+
+	guard = rhashtable_lookup_fast(&ln->guards, &svc->key, guard_params);
+	if (guard)
+		return guard;
+	guard = kzalloc(sizeof(*guard), GFP_KERNEL);
+	if (!guard)
+		return ERR_PTR(-ENOMEM);
+	guard->key.addr = svc->key.addr;
+	guard->key.af = svc->key.af;
+	err = rhashtable_insert_fast(&ln->guards, &guard->node, guard_params);
+	if (!err)
+		return guard;
+	kfree(guard);
+	return ERR_PTR(err);
+}
+
 int l4lb_guard_reserve(struct l4lb_service *svc, u32 guard,
 		       struct netlink_ext_ack *extack)
 {
-	struct l4lb_net *ln = svc->ln;
-	int err;
+	struct l4lb_guarded *found;
 
-	lockdep_assert_held(&ln->lock);
+	lockdep_assert_held(&svc->ln->lock);
 	if (guard && svc->key.fwmark) {
 		NL_SET_ERR_MSG(extack, "a firewall mark has no address to guard");
 		return -EINVAL;
 	}
-	if (!guard || svc->guard_listed)
+	if (!guard || svc->guard)
 		return 0;
-	err = rhltable_insert(&ln->guards, &svc->guard_node, guard_params);
-	if (err)
+	found = guard_get(svc);
+	if (IS_ERR(found)) {
 		NL_SET_ERR_MSG(extack, "no memory for the guard");
-	else
-		svc->guard_listed = true;
-	return err;
+		return PTR_ERR(found);
+	}
+	found->refs++;
+	svc->guard = found;
+	return 0;
+}
+
+static void set_strictest(struct l4lb_guarded *guard)
+{
+	u32 level = L4LB_GUARD_MAX;
+
+	while (level > L4LB_GUARD_OFF && !guard->n[level])
+		level--;
+	WRITE_ONCE(guard->strictest, level);
+}
+
+/* A guard that is OFF counts nowhere. */
+static void count(struct l4lb_service *svc, u32 guard, int by)
+{
+	if (guard == L4LB_GUARD_OFF)
+		return;
+	svc->guard->n[guard] += by;
+	WRITE_ONCE(svc->ln->n_guards, svc->ln->n_guards + by);
 }
 
 void l4lb_guard_set(struct l4lb_service *svc, u32 guard)
 {
-	struct l4lb_net *ln = svc->ln;
-
-	lockdep_assert_held(&ln->lock);
-	WRITE_ONCE(ln->n_guards,
-		   ln->n_guards + !!guard - !!svc->policy.guard);
+	lockdep_assert_held(&svc->ln->lock);
+	if (!svc->guard)
+		return;
+	count(svc, guard, 1);
+	count(svc, svc->policy.guard, -1);
 	WRITE_ONCE(svc->policy.guard, guard);
+	set_strictest(svc->guard);
 }
 
 void l4lb_guard_del(struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
+	struct l4lb_guarded *guard = svc->guard;
 
 	lockdep_assert_held(&ln->lock);
-	WRITE_ONCE(ln->n_guards, ln->n_guards - !!svc->policy.guard);
-	if (svc->guard_listed)
-		rhltable_remove(&ln->guards, &svc->guard_node, guard_params);
+	if (!guard)
+		return;
+	count(svc, svc->policy.guard, -1);
+	set_strictest(guard);
+	svc->guard = NULL;
+	if (--guard->refs)
+		return;
+	rhashtable_remove_fast(&ln->guards, &guard->node, guard_params);
+	kfree_rcu(guard, rcu);
 }
 
 int l4lb_guard_net_init(struct l4lb_net *ln)
 {
-	return rhltable_init(&ln->guards, &guard_params);
+	return rhashtable_init(&ln->guards, &guard_params);
 }
 
 /* No reader is left. */
 void l4lb_guard_net_exit(struct l4lb_net *ln)
 {
-	rhltable_destroy(&ln->guards);
+	rhashtable_destroy(&ln->guards);
 }

@@ -17,6 +17,7 @@
 #include "service/server.h"
 #include "service/route.h"
 #include "service/server_table.h"
+#include "service/tunnel_table.h"
 
 #include <linux/slab.h>
 
@@ -186,6 +187,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 		WRITE_ONCE(server->method, method);
 		l4lb_route_flush(server);
 	}
+	l4lb_tunnel_update(server);
 	WRITE_ONCE(server->sched.weight, cfg->weight);
 	if (cfg->weight)
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);

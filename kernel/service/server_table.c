@@ -8,6 +8,7 @@
  * whether it is in a service or in the trash.
  */
 #include "service/server_table.h"
+#include "service/tunnel_table.h"
 
 #include <linux/rhashtable.h>
 
@@ -40,6 +41,7 @@ static_assert(sizeof(struct l4lb_server_key) ==
 int l4lb_server_table_add(struct l4lb_server *server)
 {
 	const struct l4lb_svc_key *svc = &server->name.svc;
+	int err;
 
 	lockdep_assert_held(&server->ln->lock);
 	/* A reader still standing on it would continue in another chain. */
@@ -51,8 +53,14 @@ int l4lb_server_table_add(struct l4lb_server *server)
 		.af	= server->sched.af,
 		.proto	= svc->protocol,
 	};
-	return rhltable_insert(&server->ln->servers, &server->by_key,
-			       server_params);
+	err = l4lb_tunnel_add(server);
+	if (err)
+		return err;
+	err = rhltable_insert(&server->ln->servers, &server->by_key,
+			      server_params);
+	if (err)
+		l4lb_tunnel_del(server);
+	return err;
 }
 
 /* Configuration mutex held. */
@@ -60,6 +68,7 @@ void l4lb_server_table_del(struct l4lb_server *server)
 {
 	lockdep_assert_held(&server->ln->lock);
 	rhltable_remove(&server->ln->servers, &server->by_key, server_params);
+	l4lb_tunnel_del(server);
 	server->unlisted = get_state_synchronize_rcu();
 }
 
@@ -132,12 +141,22 @@ int l4lb_server_table_init(struct l4lb_net *ln)
 		return err;
 	err = rhashtable_init(&ln->server_names, &name_params);
 	if (err)
-		rhltable_destroy(&ln->servers);
+		goto err_servers;
+	err = l4lb_tunnel_net_init(ln);
+	if (err)
+		goto err_names;
+	return 0;
+
+err_names:
+	rhashtable_destroy(&ln->server_names);
+err_servers:
+	rhltable_destroy(&ln->servers);
 	return err;
 }
 
 void l4lb_server_table_exit(struct l4lb_net *ln)
 {
+	l4lb_tunnel_net_exit(ln);
 	rhashtable_destroy(&ln->server_names);
 	rhltable_destroy(&ln->servers);
 }

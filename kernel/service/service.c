@@ -25,9 +25,13 @@ static __always_inline u32 key_hash(const void *data, u32 len, u32 seed)
 {
 	const struct l4lb_svc_key *key = data;
 	const union nf_inet_addr *addr = &key->addr;
+	u32 first = addr->all[0];
 
-	return jhash_3words(addr->all[0] ^ addr->all[1] ^ addr->all[2] ^
-			    addr->all[3], key->fwmark,
+	/* All words, not their sum: addresses are often given by a plan. */
+	if (key->af == AF_INET6)
+		first = jhash_3words(addr->all[1], addr->all[2], addr->all[3],
+				     first);
+	return jhash_3words(first, key->fwmark,
 			    (u32)key->protocol << 16 | (__force u16)key->port,
 			    seed);
 }

@@ -47,8 +47,7 @@ struct l4lb_svc_config {
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
- * @guard_node: in l4lb_net.guards
- * @guard_listed: it is in l4lb_net.guards
+ * @guard: of its address, once it has or had a guard (configuration mutex)
  * @inserted: it is in l4lb_net.svc_table
  * @named: the batch that is being applied names it (configuration mutex)
  * @list: in l4lb_net.services
@@ -71,8 +70,7 @@ struct l4lb_service {
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;
 	unsigned int			n_servers;
-	struct rhlist_head		guard_node;
-	bool				guard_listed;
+	struct l4lb_guarded		*guard;
 	bool				inserted;
 	bool				named;
 	struct list_head		list;

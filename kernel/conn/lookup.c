@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A packet finds its connection without a lock, in most cases with two cache
+ * lines: its bucket's and the connection's.  The head of bucket.c tells why a
+ * reader misses nothing while slots move.
+ */
+#include "conn/lookup.h"
+
+#include "conn/hash.h"
+#include "conn/slot.h"
+
+struct wanted {
+	const struct l4lb_flow	*flow;
+	u64			hash;
+	unsigned int		kinds;	/* bits */
+	u8			af;	/* of the flow, as a constant */
+};
+
+/*
+ * The first live connection with a slot of one of these kinds for this flow.
+ * If replies are wanted, they take precedence: in the namespace of a real
+ * server that is also a client, a header may be both a reply and a request.
+ */
+static __always_inline struct l4lb_conn *
+look_up(const struct l4lb_conn_table *table, const struct wanted *w,
+	bool *reply)
+{
+	const struct l4lb_conn_array *array = rcu_dereference(table->array);
+	struct l4lb_conn *conn, *request = NULL;
+	const struct l4lb_conn_bucket *bucket;
+	enum l4lb_conn_kind kind;
+	unsigned long slot;
+	u64 equal;
+
+	do {
+		bucket = home_of(array, w->hash);
+		do {
+			/* Pairs with slot_set() and slot_clear(). */
+			equal = tags_equal(smp_load_acquire(&bucket->tags),
+					   tag_of(w->hash));
+			for (; equal; equal &= equal - 1) {
+				/* If it was moved, it is found further on. */
+				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
+				conn = slot_conn(slot);
+				kind = slot_kind(slot);
+				if (!conn || !(w->kinds & BIT(kind)) ||
+				    !same_key(conn, w->flow, w->af, kind) ||
+				    !l4lb_conn_alive(conn))
+					continue;
+				*reply = kind == L4LB_CONN_OUT;
+				if (*reply || !(w->kinds & BIT(L4LB_CONN_OUT)))
+					return conn;
+				request = request ?: conn;
+			}
+			bucket = rcu_dereference(bucket->next);
+		} while (unlikely(bucket));
+		array = rcu_dereference(array->next);
+	} while (unlikely(array));
+	return request;
+}
+
+/* One copy per family.  *@hash: the flow's hash; 0: there is no table yet. */
+static __always_inline struct l4lb_conn *
+find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
+	 u64 *hash, bool *reply)
+{
+	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
+	struct wanted w = { .flow = flow, .kinds = kinds };
+
+	*reply = false;
+	*hash = 0;
+	if (!table)
+		return NULL;
+	if (flow->af == AF_INET) {
+		w.af = AF_INET;
+		w.hash = *hash = hash_flow(&table->key, flow, AF_INET, template);
+		return look_up(table, &w, reply);
+	}
+	w.af = AF_INET6;
+	w.hash = *hash = hash_flow(&table->key, flow, AF_INET6, template);
+	return look_up(table, &w, reply);
+}
+
+/* The connection of a packet from a client. */
+struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
+				    const struct l4lb_flow *flow)
+{
+	bool reply;
+	u64 hash;
+
+	return find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
+}
+
+/* The NATed connection of a packet from a real server. */
+struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
+				     const struct l4lb_flow *flow)
+{
+	bool reply;
+	u64 hash;
+
+	return find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
+}
+
+/**
+ * l4lb_conn_find_both() - the connection of a packet from either side
+ * @ln: namespace
+ * @flow: of the packet; its hash is filled in for a new connection
+ * @reply: set if the packet is a reply to be translated
+ *
+ * Context: RCU, BH off.
+ * Return: as l4lb_conn_find_out(), or else as l4lb_conn_find_in().
+ */
+struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
+				      struct l4lb_flow *flow, bool *reply)
+{
+	return find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
+			&flow->hash, reply);
+}
+
+struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
+					  const struct l4lb_flow *key)
+{
+	bool reply;
+	u64 hash;
+
+	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
+}
