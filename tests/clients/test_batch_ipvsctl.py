@@ -4,8 +4,9 @@
 import time
 
 import pytest
+from lab import genl, packet
 from lab.backend import both_modules
-from lab.ctl import Director
+from lab.ctl import Director, knock
 from lab.rows import amount
 
 NO_MODULE = True
@@ -66,3 +67,28 @@ def test_ten_thousand_by_ten(director, module):  # noqa: F811
     else:
         _, adm = timed(lambda: director.ns.run(["ipvsadm", "-R"], text_input=text, timeout=1200))
         print(f"ip_vs: 10,000 x 10: ipvsadm -R {adm:.2f} s")
+
+
+def test_hooks_survive_a_replacement(director, module):  # noqa: F811
+    """All IPv4 that there was goes before all IPv4 that comes: a tunnel server of an IPv6
+    service, and a service. The service gets its packets."""
+    if not module.is_l4lb:
+        pytest.skip("one message of family L4LB; runs with --backend l4lb")
+    six, tunnel = "2001:db8::10", genl.batch_server("10.0.0.11", 5353, method=genl.TUNNEL)
+    with genl.L4lb(director.ns) as l4lb:
+        l4lb.set_services([genl.batch_entry(six, 5353, [tunnel], proto=packet.UDP)])
+        l4lb.set_services([
+            genl.batch_entry(six, 5353, proto=packet.UDP),
+            genl.batch_entry("192.0.2.10", 5353, ["10.0.0.12"], proto=packet.UDP)],
+            genl.REPLACE)
+    knock(director)
+    assert "192.0.2.10" in director.ctl("conn show")
+
+
+def test_persistence_engine_is_refused(director, module):  # noqa: F811
+    """l4lb has none: restore says so, and adds nothing."""
+    if not module.is_l4lb:
+        pytest.skip("ip_vs may have ip_vs_pe_sip; runs with --backend l4lb")
+    said = director.ctl("restore", stdin="-A -u 192.0.2.1:5060 -s rr -o -p 60 --pe sip\n", code=4)
+    assert "sip" in said
+    assert director.ctl("save") == ""

@@ -240,6 +240,25 @@ def test_quote_cut_short(tun, backend, kind):
     assert client.icmp().rest & 0xffff == room(kind, 4, 4)
 
 
+def test_short_quotes_that_are_not_believed(tun, backend):
+    """Whoever knows a real server's address can quote that much. The route learns nothing
+    unless the quoted packet is from the address that the error is sent to; and never an
+    MTU below 1280."""
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs learns nothing from it; runs with --backend l4lb")
+    raw = tunnelled(tun, backend, "ipip", 4, 4)
+    client = raw.client()
+    p = send_big(client)
+    forged = packet.Packet(packet.ip4(tun.raw_vip(4, 1), p.dst, p.proto, p.l4))
+    other = packet.Packet(packet.ip4(p.src, raw.address(2), p.proto, p.l4))
+    for quoted, mtu in ((forged, PATH), (other, PATH), (p, 1279), (p, 552), (p, 0)):
+        raw.taps[1].send(packet.icmp_packet(raw.lab.rip(1, 4), p.src, *TOO_BIG[4], mtu,
+                                            payload=quoted.raw[:28]))
+        raw.fence()
+        client.send(payload=BIG, **df(4))
+        assert client.arrive(what=f"packets after {mtu}")
+
+
 def test_one_packet_scheduling(tun, backend, family, outer):
     """Without a connection no client is known, but the route learns the MTU."""
     if not backend.is_l4lb:

@@ -37,11 +37,6 @@ class Recording:
 # (difference, reason, whether it explains the answers to a command). A command
 # that only l4lb refuses is undone in ip_vs: see Player.play().
 REFUSALS = (
-    ("a scheduler's flag that the scheduler does not have is refused",
-     "ip_vs stores it and does nothing with it: a mistake goes unnoticed",
-     lambda command, theirs, ours: not theirs.errno and ours.errno == errno.EINVAL and
-     re.fullmatch(r"scheduler \w+ does not have the flags 0x[0-9a-f]+: clear them",
-                  ours.sentence)),
     ("daemons are refused with EOPNOTSUPP, whatever the request",
      "there is no state synchronisation",
      lambda command, theirs, ours: command[0] in ("new-daemon", "del-daemon") and

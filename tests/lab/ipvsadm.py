@@ -92,8 +92,8 @@ SCRIPTS = {
         -E -t 192.0.2.10:5 -s sh
         -E -t 192.0.2.10:2 -s rr""",
     "sched-flags-foreign": """
-        ! -A -t 192.0.2.10:1 -s rr -b flag-1
-        ! -A -t 192.0.2.10:2 -s sh -b flag-3""",
+        -A -t 192.0.2.10:1 -s rr -b flag-1
+        -A -t 192.0.2.10:2 -s sh -b flag-3""",
     "persistence-engine": """
         ! -A -u 192.0.2.10:5060 -p -o --pe nosuch
         ! -A -u 192.0.2.10:5060 -p -o --pe sip""",
@@ -259,10 +259,6 @@ SIP = "! -A -u 192.0.2.10:5060 -p -o --pe sip"
 # Intended differences from in-tree ip_vs:
 # {line: (reason, regular expression for l4lb's answer)}.
 DIFFERENT = {
-    "! -A -t 192.0.2.10:1 -s rr -b flag-1": (
-        "a flag that the scheduler does not have is refused", "^255 .*Invalid operation"),
-    "! -A -t 192.0.2.10:2 -s sh -b flag-3": (
-        "a flag that the scheduler does not have is refused", "^255 .*Invalid operation"),
     SIP: (
         "there is no SIP helper: as on a kernel without ip_vs_pe_sip",
         "^255 .*Scheduler or persistence engine not found"),

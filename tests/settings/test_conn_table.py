@@ -189,12 +189,14 @@ def test_conn_max_by_default(nat):
 
 
 def test_conn_max_refuses(lab, family):
-    """Established connections stay; a new one is refused and counted."""
+    """Connections that were answered, or are well used, stay; a new one is refused and
+    counted."""
     raw = Raw(lab, TCP, family)
     with room_for(lab, 3):
         clients = [raw.client() for _ in range(3)]
         for client in clients:
             client.establish()
+            client.prove()
         before = counts(lab)
         late = raw.client()
         late.send()
@@ -231,32 +233,42 @@ def test_conn_max_evicts(lab, family):
 
 
 def test_conn_max_and_datagrams(lab, family):
-    """A flow of one datagram makes room, one of several does not."""
+    """A flow of one datagram makes room, then one of a few, then one of a few that was
+    answered; one of many does not."""
     raw = Raw(lab, UDP, family)
-    with room_for(lab, 2):
-        twice, once = raw.client(), raw.client()
-        for client in (twice, once):
+    many, answered, few, one = clients = [raw.client() for _ in range(4)]
+    with room_for(lab, 4):
+        for client in clients:
             client.open()
-        twice.send()
-        twice.arrive()
+        few.send()
+        few.arrive()
+        many.prove()
+        if lab.shape == "nat":
+            answered.reply(number=1).answered()
+        else:
+            answered.prove()
         before = counts(lab)
+        evicted = [one, few, answered] if lab.shape == "nat" else [one, few]
+        for number, gone in enumerate(evicted, 1):
+            late = raw.client()
+            late.open()
+            late.prove()
+            assert gone.row() is None and late.row() and many.row()
+            assert moved(lab, before) == {"evicted": number}
         late = raw.client()
-        late.open()
-        assert (bool(twice.row()), once.row(), bool(late.row())) == (True, None, True)
         late.send()
-        late.arrive()
-        assert moved(lab, before) == {"evicted": 1}
-        once.send()
-        once.nothing_arrives()
-        assert moved(lab, before) == {"evicted": 1, "full": 1}
+        late.nothing_arrives()
+        assert moved(lab, before) == {"evicted": len(evicted), "full": 1}
 
 
 def test_conn_max_and_templates(nat):
-    """A template counts, too; without room for it a persistent client is refused."""
+    """A template counts, too; without room for it a persistent client is refused. One
+    that a proven connection holds stays."""
     raw = Raw(nat, TCP, flags=PERSISTENT, timeout=60)
     with room_for(nat, 2):
         client = raw.client()
         client.establish()
+        client.prove()
         before = counts(nat)
         other = raw.client()
         other.send()

@@ -54,7 +54,7 @@ def scheduled(raw, tries):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("rate", (4, 3, 1, -5))
+@pytest.mark.parametrize("rate", (4, 3, 1, 0, -5))
 def test_drop_packet(nat, family, proto, backend, rate):
     """Every am_droprate-th new flow is dropped, with 1 or less every one; existing flows
     are not affected, and nothing is answered."""
@@ -64,7 +64,9 @@ def test_drop_packet(nat, family, proto, backend, rate):
     with setting(nat, "am_droprate", rate), setting(nat, "drop_packet", 3):
         before = counts(nat)["drop_packet"] if backend.is_l4lb else 0
         got = scheduled(raw, 12)
-        if rate <= 1:
+        if not rate:
+            assert got == [1] * 12
+        elif rate <= 1:
             assert got == [0] * 12
         else:
             first = got.index(0)

@@ -6,26 +6,26 @@
  *				proceed meanwhile, allocations sometimes fail
  *	table race SECONDS	readers look for connections that stay, while
  *				others come and go and the table is resized
- *	table sweep N		sweeps a table whose counter says that it has N
- *				connections; prints the number of slices
- *	table poor N		N connections, first without memory for a larger
- *				table, then with it
- *	table sizes N		N connections come and go; the size is checked
- *				after each
+ *	table sweep N		what expires in a table that takes itself for one
+ *				of N connections; prints in how many slices
+ *	table poor N		N connections, and no memory for a larger table;
+ *				then there is
+ *	table sizes N		N connections come and go, each before the
+ *				table is looked at
+ *	table equals N		N connections whose replies all have the same
+ *				header; prints what a thousand insertions take
  *
  * Exits by an assertion when something is wrong.
  */
+#include "table.h"
+
 #include <sched.h>
 #include <time.h>
 
-#include "conn/bucket.h"
-#include "conn/defence.h"
-#include "conn/resize.h"
-#include "conn/sweep.h"
+#include "conn/lookup.h"
 #include "conn/walk.h"
 
 #define STEADY	400
-#define MANY	12000
 #define RACING	4000
 
 pthread_rwlock_t shim_rcu;
@@ -33,15 +33,15 @@ int shim_memory = -1;
 long shim_available = LONG_MAX;
 unsigned long jiffies = -100;
 
-static struct l4lb_net ln;
-static struct l4lb_conn_table table;
+struct l4lb_net ln;
+struct l4lb_conn_table table;
 static struct l4lb_server servers[8];
-static struct l4lb_conn *conns[MANY];
+struct l4lb_conn *conns[MANY];
 static bool stop, queued;
-static bool no_interludes;
+bool no_interludes;
 static __thread bool moving;
 
-static bool sweep_queued;
+bool sweep_queued;
 
 void shim_queue(struct delayed_work *work)
 {
@@ -57,7 +57,7 @@ void shim_pause(void)
 }
 
 /* How often the sweep killed each connection, and how often one expired. */
-static unsigned int swept[MANY], n_reset;
+unsigned int swept[MANY], n_reset;
 
 void l4lb_conn_kill(struct l4lb_conn *conn)
 {
@@ -69,21 +69,24 @@ static void expired(struct l4lb_conn *conn)
 	n_reset++;
 }
 
+unsigned int n_asked;
+
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 {
+	n_asked++;
 	return conn->vport == 1;
 }
 
 static u64 random_state = 1;
 
-static u32 chance(u32 below)
+u32 chance(u32 below)
 {
 	random_state = random_state * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (random_state >> 33) % below;
 }
 
 /* Number @i: groups of four share the client and the reply's key. */
-static struct l4lb_conn *conn_new(unsigned int i)
+struct l4lb_conn *conn_new(unsigned int i)
 {
 	struct l4lb_conn *conn = aligned_alloc(64, 128);
 	struct l4lb_server *server = &servers[i / 4 % 8];
@@ -125,7 +128,7 @@ static struct l4lb_conn *found(const struct l4lb_conn *conn)
 	return both;
 }
 
-static struct l4lb_conn *found_out(const struct l4lb_conn *conn)
+struct l4lb_conn *found_out(const struct l4lb_conn *conn)
 {
 	struct l4lb_flow flow = l4lb_conn_flow(conn);
 	struct l4lb_conn *out, *both;
@@ -156,7 +159,7 @@ static struct l4lb_conn *newest(unsigned int i)
 	return best == MANY ? NULL : conns[best];
 }
 
-static bool add(unsigned int i)
+bool add(unsigned int i)
 {
 	struct l4lb_conn *conn = conn_new(i), *old;
 	struct l4lb_flow flow = l4lb_conn_flow(conn);
@@ -192,7 +195,7 @@ static void free_limbo(void)
 		free(limbo[--n_limbo]);
 }
 
-static void del(unsigned int i)
+void del(unsigned int i)
 {
 	rcu_read_lock();
 	l4lb_conn_set(conns[i], L4LB_CONN_DEAD);
@@ -205,7 +208,7 @@ static void del(unsigned int i)
 	conns[i] = NULL;
 }
 
-static void do_work(void)
+void do_work(void)
 {
 	if (!__atomic_exchange_n(&queued, false, __ATOMIC_SEQ_CST))
 		return;
@@ -239,7 +242,7 @@ static void setup(void)
 	l4lb_conn_sweep_init(&table);
 }
 
-static unsigned int bits(void)
+unsigned int bits(void)
 {
 	return 64 - table.array->shift;
 }
@@ -292,7 +295,7 @@ static void listing_go_on(struct listing *l)
 	l->rounds++;
 }
 
-static void check(unsigned int i)
+void check(unsigned int i)
 {
 	struct l4lb_conn *conn = conns[i];
 
@@ -469,155 +472,6 @@ static void race(unsigned int seconds)
 	printf("looks %lu resizes %lu\n", looks, moves);
 }
 
-/* ---- the sweep ---- */
-
-/* The number of slices until @expected connections were killed, each once. */
-static unsigned int sweep_pass(unsigned int expected)
-{
-	unsigned int i, gone = 0, slices = 0, before;
-
-	memset(swept, 0, sizeof(swept));
-	while (gone < expected) {
-		before = gone;
-		sweep_queued = false;
-		table.sweep.fn(&table.sweep.work);
-		assert(sweep_queued);
-		slices++;
-		for (i = 0, gone = 0; i < MANY; i++) {
-			assert(swept[i] <= 1);
-			gone += swept[i];
-		}
-		assert(gone > before);
-	}
-	assert(!table.sweep_at);
-	return slices;
-}
-
-static void sweep(unsigned int n)
-{
-	unsigned int i, slices;
-
-	no_interludes = true;
-	for (i = 0; i < MANY; i++)
-		assert(add(i));
-	assert(sweep_queued);
-	atomic_set(&table.n, n);
-
-	/* A held template stays, however old, and its idle time does not wrap. */
-	atomic_set(&conns[100]->n_holders, 1);
-	jiffies += 1001;
-	slices = sweep_pass(MANY - 1);
-	assert(n_reset == MANY - 1 && !swept[100]);
-	jiffies += L4LB_CONN_TIMEOUT_MAX;
-	sweep_pass(MANY - 1);
-	assert(l4lb_conn_idle(conns[100]) == L4LB_CONN_TIMEOUT_MAX);
-	atomic_set(&conns[100]->n_holders, 0);
-	for (i = 0; i < MANY; i++)
-		conns[i]->last = jiffies;
-
-	/* None has expired; under attack, those that may be dropped are. */
-	sweep_queued = false;
-	table.sweep.fn(&table.sweep.work);
-	assert(sweep_queued);
-	table.sweep_at = 0;
-	ln.sysctl.drop_entry = L4LB_DEFENCE_ALWAYS;
-	assert(sweep_pass(MANY / 4) == 4 && ln.dropped == MANY / 4);
-	ln.sysctl.drop_entry = L4LB_DEFENCE_READY;
-
-	/* The sweep stops while the table is empty. */
-	atomic_set(&table.n, 0);
-	sweep_queued = false;
-	table.sweep.fn(&table.sweep.work);
-	assert(!sweep_queued);
-	l4lb_conn_sweep_kick(&table);
-	assert(sweep_queued);
-	sweep_queued = false;
-	l4lb_conn_sweep_kick(&table);
-	assert(!sweep_queued);
-
-	atomic_set(&table.n, MANY);
-	for (i = 0; i < MANY; i++)
-		del(i);
-	printf("%u slices\n", slices);
-}
-
-/* ---- a host without memory ---- */
-
-static void look_again(void)
-{
-	rcu_read_lock();
-	l4lb_conn_resize_check(&table);
-	rcu_read_unlock();
-	do_work();
-}
-
-static void poor(unsigned int n)
-{
-	unsigned int i, wanted;
-	long pages;
-
-	no_interludes = true;
-	shim_available = 0;
-	for (i = 0; i < n; i++) {
-		assert(add(i));
-		do_work();
-	}
-	assert(bits() == 8);
-	for (i = 0; i < n; i++)
-		check(i);
-
-	/* Half of the available memory may be taken. */
-	for (wanted = 8; 3U << wanted < atomic_read(&table.n) + atomic_read(&table.n_out);)
-		wanted++;
-	pages = (sizeof(struct l4lb_conn_bucket) << wanted) >> PAGE_SHIFT;
-	shim_available = 2 * pages - 1;
-	look_again();
-	assert(bits() == 8);
-	shim_available = 2 * pages;
-	look_again();
-	assert(bits() == wanted);
-
-	/* A table of the smallest size is always allowed. */
-	shim_available = 0;
-	for (i = 0; i < n; i++)
-		del(i);
-	look_again();
-	assert(bits() == 8);
-}
-
-/* ---- its size ---- */
-
-static unsigned int in_use(void)
-{
-	return atomic_read(&table.n) + atomic_read(&table.n_out);
-}
-
-/* It doubles and shrinks at the right loads; then about two are in a bucket. */
-static void sizes(unsigned int n)
-{
-	unsigned int i, before;
-
-	no_interludes = true;
-	for (i = 0; i < n; i++) {
-		before = bits();
-		assert(add(i));
-		look_again();
-		assert(bits() == before || bits() == before + 1);
-		assert(bits() == before || in_use() > 4U << before);
-		assert(in_use() <= 4U << bits());
-	}
-	assert(bits() > 10);
-	while (i--) {
-		before = bits();
-		del(i);
-		look_again();
-		assert(bits() == before || in_use() * 2 < 1U << before);
-		assert(bits() == before || in_use() <= 3U << bits());
-		assert(bits() == 8 || in_use() * 2 >= 1U << bits());
-	}
-	assert(bits() == 8);
-}
-
 int main(int argc, char **argv)
 {
 	assert(argc == 3);
@@ -628,6 +482,8 @@ int main(int argc, char **argv)
 		poor(atoi(argv[2]));
 	} else if (!strcmp(argv[1], "sizes")) {
 		sizes(atoi(argv[2]));
+	} else if (!strcmp(argv[1], "equals")) {
+		equals(atoi(argv[2]));
 	} else if (!strcmp(argv[1], "sweep")) {
 		sweep(atoi(argv[2]));
 	} else {

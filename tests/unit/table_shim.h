@@ -60,6 +60,15 @@ typedef u32 __be32;
 
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 
+/* The same numbers each time. */
+static inline u64 get_random_u64(void)
+{
+	static u64 state = 1;
+
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return state ^ state >> 33;
+}
+
 static inline unsigned int order_base_2(u64 x)
 {
 	return x > 1 ? 64 - __builtin_clzll(x - 1) : 0;

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Floods from forged addresses: an honest client is served all the same, and nobody who
+has had an answer loses a connection to them."""
+
+import itertools
+import ipaddress
+
+import pytest
+from lab.counters import counts
+from lab.genl import PERSISTENT
+from lab.packet import ACK, PSH, SYN, TCP, UDP
+from lab.raw import Raw
+from lab.settings import setting
+from lab.tables import forget, moved, room_for
+
+ROOM = 300          # conn_max; a flood is twice that
+HONEST = 100
+FIRST = {4: ipaddress.ip_address("100.64.0.1"), 6: ipaddress.ip_address("2001:db8:64::1")}
+
+pytestmark = pytest.mark.usefixtures("only_l4lb")
+
+
+def strangers(raw):
+    """Clients of RAW, each with an address of its own that nobody has."""
+    for number in itertools.count():
+        yield raw.client(str(FIRST[raw.family] + number), 1024 + number % 60000)
+
+
+def flood(raw, sends, count=2 * ROOM):
+    """COUNT strangers send what SENDS says: a list of TCP flags, or of datagrams. Yields
+    now and then, so that an honest client comes in between."""
+    clients = list(itertools.islice(strangers(raw), count))
+    for number, client in enumerate(clients):
+        for what in sends:
+            client.send(what) if raw.proto == TCP else client.send(payload=what)
+        if number % (count // HONEST) == count // HONEST - 1:
+            raw.fence()
+            raw.drain()
+            yield
+
+
+def serves(raw):
+    """Does an honest client get an answer? It opens, and asks for something."""
+    client = raw.client()
+    try:
+        client.establish() if raw.proto == TCP else client.open()
+        if raw.proto == TCP:
+            client.send(ACK | PSH, b"request")
+            client.arrive()
+    except Exception:
+        return None
+    return client
+
+
+def served_during(raw, other, sends):
+    """How many of HONEST clients of RAW and of another service are, while RAW is flooded;
+    and whether those that had been proven before are there afterwards."""
+    forget(raw.lab)
+    with room_for(raw.lab, ROOM):
+        proven = [serves(r).prove() for r in (raw, other) for _ in range(10)]
+        rounds = list(flood(raw, sends, ROOM))      # until it is full
+        assert rounds
+        served = [0, 0]
+        for _ in flood(raw, sends):
+            for number, service in enumerate((raw, other)):
+                served[number] += serves(service) is not None
+        for client in proven:
+            client.send(ACK) if client.raw.proto == TCP else client.send(payload=b"still here")
+            client.arrive()
+            assert client.row(), "a proven connection is gone"
+    return served
+
+
+@pytest.mark.parametrize("shape", ("nat", "dr"))
+@pytest.mark.parametrize("sends", ([SYN], [SYN, ACK]), ids=("syn", "syn-ack"))
+@pytest.mark.parametrize("persistent", (False, True), ids=("plain", "persistent"))
+def test_forged_connections(shape, sends, persistent, family, request):
+    """First packets, or handshakes whose second half is a guess; a persistent service gets
+    a template for each."""
+    lab = request.getfixturevalue(shape)
+    options = {"flags": PERSISTENT, "timeout": 300} if persistent else {}
+    raw, other = Raw(lab, TCP, family, **options), Raw(lab, TCP, family)
+    before = counts(lab)
+    served = served_during(raw, other, sends)
+    assert min(served) >= HONEST * 99 // 100, served
+    assert moved(lab, before)["evicted"] > ROOM
+
+
+@pytest.mark.parametrize("shape", ("nat", "dr"))
+@pytest.mark.parametrize("datagrams", (1, 2, 8))
+def test_forged_datagrams(shape, datagrams, family, request):
+    lab = request.getfixturevalue(shape)
+    raw, other = Raw(lab, UDP, family), Raw(lab, UDP, family)
+    served = served_during(raw, other, [b"x"] * datagrams)
+    assert min(served) >= HONEST * 99 // 100, served
+
+
+def test_same_replies(nat, family):
+    """One client socket reaches one server through many services: the replies of all have
+    the same header. The newest gets them; one too many is refused and counted."""
+    first = Raw(nat, UDP, family)
+    raws = [first, *(Raw(nat, UDP, family, dport=first.dport) for _ in range(19))]
+    before = counts(nat)
+    clients = [raws[0].client()]
+    clients += [raw.client(clients[0].address, clients[0].sport) for raw in raws[1:]]
+    for client in clients[:16]:
+        client.open()
+    for client in clients[16:]:
+        client.send()
+        client.nothing_arrives()
+    assert moved(nat, before) == {"same_replies": 4}
+    newest = clients[15]
+    newest.reply(number=1)
+    assert newest.answered().sport == newest.raw.port
+    # With one of them gone there is room for one.
+    with setting(nat, "expire_nodest_conn", 1):
+        clients[3].raw.remove(1)
+    clients[16].open()
+    clients[16].reply(number=1)
+    assert clients[16].answered().sport == clients[16].raw.port
