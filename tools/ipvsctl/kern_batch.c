@@ -184,6 +184,9 @@ static void entry_begin(struct batch *b, const struct service *svc, bool whole)
 		put(b, IPVS_SVC_ATTR_FLAGS, flags, sizeof(flags));
 		put_u32(b, IPVS_SVC_ATTR_TIMEOUT, svc->timeout);
 		put_u32(b, IPVS_SVC_ATTR_NETMASK, svc->netmask);
+		if (svc->pe[0])
+			put(b, IPVS_SVC_ATTR_PE_NAME, svc->pe,
+			    strlen(svc->pe) + 1);
 	}
 	nest_end(b, nest);
 	if (whole && svc->noptions)
