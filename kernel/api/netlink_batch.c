@@ -33,6 +33,9 @@ static const struct nla_policy service_policy[] = {
 	[IPVS_SVC_ATTR_FLAGS]	= NLA_POLICY_EXACT_LEN(sizeof(struct ip_vs_flags)),
 	[IPVS_SVC_ATTR_TIMEOUT]	= { .type = NLA_U32 },
 	[IPVS_SVC_ATTR_NETMASK]	= { .type = NLA_U32 },
+	/* Refused with a sentence. */
+	[IPVS_SVC_ATTR_PE_NAME]	= { .type = NLA_NUL_STRING,
+				    .len = IP_VS_PENAME_MAXLEN - 1 },
 };
 
 static const struct nla_policy dest_policy[] = {

@@ -143,8 +143,7 @@ int l4lb_service_net_prepare(struct l4lb_net *ln,
  *	it passes to the service, on failure it stays with the caller
  * @extack: gets a sentence on failure
  *
- * Return: 0 or a negative errno; -EEXIST if the service exists, -EINVAL
- * for a scheduler's flag that @ops does not have.
+ * Return: 0 or a negative errno; -EEXIST if the service exists.
  */
 int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 		     const struct l4lb_svc_config *cfg,

@@ -8,7 +8,8 @@
  *
  * The highest bits select the bucket, so arrays of any size keep connections in
  * the same order, that of the hash, and a walk can go on after a resize.  The
- * hash is keyed, so that no remote client can fill a bucket.
+ * hash is keyed: a remote client cannot choose the bucket.  Its length is bounded
+ * by L4LB_EQUAL_REPLIES for each header.
  *
  * Readers take no lock.  An entry that moves is first written to its new place,
  * then removed from the old one.  Readers look at the old place first, so they
@@ -19,6 +20,7 @@
 #include <linux/prefetch.h>
 #include <linux/slab.h>
 
+#include "conn/defence.h"
 #include "conn/hash.h"
 #include "conn/resize.h"
 #include "conn/slot.h"
@@ -248,12 +250,11 @@ struct equals {
 	unsigned int	n_before;
 };
 
-/* In one pass over the chain from @bucket on, which frees the slots of dead
- * connections.  Stops at %L4LB_EQUAL_REPLIES.
+/* In one pass over the chain from @bucket on; a dead connection's slot is its
+ * killer's to clear.  Stops at %L4LB_EQUAL_REPLIES.
  */
 static void find_equals(struct equals *equals, struct l4lb_conn_bucket *bucket,
-			u64 tag, const struct l4lb_conn *conn,
-			const spinlock_t *lock)
+			const struct l4lb_conn *conn, const spinlock_t *lock)
 {
 	bool hole = false;
 	unsigned int i;
@@ -261,27 +262,19 @@ static void find_equals(struct equals *equals, struct l4lb_conn_bucket *bucket,
 	equals->n = 0;
 	equals->n_before = 0;
 	for (; bucket; bucket = bucket_next(bucket, lock)) {
-		if (!tags_equal(bucket->tags, tag)) {
-			hole |= tags_equal(bucket->tags, 0) != 0;
-			continue;
-		}
 		for (i = 0; i < L4LB_BUCKET_SLOTS; i++) {
 			unsigned long slot = bucket->slot[i];
-			struct l4lb_conn *other = slot_conn(slot);
+			const struct l4lb_conn *other = slot_conn(slot);
 
-			if (other && slot_kind(slot) == L4LB_CONN_OUT &&
-			    same_replies(other, conn)) {
-				if (!l4lb_conn_test(other, L4LB_CONN_DEAD)) {
-					equals->at[equals->n++] =
-						(struct place){ bucket, i };
-					equals->n_before += !hole;
-					if (equals->n == L4LB_EQUAL_REPLIES)
-						return;
-					continue;
-				}
-				slot_clear(bucket, i);
-			}
-			hole |= !bucket->slot[i];
+			hole |= !slot;
+			if (!slot || slot_kind(slot) != L4LB_CONN_OUT ||
+			    !same_replies(other, conn) ||
+			    l4lb_conn_test(other, L4LB_CONN_DEAD))
+				continue;
+			equals->at[equals->n++] = (struct place){ bucket, i };
+			equals->n_before += !hole;
+			if (equals->n == L4LB_EQUAL_REPLIES)
+				return;
 		}
 	}
 }
@@ -321,7 +314,7 @@ static int bucket_put(struct l4lb_conn_array *array, u64 hash,
 	struct place hole;
 
 	if (slot_kind(slot) == L4LB_CONN_OUT) {
-		find_equals(&equals, home, tag_of(hash), slot_conn(slot), lock);
+		find_equals(&equals, home, slot_conn(slot), lock);
 		if (equals.n == L4LB_EQUAL_REPLIES)
 			return -EMLINK;
 	}
@@ -449,6 +442,35 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 		old = ERR_PTR(bucket_put(to, hash, slot_of(conn, kind), lock));
 	spin_unlock(lock);
 	return old;
+}
+
+/**
+ * l4lb_conn_equal_victim() - a connection to give up for one with equal replies
+ * @table: table; l4lb_conn_table_insert() of @conn has returned -EMLINK
+ * @conn: the new connection
+ *
+ * Context: RCU, BH off.
+ * Return: of the connections whose replies have the same header, the best
+ * victim; NULL if none may be evicted.
+ */
+struct l4lb_conn *l4lb_conn_equal_victim(struct l4lb_conn_table *table,
+					 const struct l4lb_conn *conn)
+{
+	u64 hash = hash_slot(table, conn, L4LB_CONN_OUT);
+	spinlock_t *lock = stripe_lock(table, hash);
+	struct l4lb_conn_array *array;
+	struct l4lb_victim victim;
+	struct equals equals;
+	unsigned int i;
+
+	l4lb_victim_init(&victim);
+	spin_lock(lock);
+	array = last_array(rcu_dereference(table->array), lock);
+	find_equals(&equals, home_of(array, hash), conn, lock);
+	for (i = 0; i < equals.n; i++)
+		l4lb_victim_offer(&victim, slot_conn(equals.at[i].bucket->slot[equals.at[i].i]));
+	spin_unlock(lock);
+	return victim.conn;
 }
 
 /* Return: true, it was there. */

@@ -217,6 +217,8 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 		l4lb_conn_kill(old);
 		old = l4lb_conn_table_insert(table, conn, flow);
 	}
+	if (old == ERR_PTR(-EMLINK) && l4lb_conn_table_evict_equal(table, conn))
+		old = l4lb_conn_table_insert(table, conn, flow);
 	if (!old)
 		return conn;
 	/* Meanwhile a reply may have found @conn and made it active, or killed it. */

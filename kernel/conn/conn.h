@@ -29,6 +29,7 @@ enum {
 	L4LB_CONN_ANSWERED,	/* a reply was seen after it was established
 				 * (UDP: any reply)
 				 */
+	L4LB_CONN_ACKED,	/* TCP: its client has sent an ACK */
 	L4LB_CONN_HALF_OPEN,	/* counted in its table's n_half_open */
 	L4LB_CONN_TRUSTED,	/* template: one of its connections may not be
 				 * evicted; connection: its template knows that

@@ -22,6 +22,7 @@
 #include <linux/swap.h>
 
 #include "conn/state.h"
+#include "conn/table.h"
 
 #define LOOK_INTERVAL	HZ
 #define HALF_OPEN_SPARED (1 * HZ)	/* a handshake may be under way */
@@ -159,23 +160,34 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 	}
 }
 
-static enum l4lb_victim template_victim(const struct l4lb_conn *conn)
+static enum l4lb_victim_class template_victim(const struct l4lb_conn *conn)
 {
-	bool held = atomic_read(&conn->n_holders);
+	if (l4lb_conn_test(conn, L4LB_CONN_TRUSTED))
+		return atomic_read(&conn->n_holders) ? L4LB_VICTIM_NEVER :
+						       L4LB_VICTIM_LAST;
+	return l4lb_conn_test(conn, L4LB_CONN_ASSURED) ? L4LB_VICTIM_SECOND :
+							 L4LB_VICTIM_FIRST;
+}
 
-	if (!l4lb_conn_test(conn, L4LB_CONN_TRUSTED))
-		return held ? L4LB_VICTIM_SECOND : L4LB_VICTIM_FIRST;
-	return held ? L4LB_VICTIM_NEVER : L4LB_VICTIM_LAST;
+/* Has its client sent so many packets?  Where replies are seen, only a client
+ * that has acknowledged one counts: a server answers a forged acknowledgment
+ * with a reset.
+ */
+static bool well_used(const struct l4lb_conn *conn)
+{
+	return READ_ONCE(conn->packets) >= L4LB_CONN_PACKETS_MANY &&
+	       (conn->proto != IPPROTO_TCP ||
+		l4lb_conn_test(conn, L4LB_CONN_ACKED) ||
+		l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT));
 }
 
 /* A server sends more to an established TCP connection or SCTP association only
  * after its client has repeated what the server sent: the client's address is
  * not forged.  An answer to a datagram proves nothing.
  */
-enum l4lb_victim l4lb_defence_victim(const struct l4lb_conn *conn)
+enum l4lb_victim_class l4lb_defence_victim(const struct l4lb_conn *conn)
 {
 	bool answered = l4lb_conn_test(conn, L4LB_CONN_ANSWERED);
-	unsigned int packets = READ_ONCE(conn->packets);
 
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return template_victim(conn);
@@ -188,15 +200,30 @@ enum l4lb_victim l4lb_defence_victim(const struct l4lb_conn *conn)
 	case L4LB_SCTP_SHUTDOWN_SENT:
 	case L4LB_SCTP_SHUTDOWN_RECEIVED:
 	case L4LB_SCTP_SHUTDOWN_ACK_SENT:
-		return answered || packets >= L4LB_CONN_PACKETS_MANY ?
-		       L4LB_VICTIM_NEVER : L4LB_VICTIM_SECOND;
+		return answered || well_used(conn) ? L4LB_VICTIM_NEVER :
+						     L4LB_VICTIM_SECOND;
 	case L4LB_UDP:
-		if (packets >= L4LB_CONN_PACKETS_MANY)
+		if (well_used(conn))
 			return L4LB_VICTIM_NEVER;
 		if (answered)
 			return L4LB_VICTIM_LAST;
-		return packets <= 1 ? L4LB_VICTIM_FIRST : L4LB_VICTIM_SECOND;
+		return READ_ONCE(conn->packets) <= 1 ? L4LB_VICTIM_FIRST :
+						       L4LB_VICTIM_SECOND;
 	default:
 		return L4LB_VICTIM_FIRST;
 	}
+}
+
+void l4lb_victim_offer(struct l4lb_victim *victim, struct l4lb_conn *conn)
+{
+	enum l4lb_victim_class class = l4lb_conn_due(conn) ?
+		L4LB_VICTIM_FIRST : l4lb_defence_victim(conn);
+
+	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) || class > victim->class ||
+	    class == L4LB_VICTIM_NEVER ||
+	    (class == victim->class &&
+	     l4lb_conn_idle(conn) < l4lb_conn_idle(victim->conn)))
+		return;
+	victim->conn = conn;
+	victim->class = class;
 }

@@ -30,9 +30,9 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
  * addresses can make any number of the first two kinds, so those go before
  * connections that were answered.
  */
-enum l4lb_victim {
+enum l4lb_victim_class {
 	L4LB_VICTIM_FIRST,	/* half-open; over; one datagram, no answer;
-				 * a template neither held nor trusted
+				 * a template that only such ones have used
 				 */
 	L4LB_VICTIM_SECOND,	/* few packets, all of the client; a template
 				 * that is not trusted
@@ -43,7 +43,28 @@ enum l4lb_victim {
 	L4LB_VICTIM_NEVER,
 };
 
-enum l4lb_victim l4lb_defence_victim(const struct l4lb_conn *conn);
+enum l4lb_victim_class l4lb_defence_victim(const struct l4lb_conn *conn);
+
+/**
+ * struct l4lb_victim - the best of those looked at
+ * @conn: the one, or NULL
+ * @class: of it
+ */
+struct l4lb_victim {
+	struct l4lb_conn		*conn;
+	enum l4lb_victim_class		class;
+};
+
+static inline void l4lb_victim_init(struct l4lb_victim *victim)
+{
+	victim->conn = NULL;
+	victim->class = L4LB_VICTIM_NEVER;
+}
+
+/* Take @conn if it is not worse; of two of a class, the one that was idle for
+ * longer is.  An expired one is of the first class.
+ */
+void l4lb_victim_offer(struct l4lb_victim *victim, struct l4lb_conn *conn);
 
 void l4lb_defence_init(struct l4lb_net *ln);
 void l4lb_defence_exit(struct l4lb_net *ln);

@@ -359,16 +359,42 @@ static void assure_unlocked(struct l4lb_conn *conn)
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
-/* A forged source address gets a repeated SYN and ACK, or a reset, too: those
- * prove nothing.
+/* A forged source address gets a repeated SYN and ACK, a bare ACK, or a reset,
+ * too: those prove nothing.  But a server answers an ACK that it does not
+ * expect with a reset, after which the state is not one of these.
  */
 static bool is_answer(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt)
 {
-	u8 state = READ_ONCE(conn->state);
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_UDP:
+	case L4LB_SCTP_ESTABLISHED:
+		return true;
+	case L4LB_TCP_ESTABLISHED:
+	case L4LB_TCP_FIN_WAIT:
+	case L4LB_TCP_CLOSE_WAIT:
+	case L4LB_TCP_LAST_ACK:
+		return l4lb_conn_test(conn, L4LB_CONN_ACKED) &&
+		       !(pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_RST));
+	default:
+		return false;
+	}
+}
 
-	return state == L4LB_UDP || state == L4LB_SCTP_ESTABLISHED ||
-	       (state == L4LB_TCP_ESTABLISHED &&
-		!(pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_RST)));
+static bool is_ack(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt)
+{
+	return conn->proto == IPPROTO_TCP && pkt->tcp & L4LB_TCP_FLAG_ACK &&
+	       !(pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_RST));
+}
+
+/* Notes what shows that the client is there. */
+static void note_proof(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
+		       bool reply)
+{
+	int bit = reply ? L4LB_CONN_ANSWERED : L4LB_CONN_ACKED;
+
+	if (!l4lb_conn_test(conn, bit) &&
+	    (reply ? is_answer(conn, pkt) : is_ack(conn, pkt)))
+		l4lb_conn_set(conn, bit);
 }
 
 /* The template is told only once that @conn may not be evicted. */
@@ -427,9 +453,7 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
 		l4lb_conn_clear(conn, L4LB_CONN_NO_OUTPUT);
-	if (reply && !l4lb_conn_test(conn, L4LB_CONN_ANSWERED) &&
-	    is_answer(conn, pkt))
-		l4lb_conn_set(conn, L4LB_CONN_ANSWERED);
+	note_proof(conn, pkt, reply);
 	if (state_after(conn, pkt, reply) != READ_ONCE(conn->state))
 		state_change(conn, pkt, reply);
 	else if (reply && conn->proto == IPPROTO_UDP && must_assure(conn))

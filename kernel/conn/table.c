@@ -171,35 +171,25 @@ void __init l4lb_conn_table_param(void)
 /* What is searched for, and the best found. */
 struct search {
 	unsigned int		kind;	/* flag: templates, half-open; 0: any */
-	struct l4lb_conn	*found;
-	enum l4lb_victim	class;
+	struct l4lb_victim	victim;
 };
-
-/* Of two of a class, the one that was idle for longer. */
-static bool better(const struct search *search, const struct l4lb_conn *conn,
-		   enum l4lb_victim class)
-{
-	if (!search->found || class != search->class)
-		return class < search->class;
-	return l4lb_conn_idle(conn) > l4lb_conn_idle(search->found);
-}
 
 /* Return: always true, since each call counts as a look. */
 static bool choose(struct l4lb_conn *conn, void *arg)
 {
 	struct search *search = arg;
-	enum l4lb_victim class;
 
-	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) ||
-	    (search->kind && !l4lb_conn_test(conn, search->kind)))
-		return true;
-	class = l4lb_conn_due(conn) ? L4LB_VICTIM_FIRST :
-				      l4lb_defence_victim(conn);
-	if (better(search, conn, class)) {
-		search->found = conn;
-		search->class = class;
-	}
+	if (!search->kind || l4lb_conn_test(conn, search->kind))
+		l4lb_victim_offer(&search->victim, conn);
 	return true;
+}
+
+/* Kills a victim; one that is due was not evicted. */
+static void give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
+{
+	if (!l4lb_conn_due(conn))
+		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
+	l4lb_conn_kill(conn);
 }
 
 /* Makes room for a connection with @hash: kills the best victim of @kind among
@@ -207,24 +197,32 @@ static bool choose(struct l4lb_conn *conn, void *arg)
  */
 static bool evict(struct l4lb_conn_table *table, u64 hash, unsigned int kind)
 {
-	struct search search = { .kind = kind, .class = L4LB_VICTIM_NEVER };
+	struct search search = { .kind = kind };
 	unsigned int i, looks = 0;
 	u64 last;
 
+	l4lb_victim_init(&search.victim);
 	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS &&
-	     search.class != L4LB_VICTIM_FIRST; i++) {
+	     search.victim.class != L4LB_VICTIM_FIRST; i++) {
 		last = l4lb_conn_table_range_end(table, hash);
 		looks += l4lb_conn_table_visit(table, hash, last, choose,
 					       &search);
 		hash = last + 1;
 	}
-	if (!search.found)
+	if (!search.victim.conn)
 		return false;
-	/* An expired connection does not count as evicted. */
-	if (!l4lb_conn_due(search.found))
-		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
-	l4lb_conn_kill(search.found);
+	give_up(table, search.victim.conn);
 	return true;
+}
+
+bool l4lb_conn_table_evict_equal(struct l4lb_conn_table *table,
+				 const struct l4lb_conn *conn)
+{
+	struct l4lb_conn *victim = l4lb_conn_equal_victim(table, conn);
+
+	if (victim)
+		give_up(table, victim);
+	return victim;
 }
 
 /* The share of @max that templates, or half-open connections, may have. */

@@ -33,6 +33,7 @@ static const struct rhashtable_params guard_params = {
 	.key_len	= offsetof(struct l4lb_svc_key, protocol),
 	.key_offset	= offsetof(struct l4lb_guarded, key),
 	.head_offset	= offsetof(struct l4lb_guarded, node),
+	.nelem_hint	= 1,
 	.automatic_shrinking = true,
 };
 

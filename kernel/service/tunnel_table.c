@@ -24,7 +24,7 @@ struct endpoint_key {
  * @node: in l4lb_net.endpoints
  * @key: the address
  * @refs: real servers with this address, with any method
- * @n: those with a tunnel, by kind; read by packets
+ * @n: those that have or had a tunnel, by kind; read by packets
  * @gue_port: of GUE; 0 after two ports were in use: any port then
  * @rcu: to free it
  */
@@ -41,6 +41,7 @@ static const struct rhashtable_params endpoint_params = {
 	.key_len	= sizeof(struct endpoint_key),
 	.key_offset	= offsetof(struct l4lb_endpoint, key),
 	.head_offset	= offsetof(struct l4lb_endpoint, node),
+	.nelem_hint	= 1,
 	.automatic_shrinking = true,
 };
 
@@ -121,13 +122,14 @@ void l4lb_tunnel_update(struct l4lb_server *server)
 	unsigned int kind = kind_of(tun);
 
 	lockdep_assert_held(&server->ln->lock);
-	if (!end)
-		return;
-	uncount(server);
-	if (server->method != IP_VS_CONN_F_TUNNEL)
+	/* Connections of before keep their method: it goes on counting. */
+	if (!end || server->method != IP_VS_CONN_F_TUNNEL)
 		return;
 	if (kind == KIND_GUE)
 		set_gue_port(end, tun.port);
+	if (server->tunnel_counted == kind + 1)
+		return;
+	uncount(server);
 	WRITE_ONCE(end->n[kind], end->n[kind] + 1);
 	WRITE_ONCE(server->ln->n_tunnels, server->ln->n_tunnels + 1);
 	server->tunnel_counted = kind + 1;
