@@ -88,6 +88,26 @@ def test_forged_connections(shape, sends, persistent, family, request):
     assert moved(lab, before)["evicted"] > ROOM
 
 
+def test_forged_syns_and_bare_acks(nat, family):
+    """A SYN outside the window makes a server send a bare ACK, and the connection established
+    for the director; many of them prove no client."""
+    forget(nat)
+    raw = Raw(nat, TCP, family)
+    forger = raw.client()
+    forger.open()
+    forger.reply(SYN | ACK).answered()
+    for _ in range(9):
+        forger.send(SYN)
+        forger.arrive()
+        forger.reply(ACK).answered()
+    assert forger.state == "ESTABLISHED"
+    before = counts(nat)
+    with setting(nat, "conn_max", 1):
+        raw.client().open()
+    assert forger.row() is None
+    assert moved(nat, before) == {"evicted": 1}
+
+
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 @pytest.mark.parametrize("datagrams", (1, 2, 8))
 def test_forged_datagrams(shape, datagrams, family, request):
@@ -99,7 +119,8 @@ def test_forged_datagrams(shape, datagrams, family, request):
 
 def test_same_replies(nat, family):
     """One client socket reaches one server through many services: the replies of all have
-    the same header. The newest gets them; one too many is refused and counted."""
+    the same header. The newest gets them; one too many takes the place of one that may be
+    forged, and is refused and counted if all are well used."""
     first = Raw(nat, UDP, family)
     raws = [first, *(Raw(nat, UDP, family, dport=first.dport) for _ in range(19))]
     before = counts(nat)
@@ -107,16 +128,20 @@ def test_same_replies(nat, family):
     clients += [raw.client(clients[0].address, clients[0].sport) for raw in raws[1:]]
     for client in clients[:16]:
         client.open()
-    for client in clients[16:]:
+    clients[16].open()
+    assert moved(nat, before) == {"evicted": 1} and clients[0].row() is None
+    for client in clients[1:17]:
+        client.prove()
+    for client in (clients[0], *clients[17:]):
         client.send()
         client.nothing_arrives()
-    assert moved(nat, before) == {"same_replies": 4}
-    newest = clients[15]
+    assert moved(nat, before) == {"evicted": 1, "same_replies": 4}
+    newest = clients[16]
     newest.reply(number=1)
     assert newest.answered().sport == newest.raw.port
     # With one of them gone there is room for one.
     with setting(nat, "expire_nodest_conn", 1):
         clients[3].raw.remove(1)
-    clients[16].open()
-    clients[16].reply(number=1)
-    assert clients[16].answered().sport == clients[16].raw.port
+    clients[17].open()
+    clients[17].reply(number=1)
+    assert clients[17].answered().sport == clients[17].raw.port

@@ -408,11 +408,12 @@ def test_server_gone(nat, family):
 
 @BOTH
 def test_full(lab, family, proto):
-    """conn_max: established connections stay; a new one is refused, and counted once."""
+    """conn_max: connections that were answered, or are well used, stay; a new one is refused,
+    and counted once."""
     raw = ready(lab, proto, family)
     with at_ingress(lab), room_for(lab, 3):
         time.sleep(0.03)
-        clients = [established(raw) for _ in range(3)]
+        clients = [established(raw).prove() for _ in range(3)]
         late, before = raw.client(), counts(lab)
         with counted(raw, slow_unknown=1):
             late.send(payload=b"x")

@@ -9,7 +9,7 @@ import struct
 import pytest
 from lab import packet
 from lab.farm import Http, pattern
-from lab.genl import ONEPACKET
+from lab.genl import ONEPACKET, ROUTE
 from lab.netns import run
 from lab.packet import ACK, GRE, GUE_PORT, ICMP, ICMP6, IPIP, IPV6, SCTP, TCP, UDP
 from lab.raw import Raw, is_error
@@ -195,6 +195,8 @@ def test_not_believed(tun, backend, family, outer, kind):
     if not backend.is_l4lb:
         pytest.skip("stricter than ip_vs; runs with --backend l4lb")
     raw = tunnelled(tun, backend, kind, family, outer)
+    for other in TYPES:     # the address is known, with every type, and so is server 2's
+        tunnelled(tun, backend, other, family, outer, numbers=(1, 2))
     client = raw.client()
     p = send_big(client)
     for why, quoted, kwargs in strangers(raw, client, p):
@@ -257,6 +259,19 @@ def test_short_quotes_that_are_not_believed(tun, backend):
         raw.fence()
         client.send(payload=BIG, **df(4))
         assert client.arrive(what=f"packets after {mtu}")
+
+
+def test_after_an_edit(tun, backend):
+    """A server gets another method; its connections still tunnel, and errors about them
+    reach the client."""
+    if not backend.is_l4lb:
+        pytest.skip("runs with --backend l4lb")
+    raw = tunnelled(tun, backend, "ipip", 4, 4)
+    client = raw.client()
+    p = send_big(client)
+    raw.edit(1, method=ROUTE)
+    report(raw, p, UNREACHABLE[4])
+    assert client.icmp()
 
 
 def test_one_packet_scheduling(tun, backend, family, outer):

@@ -143,7 +143,7 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
     raw = Raw(nat, TCP)
     with setting(nat, "drop_entry", 3):
         for _ in range(4):
-            clients = [raw.client() for _ in range(32)]
+            clients = [raw.client() for _ in range(400)]
             for client in clients:
                 client.send()
             time.sleep(0.5)
@@ -156,8 +156,8 @@ def test_drop_entry_spares_a_handshake_under_way(nat, backend):
 
 @pytest.mark.timer
 def test_drop_entry_takes_one_in_32(nat, only_l4lb):
-    """Of half-open connections, each second. Of 2,000, some 770 are left after 30 seconds,
-    with a deviation of 22; there may be one sweep more or less in that time."""
+    """Of half-open connections, each second. Of 2,000, some 780 are left after 30 seconds,
+    with a deviation of 60 (which of 128 parts are swept is drawn 120 times)."""
     raw = Raw(nat, TCP)
     seconds, left = 30, []
     with pinned():
@@ -172,8 +172,8 @@ def test_drop_entry_takes_one_in_32(nat, only_l4lb):
             time.sleep(seconds * (len(left) == 1))
     (before, counted_before), (after, counted_after) = left
     assert 1800 < before <= 2000
-    one_in = 1 / (1 - (after / before) ** (1 / seconds))
-    assert 27 < one_in < 38, (before, after)
+    # More than three deviations, and less than a 24th or a 44th each second would leave.
+    assert 560 < after / before * 2000 < 1000, (before, after)
     # Half-open connections left by earlier tests count, too.
     assert counted_after - counted_before >= before - after
 

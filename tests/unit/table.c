@@ -77,6 +77,11 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
 	return conn->vport == 1;
 }
 
+void l4lb_victim_offer(struct l4lb_victim *victim, struct l4lb_conn *conn)
+{
+	victim->conn = conn;
+}
+
 static u64 random_state = 1;
 
 u32 chance(u32 below)

@@ -249,6 +249,18 @@ void equals(unsigned int n)
 		conn[i] = same_client(i);
 		assert(!put(conn[i]) && found_out(conn[0]) == conn[i]);
 	}
+	/* The oldest is last in the chain. */
+	rcu_read_lock();
+	assert(l4lb_conn_equal_victim(&table, conn[0]) == conn[0]);
+	/* One that is being killed has a slot that is counted, and is no equal. */
+	l4lb_conn_set(conn[3], L4LB_CONN_DEAD);
+	rcu_read_unlock();
+	conn[16] = same_client(16);
+	assert(!put(conn[16]));
+	take_out(conn[3]);
+	assert(atomic_read(&table.n_out) == L4LB_EQUAL_REPLIES);
+	for (i = 3; i < L4LB_EQUAL_REPLIES; i++)
+		conn[i] = conn[i + 1];
 	first = cost(i, 1000, true);
 	for (; i + 1000 < n; i += 1000)
 		last = cost(i, 1000, true);
