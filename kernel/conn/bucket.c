@@ -280,24 +280,45 @@ static void find_equals(struct equals *equals, struct l4lb_conn_bucket *bucket,
 }
 
 /*
- * Put @slot into @hole, the first free one of its chain.  Replies to several
- * connections may have the same header (one client socket that reaches a real
- * server through two VIPs).  As with ip_vs the newest gets them: it takes the
- * place of the first one, which takes that of the next, and so on.  The last
+ * Put @slot into the chain of @home, in which there may be equals.  Replies to
+ * several connections may have the same header (one client socket that reaches
+ * a real server through two VIPs).  As with ip_vs the newest gets them: it takes
+ * the place of the first one, which takes that of the next, and so on.  The last
  * one moves first, so that each is always in at least one place.
+ *
+ * Apart from bucket_put(), which seldom needs so much stack.
  */
-static void put_reply(const struct equals *equals, struct place hole,
-		      unsigned long slot, u64 tag)
+static noinline int put_reply(struct l4lb_conn_array *array,
+			      struct l4lb_conn_bucket *home, unsigned long slot,
+			      u64 tag, const spinlock_t *lock)
 {
+	struct equals equals;
+	struct place hole;
 	unsigned int i;
 
-	for (i = equals->n_before; i--;) {
-		const struct place *from = &equals->at[i];
+	find_equals(&equals, home, slot_conn(slot), lock);
+	if (equals.n == L4LB_EQUAL_REPLIES)
+		return -EMLINK;
+	hole = first_free(array, home, lock);
+	if (!hole.bucket)
+		return -ENOMEM;
+	for (i = equals.n_before; i--;) {
+		const struct place *from = &equals.at[i];
 
 		slot_set(hole.bucket, hole.i, from->bucket->slot[from->i], tag);
 		hole = *from;
 	}
 	slot_set(hole.bucket, hole.i, slot, tag);
+	return 0;
+}
+
+static bool has_tag(const struct l4lb_conn_bucket *bucket, u64 tag,
+		    const spinlock_t *lock)
+{
+	for (; bucket; bucket = bucket_next(bucket, lock))
+		if (tags_equal(bucket->tags, tag))
+			return true;
+	return false;
 }
 
 /*
@@ -310,21 +331,15 @@ static int bucket_put(struct l4lb_conn_array *array, u64 hash,
 		      unsigned long slot, const spinlock_t *lock)
 {
 	struct l4lb_conn_bucket *home = home_of(array, hash);
-	struct equals equals;
 	struct place hole;
 
-	if (slot_kind(slot) == L4LB_CONN_OUT) {
-		find_equals(&equals, home, slot_conn(slot), lock);
-		if (equals.n == L4LB_EQUAL_REPLIES)
-			return -EMLINK;
-	}
+	if (slot_kind(slot) == L4LB_CONN_OUT &&
+	    unlikely(has_tag(home, tag_of(hash), lock)))
+		return put_reply(array, home, slot, tag_of(hash), lock);
 	hole = first_free(array, home, lock);
 	if (!hole.bucket)
 		return -ENOMEM;
-	if (slot_kind(slot) == L4LB_CONN_OUT)
-		put_reply(&equals, hole, slot, tag_of(hash));
-	else
-		slot_set(hole.bucket, hole.i, slot, tag_of(hash));
+	slot_set(hole.bucket, hole.i, slot, tag_of(hash));
 	return 0;
 }
 

@@ -263,7 +263,9 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 	}
 	if (l4lb_conn_begins_half_open(flow->proto)) {
-		l4lb_conn_set(conn, L4LB_CONN_HALF_OPEN);
+		/* No reader sees it yet. */
+		atomic_set(&conn->flags, atomic_read(&conn->flags) |
+			   BIT(L4LB_CONN_HALF_OPEN));
 		atomic_inc(&table->n_half_open);
 	}
 	l4lb_server_bind(target.server, false);

@@ -12,6 +12,7 @@
 #include "service/pool.h"
 #include "service/server.h"
 
+#include <linux/bitops.h>
 #include <linux/jhash.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
@@ -27,10 +28,13 @@ static __always_inline u32 key_hash(const void *data, u32 len, u32 seed)
 	const union nf_inet_addr *addr = &key->addr;
 	u32 first = addr->all[0];
 
-	/* All words, not their sum: addresses are often given by a plan. */
+	/* Not a plain sum or XOR: addresses are often numbered by a plan, the
+	 * same number in two words.
+	 */
 	if (key->af == AF_INET6)
-		first = jhash_3words(addr->all[1], addr->all[2], addr->all[3],
-				     first);
+		first += ror32(addr->all[1] * 0x9e3779b1, 9) +
+			 ror32(addr->all[2] * 0x85ebca6b, 18) +
+			 addr->all[3] * 0xc2b2ae3d;
 	return jhash_3words(first, key->fwmark,
 			    (u32)key->protocol << 16 | (__force u16)key->port,
 			    seed);

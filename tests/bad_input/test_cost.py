@@ -67,3 +67,13 @@ def test_scan_of_a_guarded_address(nat, family):
     scan = [packet.tcp_packet(stranger, 4000, raw.vip, 40000 + i, SYN)
             for i in range(PACKETS)]
     costs_the_same(raw, scan, entries)
+
+
+def test_addresses_by_a_plan(nat):
+    """Services on IPv6 addresses with the same number in two places: each is added, though
+    no more than 16 may share a chain of the table."""
+    with L4lb(nat.director.ns) as l4lb:
+        l4lb.set_services([batch_entry(f"2001:db8:0:{n:x}::{n:x}", 80)
+                           for n in range(1, 2001)])
+    assert len(nat.ipvs.services()) >= 2000
+    nat.ipvs.flush()
