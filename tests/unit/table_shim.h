@@ -36,6 +36,7 @@ typedef u32 __be32;
 #define __releases(x)
 #undef __always_inline
 #define __always_inline		inline __attribute__((always_inline))
+#define noinline		__attribute__((noinline))
 #define __aligned(n)		__attribute__((aligned(n)))
 #define ____cacheline_aligned_in_smp __aligned(64)
 #define BIT(n)			(1UL << (n))
