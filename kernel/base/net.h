@@ -3,7 +3,6 @@
 #ifndef _L4LB_NET_H
 #define _L4LB_NET_H
 
-#include <linux/cpumask.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
@@ -11,6 +10,7 @@
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
+#include "base/settings.h"
 #include "base/stats.h"
 
 struct ctl_table_header;
@@ -23,45 +23,6 @@ struct l4lb_timeouts {
 	unsigned int	tcp;		/* ESTABLISHED */
 	unsigned int	tcp_fin;	/* FIN_WAIT */
 	unsigned int	udp;
-};
-
-/* net.ipv4.vs.*: read on the packet path with READ_ONCE().  Defaults other
- * than 0, and the meaning of some values, are in sysctl.c.
- */
-struct l4lb_sysctl {
-	int		am_droprate;
-	int		amemthresh;
-	int		backup_only;
-	int		cache_bypass;
-	int		conn_max;
-	int		conn_reuse_mode;
-	int		conntrack;
-	int		drop_entry;
-	int		drop_packet;
-	cpumask_var_t	est_cpulist;
-	bool		est_cpulist_set;
-	int		est_nice;
-	int		expire_nodest_conn;
-	int		expire_quiescent_template;
-	int		fast_path;
-	int		ignore_tunneled;
-	int		nat_icmp_send;
-	int		nonlocal_vip;
-	int		pmtu_disc;
-	int		run_estimation;
-	int		schedule_icmp;
-	int		secure_tcp;
-	int		sloppy_sctp;
-	int		sloppy_tcp;
-	int		snat_reroute;
-	int		sync_persist_mode;
-	int		sync_ports;
-	int		sync_refresh_period;	/* jiffies */
-	int		sync_retries;
-	int		sync_sock_size;
-	int		sync_threshold[2];
-	int		sync_version;
-	unsigned long	sync_qlen_max;
 };
 
 /**
