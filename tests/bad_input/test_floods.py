@@ -2,8 +2,8 @@
 """Floods from forged addresses: an honest client is served all the same, and nobody who
 has had an answer loses a connection to them."""
 
-import itertools
 import ipaddress
+import itertools
 
 import pytest
 from lab.counters import counts

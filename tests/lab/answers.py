@@ -7,7 +7,6 @@ commands to those that matter.
 """
 
 import errno
-import re
 from dataclasses import dataclass, field
 
 from . import genl
