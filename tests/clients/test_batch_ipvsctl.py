@@ -69,11 +69,9 @@ def test_ten_thousand_by_ten(director, module):  # noqa: F811
         print(f"ip_vs: 10,000 x 10: ipvsadm -R {adm:.2f} s")
 
 
-def test_hooks_survive_a_replacement(director, module):  # noqa: F811
+def test_hooks_survive_a_replacement(director):  # noqa: F811
     """All IPv4 that there was goes before all IPv4 that comes: a tunnel server of an IPv6
     service, and a service. The service gets its packets."""
-    if not module.is_l4lb:
-        pytest.skip("one message of family L4LB; runs with --backend l4lb")
     six, tunnel = "2001:db8::10", genl.batch_server("10.0.0.11", 5353, method=genl.TUNNEL)
     with genl.L4lb(director.ns) as l4lb:
         l4lb.set_services([genl.batch_entry(six, 5353, [tunnel], proto=packet.UDP)])
@@ -85,10 +83,8 @@ def test_hooks_survive_a_replacement(director, module):  # noqa: F811
     assert "192.0.2.10" in director.ctl("conn show")
 
 
-def test_persistence_engine_is_refused(director, module):  # noqa: F811
+def test_persistence_engine_is_refused(director):  # noqa: F811
     """l4lb has none: restore says so, and adds nothing."""
-    if not module.is_l4lb:
-        pytest.skip("ip_vs may have ip_vs_pe_sip; runs with --backend l4lb")
     said = director.ctl("restore", stdin="-A -u 192.0.2.1:5060 -s rr -o -p 60 --pe sip\n", code=4)
     assert "persistence engine" in said
     assert director.ctl("save") == ""

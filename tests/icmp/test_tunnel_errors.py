@@ -261,11 +261,10 @@ def test_short_quotes_that_are_not_believed(tun, backend):
         assert client.arrive(what=f"packets after {mtu}")
 
 
+@pytest.mark.ip_vs_differs("tells the client nothing after the edit")
 def test_after_an_edit(tun, backend):
     """A server gets another method; its connections still tunnel, and errors about them
     reach the client."""
-    if not backend.is_l4lb:
-        pytest.skip("runs with --backend l4lb")
     raw = tunnelled(tun, backend, "ipip", 4, 4)
     client = raw.client()
     p = send_big(client)
