@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from simulator import FLAGS, README, ROOT, SCHEDULERS, UNIT
+from simulator import README, ROOT, SCHEDULERS, UNIT, compiled, linked, stubs
 
 
 @pytest.fixture(scope="session")
@@ -14,23 +14,18 @@ def sim(tmp_path_factory):
     build = tmp_path_factory.mktemp("sched")
     core = [ROOT / "kernel" / f for f in ("sched.h", "service/registry.c", "service/affinity.h",
                                       "service/affinity.c")]
-    for name in SCHEDULERS:
-        source = ROOT / f"schedulers/{name}.c"
+    sources = [ROOT / f"schedulers/{name}.c" for name in SCHEDULERS]
+    for i, source in enumerate(sources):
         if not source.exists():
-            source = build / f"{name}.c"
-            source.write_text(re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
-        for text in (f.read_text() for f in [*core, source]):
-            for header in re.findall(r"#include <(.*)>", text):
-                stub = build / "include" / header
-                stub.parent.mkdir(parents=True, exist_ok=True)
-                stub.touch()
-        done = subprocess.run(
-            ["gcc", *FLAGS, "-include", UNIT / "shim.h",
-             "-I", build / "include", "-iquote", ROOT / "kernel",
-             "-o", build / name, UNIT / "sim.c", core[1], core[3], source],
-            capture_output=True, text=True, timeout=120, check=False)
-        if done.returncode:
-            pytest.exit(f"{name}.c does not compile against unit/shim.h:\n{done.stderr}", 1)
+            sources[i] = build / source.name
+            sources[i].write_text(
+                re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
+    headers = stubs("sched", [f.read_text() for f in [*core, *sources]])
+    sim_o, registry_o, affinity_o, *objects = compiled(
+        build, [UNIT / "sim.c", core[1], core[3], *sources],
+        ["-include", "tests/unit/shim.h", "-I", headers])
+    for scheduler in objects:
+        linked(build / scheduler.stem, [sim_o, registry_o, affinity_o, scheduler])
 
     def run(name, script):
         commands = [c.strip() for c in re.split(r"[;\n]", script) if c.strip()]
