@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 SECONDS_A_TEST = 0.1        # a guess, for files without a measured time
+FINISHED = "finished"       # no guest has this name
 
 
 def pytest_addoption(parser):
@@ -54,14 +55,17 @@ class Share:
         self.directory, self.guest = Path(directory), guest
 
     def take(self, name):
-        """Is it ours? Files that we took before a restart still are."""
+        """Is it ours? After a restart, those that we took and did not finish still are."""
         taken = self.directory / name
         try:
             taken.mkdir()           # succeeds for one guest only, on any file system
         except FileExistsError:
-            return (taken / self.guest).exists()
+            return (taken / self.guest).exists() and not (taken / FINISHED).exists()
         (taken / self.guest).mkdir()
         return True
+
+    def finish(self, name):
+        (self.directory / name / FINISHED).mkdir()
 
     def items(self, items):
         enough = os.cpu_count() if os.environ.get("L4LB_VEHICLE") == "qemu" else 2
@@ -77,11 +81,14 @@ def pytest_runtestloop(session):
     option = session.config.option
     if not option.share or option.collectonly or session.testsfailed:
         return None
-    items = Share(*option.share.rsplit(":", 1)).items(session.items)
+    share = Share(*option.share.rsplit(":", 1))
+    items = share.items(session.items)
     item = next(items, None)
     while item:
         following = next(items, None)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if following is None or following.path != item.path:
+            share.finish(item.path.name)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         if session.shouldstop:
