@@ -17,7 +17,9 @@ kdir     = $(abspath $(KDIR))
 KREL     = $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(kdir)/include/generated/utsrelease.h 2>/dev/null)
 out      = $(CURDIR)/build
-obj      = $(out)/obj/$(KREL)
+# The suite calls the same folder by a name that is the same for each checkout.
+OBJECTS ?= $(out)/obj
+obj      = $(OBJECTS)/$(KREL)
 # MAKEFLAGS passes ARCH=, W=1, CC= and the like on to Kbuild.
 kbuild   = $(MAKE) --no-print-directory -C $(kdir) M=$(obj) \
 	$(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))

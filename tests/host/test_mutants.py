@@ -2,6 +2,7 @@
 """The mutants (tests/mutants), and how tests/lab/mutants judges a run."""
 
 import ast
+import functools
 import importlib.machinery
 import importlib.util
 import os
@@ -34,6 +35,7 @@ PATCHES = sorted((TOP / "tests/mutants").glob("*/*.patch"))
 WHAT = {"kernel": ("kernel/", "schedulers/"), "ipvsctl": ("tools/ipvsctl/",)}
 
 
+@functools.cache
 def names(path):
     """The test functions of a file, those of classes as CLASS::NAME."""
     found = set()

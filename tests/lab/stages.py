@@ -15,8 +15,13 @@ every test on every stage (in virtual time: of those marked `timer`).
 """
 
 import dataclasses
+import fcntl
+import functools
+import hashlib
 import importlib.machinery
 import importlib.util
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -114,7 +119,27 @@ class Stage:
             {"L4LB_VEHICLE": vehicle}
 
     def tests(self):
-        """The node ids of all tests that are to run, collected by pytest on this machine."""
+        """The node ids of all tests that are to run, collected by pytest on this machine. The
+        suite and its own tests ask for the same ones: they are collected once."""
+        known = TOP / "build/collected" / self.fingerprint()
+        if not known.exists():
+            nodes = self.collect()
+            known.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = known.with_suffix(f".{os.getpid()}")
+            unfinished.write_text("\n".join(nodes), encoding="utf-8")
+            unfinished.rename(known)
+        return known.read_text(encoding="utf-8").splitlines()
+
+    def fingerprint(self):
+        """A name for what pytest collects: other tests or options have another one."""
+        about = [[str(word) for word in self.pytest()], sorted(self.environment().items()),
+                 self.kernel(), os.environ.get("PYTEST_ADDOPTS")]
+        about += sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size)
+                        for path in (TOP / "tests").rglob("*")
+                        if path.suffix not in (".pyc", ".patch") and path.is_file())
+        return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+    def collect(self):
         done = subprocess.run([*self.pytest(), "--collect-only"], cwd=TOP, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False,
                               env=os.environ | self.environment())
@@ -164,11 +189,32 @@ def with_ccache():
     return os.environ | {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}"}
 
 
+@functools.cache
+def objects():
+    """A link to the folder of this checkout's object files, while this process runs. Kbuild's
+    commands have absolute paths, so in another folder ccache would find nothing."""
+    run.CACHE.mkdir(parents=True, exist_ok=True)
+    folder = TOP / "build/objects"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        lock = open(run.CACHE / f"objects-{number}.lock", "w", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        link = run.CACHE / f"objects-{number}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder)
+        return link, lock       # the lock is held as long as the file is open
+
+
 def make(*args):
     log = TOP / f"build/make-{args[0]}.log"
     log.parent.mkdir(exist_ok=True)
     with open(log, "wb") as out:
-        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args],
+        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args,
+                               f"OBJECTS={objects()[0]}"],
                               stdin=subprocess.DEVNULL, stdout=out,
                               stderr=subprocess.STDOUT, check=False, env=with_ccache())
     if done.returncode:
