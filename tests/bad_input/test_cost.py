@@ -14,6 +14,7 @@ MANY = 10_000
 DROP = 2            # of a guard
 PACKETS = 300
 ROUNDS = 7
+TRIES = 4
 # A walk of all services would be several times as much.
 AT_MOST = 1.3
 
@@ -34,14 +35,19 @@ def seconds(raw, packets):
 
 
 def costs_the_same(raw, packets, entries):
-    few = seconds(raw, packets)
-    with L4lb(raw.lab.director.ns) as l4lb:
-        l4lb.set_services(entries)
-    try:
-        many = seconds(raw, packets)
-    finally:
-        raw.lab.ipvs.flush()
-    assert many <= AT_MOST * few, f"{many / few:.2f} times"
+    """A walk is several times as much each time; a slow moment of the machine passes."""
+    found = []
+    for _ in range(TRIES):
+        took = []
+        for configured in (entries[:1], entries):
+            with L4lb(raw.lab.director.ns) as l4lb:
+                l4lb.set_services(configured)
+            took.append(seconds(raw, packets))
+            raw.lab.ipvs.flush()
+        found.append(took[1] / took[0])
+        if found[-1] <= AT_MOST:
+            return
+    pytest.fail(f"{', '.join(f'{ratio:.2f}' for ratio in found)} times")
 
 
 def test_error_about_no_tunnel(tun):
@@ -61,8 +67,6 @@ def test_scan_of_a_guarded_address(nat, family):
     """First packets to ports of a guarded address that no service has."""
     raw = Raw(nat, TCP, family)
     entries = [batch_entry(raw.vip, 1000 + i, policy={"guard": DROP}) for i in range(MANY)]
-    with L4lb(nat.director.ns) as l4lb:
-        l4lb.set_services(entries[:1])
     stranger = nat.client_address(family)
     scan = [packet.tcp_packet(stranger, 4000, raw.vip, 40000 + i, SYN)
             for i in range(PACKETS)]
