@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Table and plots of "make bench-connections" from its results.json.
+"""Table and plot of "make bench-connections" from its results.json.
 
   python3 bench/measure/connections.py DIRECTORY     draws them again
 """
 
+import statistics
+
 from counted import measured
-from pages import again, figure
+from pages import SYSTEMS, again, below, colours, figure, shaded, thousands
 
 RATES = list(range(2800, 21001, 1400))
 BEYOND = [23_800]    # above the paper's rates, all of which a director may manage
@@ -142,40 +144,46 @@ def render(res):
     return "\n".join([*lines, *held(res.r), *verdict(res)])
 
 
-def draw_rates(res, path):
-    with figure(path, 1, 2, 11, 4.5, sharey="row") as (_, rows):
-        for axes, (closes, title) in zip(rows[0], KINDS.items()):
-            for way in res.ways:
-                axes.plot(res.rates[closes], res.achieved(way, closes), label=way, marker=".")
-            axes.plot(res.rates[closes], res.rates[closes], color="black", lw=0.8, ls="--", label="all of them")
-            axes.set_title(title, fontsize="medium")
-            axes.set_xlabel("asked for, a second")
+def draw(res, path):
+    """Achieved rates beside those asked for, and the share of each server."""
+    known = {REFERENCE, *(r["way"] for r in res.r["rows"])}
+    ways = [w for w in (REFERENCE, *res.ways) if w in known]
+    shades = colours(ways, SYSTEMS)
+    with figure(path, 1, 3, 12, 5.5) as (drawn, (grid,)):
+        for axes, (closes, title) in zip(grid, KINDS.items()):
+            axes.plot(res.rates[closes], res.rates[closes], color="black", lw=1, ls="--",
+                      label="all that are asked for")
+            for way in ways:
+                rows = res.rows(way, closes)
+                axes.plot([r for r in res.rates[closes] if r in rows],
+                          [rows[r]["achieved"] for r in res.rates[closes] if r in rows],
+                          label=way, marker=".", color=shades[way])
+            axes.set_title(title.replace(" (", "\n("))
+            axes.set_ylabel("achieved, connections a second")
+        for way in res.ways:
+            rows = res.rows(way, False)
+            shaded(grid[2], res.rates[False], [rows[r]["opened"] for r in res.rates[False]],
+                   statistics.fmean, way, marker=".", color=shades[way])
+        grid[2].set_title(f"set up on each of {SERVERS} servers\n(shaded: fewest to most)")
+        grid[2].set_ylabel("connections of a server, in a trial")
+        for axes in grid:
+            axes.set_xlabel("asked for, connections a second")
             axes.set_ylim(bottom=0)
             axes.grid(alpha=0.3)
-        rows[0][0].set_ylabel("achieved, a second")
-        rows[0][0].legend(fontsize="small")
-
-
-def draw_servers(res, path):
-    with figure(path, len(res.ways), 1, 11, 2.2 * len(res.ways), sharex=True) as (_, grid):
-        for axes, way in zip(grid.flat, res.ways):
-            rows = res.rows(way, False)
-            for i, rate in enumerate(res.rates[False]):
-                axes.bar([i + n * 0.8 / SERVERS for n in range(SERVERS)], rows[rate]["opened"],
-                         0.7 / SERVERS, color=[f"C{n}" for n in range(SERVERS)])
-            axes.set_ylabel(f"{way}\nconnections")
-        grid[-1][0].set_xticks([i + 0.35 for i in range(len(res.rates[False]))],
-                               [f"{rate:,}" for rate in res.rates[False]], rotation=45, fontsize="small")
-        grid[-1][0].set_xlabel("asked for, a second; a bar for each of the seven servers")
+            axes.locator_params("x", nbins=5)
+            thousands(axes.xaxis)
+            thousands(axes.yaxis)
+        drawn.suptitle(f"connections: {res.r['spec']['requests']:,} requests a trial, "
+                       f"Linux {res.r['kernel']}")
+        below(drawn, *grid)
 
 
 def write(results, directory):
-    """table.md and plots in DIRECTORY; the plots' names."""
+    """table.md and the plot in DIRECTORY; the plot's name."""
     res = Results(results)
     (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw_rates(res, directory / "rates.png")
-    draw_servers(res, directory / "servers.png")
-    return ["rates.png", "servers.png"]
+    draw(res, directory / "rates.png")
+    return ["rates.png"]
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 """
 
 from counted import measured
-from pages import again, figure
+from pages import SYSTEMS, again, below, colours, figure, thousands
 
 STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
 # Message sizes in the table: the powers of two, which NetPIPE always measures.
@@ -88,9 +88,10 @@ def verdict(res):
     yield ""
     order = [w for w in (PROXIES, RELAY, "NAT and l4lb", STRAIGHT) if w in latency]
     if all(latency[a] > latency[b] for a, b in zip(order, order[1:])):
-        yield (f"As in the paper: two proxies are slowest ({latency[PROXIES]:.1f} times a direct "
-               f"connection's latency), a relay at one end is better ({latency.get(RELAY, 0):.1f});"
-               f" without user space, by l4lb, it is {latency.get('NAT and l4lb', 0):.2f}.")
+        yield (f"In the paper's order: two proxies are slowest ({latency[PROXIES]:.1f} times a direct "
+               f"connection's latency, paper {PAPER[PROXIES]:g}), a relay at one end is better "
+               f"({latency.get(RELAY, 0):.1f}, paper {PAPER[RELAY]:g}); without user space, by l4lb, "
+               f"it is {latency.get('NAT and l4lb', 0):.2f}.")
     else:
         yield ("Not as in the paper: by latency the order, slowest first, is "
                f"{', '.join(sorted(latency, key=latency.get, reverse=True))}.")
@@ -103,19 +104,30 @@ def render(res):
 
 
 def draw(res, path):
-    with figure(path, 1, 2, 12, 4.5) as (_, (grid,)):
-        for axes, column, scale, label in ((grid[0], 2, 1e6, "microseconds one way"),
-                                           (grid[1], 1, 1, "Mbit/s")):
-            for way in res.ways:
-                axes.plot(res.sizes(), [scale * res.value(way, s, column) for s in res.sizes()],
-                          label=way)
+    """Latency as a multiple of the direct one, whose own is in the table, and bandwidth."""
+    shades, sizes = colours(res.ways, SYSTEMS), res.sizes()
+    base = STRAIGHT if STRAIGHT in res.ways else None
+    with figure(path, 1, 2, 12, 5.5) as (drawn, (grid,)):
+        for way in res.ways:
+            grid[0].plot(sizes, [res.value(way, s, 2) / (res.value(base, s, 2) if base else 1e-6)
+                                 for s in sizes], label=way, color=shades[way], marker=".")
+            grid[1].plot(sizes, [res.value(way, s, 1) for s in sizes],
+                         label=way, color=shades[way], marker=".")
+        grid[0].set_title("latency (less is better)")
+        grid[0].set_ylabel("as a multiple of direct" if base else "microseconds one way")
+        grid[1].set_title("bandwidth (more is better)")
+        grid[1].set_ylabel("Mbit/s")
+        for axes in grid:
             axes.set_xscale("log", base=2)
-            axes.set_xlabel("bytes of a message")
-            axes.set_ylabel(label)
+            axes.set_xticks(shown := [s for s in SHOWN[::2] if s in sizes],
+                            [name(s) for s in shown])
+            axes.set_xlabel("size of a message")
+            axes.set_ylim(bottom=0)
             axes.grid(alpha=0.3)
-        grid[0].set_yscale("log")
-        grid[1].set_ylim(bottom=0)
-        grid[0].legend(fontsize="small")
+            thousands(axes.yaxis)
+        drawn.suptitle(f"relay: NetPIPE between two clusters, cables of {res.r['spec']['rate']} "
+                       f"Mbit/s, Linux {res.r['kernel']}")
+        below(drawn, *grid)
 
 
 def write(results, directory):

@@ -4,10 +4,9 @@
   python3 bench/measure/report.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
-import sys
-from pathlib import Path
+
+from pages import SYSTEMS, again, below, colours, figure, grouped
 
 BASE = "ip_vs"
 DEFAULT = "ip_vs default table"
@@ -35,6 +34,8 @@ TITLES = {
 BUSY = 2
 OF_STRAIGHT = ", of straight"
 MORE_IS_BETTER = ("packets/ms", "requests/s", "")       # "": a share of something
+LABELS = {"redirects": "redirects for each packet (with 95 % intervals; less is better)",
+          "ns": "ns for each packet (less is better)"}
 PLOTS = {"flows": "flows", "services": "services", "schedulers": "servers"}
 
 
@@ -215,115 +216,105 @@ def render(results):
 # -- plots
 
 
-def bars(plt, results, group, path, whats, *, label, floor=None):
-    drawn = {(w, s): f for w in whats for s in results.systems(group)
-             if (f := results.get(group, w, s)) and f.drawn}
-    systems = [s for s in results.systems(group) if any(s == t for _, t in drawn)]
-    if not systems:
+def bars(results, group, path, whats):
+    """A bar for each of WHATS and each system, in columns that are not too long."""
+    series = {s: {w: (f.median, f.least, f.most) for w in whats
+                  if (f := results.get(group, w, s)) and f.drawn} for s in results.systems(group)}
+    series = {s: figures for s, figures in series.items() if figures}
+    if not series:
         return
-    figure, axes = plt.subplots(layout="constrained",
-                                figsize=(9, 2.5 + 0.25 * len(whats) * len(systems)))
-    high = 0.8 / len(systems)
-    for i, system in enumerate(systems):
-        at, size, low, up = [], [], [], []
-        for j, what in enumerate(whats):
-            f = drawn.get((what, system))
-            if f:
-                at.append(j + i * high)
-                size.append(f.median)
-                low.append(f.median - f.least)
-                up.append(f.most - f.median)
-        axes.barh(at, size, high * 0.9, xerr=[low, up], label=system, error_kw={"lw": 0.8})
-    if floor:
-        axes.axvline(floor, color="black", lw=0.8, ls="--", label="redirect at ingress")
-    axes.set_yticks([j + 0.4 - high / 2 for j in range(len(whats))], whats)
-    axes.invert_yaxis()
-    axes.set_xlabel(label)
-    legend(figure, axes)
-    save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+    unit, floor = unit_of(results, group), None
+    if group in PACKETS:
+        floor = 1 if unit == "redirects" else results.floor()
+    columns = min(3, -(-len(whats) * len(series) // 40))
+    each = -(-len(whats) // columns)
+    with figure(path, 1, columns, 12 if columns > 1 else 10,
+                2 + 0.27 * each * len(series), sharex=True) as (drawn, (grid,)):
+        for n, axes in enumerate(grid):
+            part = whats[n * each:(n + 1) * each]
+            grouped(axes, part + [""] * (each - len(part)), series,
+                    "{:,.0f}" if unit == "ns" else "{:.2f}")
+            if floor:
+                axes.axvline(floor, color="black", lw=1, ls="--", label="redirect at ingress")
+        for axes in grid if columns < 3 else grid[1:2]:
+            axes.set_xlabel(LABELS.get(unit, unit) if group != "http" else
+                            "requests through the director, of those straight to a server")
+        drawn.suptitle(title(results, group))
+        if floor or len(series) > 1:
+            below(drawn, *grid)
 
 
-def panels(plt, results, group, path):
-    """A panel for each kind of row, with a line in the same colour for each system."""
-    systems, lines, units = results.systems(group), {}, {}
-    for (g, what, system), f in results.figures.items():
-        if g == group and "x" in f.row and f.drawn:
-            kind = what.rpartition(", ")[0]
-            units[kind] = f.row["unit"]
-            kinds = lines.setdefault(kind, {})
-            kinds.setdefault(system, []).append((f.row["x"], f.median, f.least, f.most))
-    if not lines:
+def lines(results, group):
+    """{kind of row: {system: [(x, median, least, most)]}}, and each kind's unit."""
+    found, units = {}, {}
+    for system in results.systems(group):
+        for (g, what, s), f in results.figures.items():
+            if (g, s) == (group, system) and "x" in f.row and f.drawn:
+                kind = what.rpartition(", ")[0]
+                units[kind] = f.row["unit"]
+                found.setdefault(kind, {}).setdefault(system, []).append(
+                    (f.row["x"], f.median, f.least, f.most))
+    return found, units
+
+
+def panels(results, group, path):
+    """A panel for each kind of row, with a line for each system."""
+    found, units = lines(results, group)
+    if not found:
         return
-    columns = min(len(lines), 3)
-    rows = -(-len(lines) // columns)
-    figure, grid = plt.subplots(rows, columns, squeeze=False, sharex=True,
-                                # A thousand servers make some schedulers ten times as slow.
-                                sharey=group != "schedulers" and len({*units.values()}) == 1,
-                                layout="constrained", figsize=(3 + 3 * columns, 1.5 + 2.7 * rows))
-    for axes, (kind, by_system) in zip(grid.flat, lines.items()):
-        for system, points in by_system.items():
-            x, median, least, most = zip(*sorted(points))
-            color = f"C{systems.index(system) % 10}"
-            axes.plot(x, median, marker=".", color=color, label=system)
-            axes.fill_between(x, least, most, color=color, alpha=0.15, lw=0)
-        axes.set_title(kind, fontsize="medium")
-        axes.set_xscale("log")
-        axes.grid(alpha=0.3)
-    for axes in grid.flat:
-        axes.set_ylim(bottom=0)         # at last, as it ends automatic scaling
-    for axes in list(grid.flat)[len(lines):]:
-        axes.set_visible(False)
-    for axes in grid[-1]:
-        axes.set_xlabel(PLOTS[group])
-    for axes, kind in zip(grid.flat, lines):
-        if axes in grid[:, 0] or len({*units.values()}) > 1:
-            axes.set_ylabel(a_packet(units[kind]))
-    legend(figure, grid.flat[0])
-    save(plt, figure, results, f"{group}: {TITLES[group]}", path)
+    columns = min(len(found), 3 if len(found) < 7 else 5)
+    rows = -(-len(found) // columns)
+    one_unit = len({*units.values()}) == 1
+    shades = colours(results.systems(group), SYSTEMS)
+    # A thousand servers make some schedulers ten times as slow.
+    with figure(path, rows, columns, 4 + 3 * columns, 2 + 2.7 * rows, sharex=True,
+                sharey=group != "schedulers" and one_unit) as (drawn, grid):
+        flat = [axes for line in grid for axes in line]
+        for axes, (kind, by_system) in zip(flat, found.items()):
+            for system, points in by_system.items():
+                x, median, least, most = zip(*sorted(points))
+                axes.plot(x, median, marker=".", color=shades[system], label=system)
+                axes.fill_between(x, least, most, color=shades[system], alpha=0.15, lw=0)
+            axes.set_title(kind)
+            axes.set_xscale("log")
+            axes.grid(alpha=0.3)
+            if axes in grid[:, 0] or not one_unit:
+                axes.set_ylabel(LABELS.get(units[kind], units[kind]).partition(" (")[0])
+        for axes in flat:
+            axes.set_ylim(bottom=0)         # at last, as it ends automatic scaling
+        for axes in flat[len(found):]:
+            axes.set_visible(False)
+        for axes in grid[-1]:
+            axes.set_xlabel(PLOTS[group])
+        drawn.suptitle(title(results, group))
+        below(drawn, *flat)
 
 
-def a_packet(unit):
-    """The label of an axis of that unit."""
-    return "redirects for each packet" if unit == "redirects" else "ns for each packet"
+def unit_of(results, group):
+    """The unit of all figures of a group that are drawn; "" if they have several."""
+    found = {f.row["unit"] for (g, _, _), f in results.figures.items() if g == group and f.drawn}
+    return found.pop() if len(found) == 1 else ""
 
 
-def legend(figure, axes):
-    """Below the plots, where it hides nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, 0),
-                  ncols=len(labels), fontsize="small", frameon=False)
-
-
-def save(plt, figure, results, title, path):
-    figure.suptitle(f"{title}\n{results.results['kernel']}, {results.results['vehicle']}",
-                    fontsize="medium")
-    figure.savefig(path, dpi=100, bbox_inches="tight")
-    plt.close(figure)
+def title(results, group):
+    return (f"{group}: {TITLES[group]}\n"
+            f"Linux {results.results['kernel']}, {results.results['vehicle']}")
 
 
 def draw(results, directory):
     """Draws the plots; returns their names."""
-    import matplotlib  # slow to load
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
     names = []
     for group in results.groups():
-        path = directory / f"{group}.png"
-        if group in PLOTS:
-            panels(plt, results, group, path)
-        elif group in (REFERENCE, "established", "replies", "new"):
-            units = {f.row["unit"] for (g, _, _), f in results.figures.items()
-                     if g == group and f.drawn}
-            sliced = units == {"redirects"}
-            bars(plt, results, group, path, results.whats(group),
-                 label=a_packet("redirects" if sliced else ""),
-                 floor=None if group == REFERENCE else 1 if sliced else results.floor())
+        path, whats = directory / f"{group}.png", results.whats(group)
+        path.unlink(missing_ok=True)
+        amounts = {f.row.get("x") for (g, _, _), f in results.figures.items()
+                   if g == group and f.drawn}
+        if group in PLOTS and len(amounts) > 1:     # a line needs two points
+            panels(results, group, path)
+        elif group in (REFERENCE, *PACKETS):
+            bars(results, group, path, whats)
         elif group == "http":
-            bars(plt, results, group, path,
-                 [w for w in results.whats(group) if w.endswith(OF_STRAIGHT)],
-                 label="requests through the director, of those straight to a server")
-        else:
-            continue
+            bars(results, group, path, [w for w in whats if w.endswith(OF_STRAIGHT)])
         if path.exists():
             names.append(path.name)
     return names
@@ -337,5 +328,4 @@ def write(results, directory):
 
 
 if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    write(json.loads((where / "results.json").read_text("utf-8")), where)
+    again(write)

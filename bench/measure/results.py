@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""bench/results/counted/table.md from bench/instructions.json and bench/misses.json.
+"""bench/results/counted from bench/instructions.json and bench/misses.json: the table, and a plot
+of each file.
 
   python3 bench/measure/results.py      writes it again
 """
 
 import json
 from pathlib import Path
+
+from pages import below, figure, grouped, thousands
 
 HEAD = """\
 # Counted for a packet
@@ -31,8 +34,8 @@ def misses(kernel, figures):
     yield "| packet | misses of the last level | lines of the other processor |"
     yield "|---|---|---|"
     rows = {}
-    for name, figure in figures.items():
-        rows.setdefault(name.rpartition(": ")[0], []).append(f"{figure:.2f}")
+    for name, value in figures.items():
+        rows.setdefault(name.rpartition(": ")[0], []).append(f"{value:.2f}")
     yield from (f"| {what} | {' | '.join(row)} |" for what, row in rows.items())
     yield ""
 
@@ -49,10 +52,10 @@ def instructions(kernel, figures):
     yield "|---|---|"
     yield from (f"| {n} | {v:,.0f} |" for n, v in figures.items() if ": " not in n)
     rows, directors = {}, []
-    for name, figure in figures.items():
+    for name, value in figures.items():
         director, _, what = name.rpartition(": ")
         if director:
-            rows.setdefault(what, {})[director] = figure
+            rows.setdefault(what, {})[director] = value
             directors.append(director)
     directors = sorted(set(directors), key=lambda d: (d != "ip_vs", d))
     yield ""
@@ -73,20 +76,86 @@ def cell(row, director, floor):
     return f"{text} ({(row[director] - floor) / (row['ip_vs'] - floor):.2f})"
 
 
+def by_director(figures):
+    """{director: {packet: figure}} of the names "DIRECTOR: PACKET", ip_vs first."""
+    found = {}
+    for name, value in figures.items():
+        director, _, what = name.partition(": ")
+        if what:
+            found.setdefault(director, {})[what] = value
+    return {d: found[d] for d in sorted(found, key=lambda d: (d != "ip_vs", d))}
+
+
+def plain(each):
+    """The series of a plot of figures without intervals."""
+    return {d: {w: (v, v, v) for w, v in values.items()} for d, values in each.items()}
+
+
+def draw_instructions(record, path):
+    """Bars for the newest kernel, and a mark on each for the oldest."""
+    newest, oldest = record[max(record)], record[min(record)]
+    figures, each = newest["instructions"], by_director(newest["instructions"])
+    marks = by_director(oldest["instructions"]) if oldest is not newest else None
+    whats = sorted({w: None for packets in each.values() for w in packets}, key=rank)
+    known = [w for w in whats if not w.endswith(("reply", "new"))]
+    parts = [part for part in (known, whats[len(known):]) if part]
+    if not parts:
+        return
+    with figure(path, 1, len(parts), 12, 8, sharex=True) as (drawn, (grid,)):
+        for axes, part in zip(grid, parts):
+            grouped(axes, part, plain(each), "{:,.0f}", marks)
+            if marks:
+                axes.plot([], [], "k|", markersize=11, mew=1.5, label=f"Linux {oldest['kernel']}")
+            if "redirect" in figures:
+                axes.axvline(figures["redirect"], color="black", lw=1, ls="--",
+                             label="redirect, the cheapest forwarder")
+            axes.set_xlabel("instructions for each packet (less is better)")
+            thousands(axes.xaxis)
+        drawn.suptitle(f"Instructions for each packet, counted on Linux {newest['kernel']}")
+        below(drawn, *grid)
+
+
+KINDS = {"last level": "lines from memory", "transfers": "lines from the other processor's caches"}
+
+
+def draw_misses(record, path):
+    """A panel for each kind of line, on the newest kernel. `redirect` has none."""
+    newest = record[max(record)]
+    with figure(path, 1, len(KINDS), 12, 5.5, sharey=True) as (drawn, (grid,)):
+        for axes, (kind, title) in zip(grid, KINDS.items()):
+            each = by_director({name.removesuffix(f": {kind}"): value
+                                for name, value in newest["misses"].items()
+                                if name.endswith(f": {kind}") and not name.startswith("redirect")})
+            whats = list({w: None for packets in each.values() for w in packets})
+            if whats:
+                grouped(axes, whats, plain(each), "{:.2f}")
+            axes.set_yticks(axes.get_yticks(), [w.replace(", ", ",\n") if w.startswith("two") else w
+                                                for w in whats])
+            axes.set_title(title)
+            axes.set_xlabel("cache lines for each packet (less is better)")
+        drawn.suptitle("Cache lines that a packet waits for, in modelled caches, "
+                       f"Linux {newest['kernel']}")
+        below(drawn, *grid)
+
+
 def write(bench):
-    """Writes results/counted/table.md in the directory BENCH, from the records there."""
+    """Writes table and plots in results/counted in the directory BENCH, from the records there."""
+    directory = bench / "results/counted"
+    directory.mkdir(parents=True, exist_ok=True)
     record = json.loads((bench / "instructions.json").read_text("utf-8"))
     lines = [HEAD]
     for name in sorted(record, reverse=True):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
+    if record:
+        draw_instructions(record, directory / "instructions.png")
     if (bench / "misses.json").exists():
         record = json.loads((bench / "misses.json").read_text("utf-8"))
         lines.append(MISSES)
         for name in sorted(record, reverse=True):
             lines += misses(record[name]["kernel"], record[name]["misses"])
-    path = bench / "results/counted/table.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
+        if record:
+            draw_misses(record, directory / "misses.png")
+    (directory / "table.md").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

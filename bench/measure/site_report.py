@@ -7,7 +7,7 @@
 import statistics
 
 from counted import measured
-from pages import again, figure
+from pages import SYSTEMS, again, below, figure, thousands
 
 TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
 NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
@@ -153,17 +153,27 @@ def render(res):
 
 
 def draw(res, path):
-    with figure(path, 1, len(TOOLS), 4.5 * len(TOOLS), 4) as (_, (grid,)):
-        for axes, (tool, title) in zip(grid, TOOLS.items()):
-            for i, network in enumerate(NETWORKS):
-                for j, way in enumerate(WAYS):
-                    if rate := res.rate(tool, way, network):
-                        axes.bar(i + 0.27 * j, rate, 0.25, color=f"C{j}",
-                                 label=way if not i else None)
-            axes.set_xticks([i + 0.27 for i in range(len(NETWORKS))], NETWORKS.values())
-            axes.set_title(title, fontsize="medium")
-        grid[0].set_ylabel("requests a second")
-        grid[0].legend(fontsize="small")
+    with figure(path, 1, 1, 11, 5.5) as (drawn, ((axes,),)):
+        ticks = []
+        for i, tool in enumerate(TOOLS):
+            for j, (network, title) in enumerate(NETWORKS.items()):
+                at = 2.1 * i + j
+                ticks.append((at + 0.27, f"{TOOLS[tool].partition(',')[0]}, "
+                              f"{title.removeprefix('through the ')}"))
+                for k, way in enumerate(WAYS):
+                    rate = res.rate(tool, way, network)
+                    axes.bar(at + 0.27 * k, rate or 0, 0.25, color=SYSTEMS[way], label=way)
+                    axes.annotate(cell(res, tool, way, network), (at + 0.27 * k, rate or 0),
+                                  (0, 3), textcoords="offset points", ha="center",
+                                  rotation=0 if rate else 90, color="black" if rate else "0.4")
+        axes.set_xticks(*zip(*ticks))
+        axes.set_ylabel("requests a second (more is better)")
+        axes.set_xlabel("client, and network between client and director")
+        thousands(axes.yaxis)
+        axes.grid(axis="y", alpha=0.3)
+        axes.set_axisbelow(True)
+        drawn.suptitle(f"site: one nginx, or four behind a director, Linux {res.r['kernel']}")
+        below(drawn, axes)
 
 
 def write(results, directory):

@@ -13,7 +13,7 @@ from report import percentile
 # Last, because this directory has a report.py, too.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 
-from pages import again, figure, shaded  # noqa: E402
+from pages import SYSTEMS, again, below, figure, shaded, thousands  # noqa: E402
 
 WAYS = ("without", "LAS, prio", "LAS, ets")
 # Documents by size; the largest hundredth has a class of its own.
@@ -177,21 +177,25 @@ def render(res):
 
 
 def draw(res, path):
-    panels = (("mean", None, "all"), ("classes", CLASSES[0][1], CLASSES[0][1]),
-              ("classes", CLASSES[1][1], CLASSES[1][1]), ("largest", None, "largest hundredth"))
-    with figure(path, 1, len(panels), 4 * len(panels), 4) as (drawn, (grid,)):
-        for axes, (what, part, title) in zip(grid, panels):
+    panels = (("mean", None, "all documents"), ("classes", CLASSES[0][1], CLASSES[0][1]),
+              ("classes", CLASSES[1][1], CLASSES[1][1]), ("largest", None, "the largest hundredth"))
+    with figure(path, 2, 2, 12, 8) as (drawn, grid):
+        for axes, (what, part, title) in zip(grid.flat, panels):
             for way in WAYS:
                 shaded(axes, res.counts, [res.values(c, way, what, part) for c in res.counts],
-                       statistics.fmean, way, marker=".")
-            axes.set_title(title, fontsize="medium")
+                       statistics.fmean, way, marker=".", color=SYSTEMS[way])
+            axes.set_title(title)
             axes.set_xlabel("users")
+            axes.set_ylabel("mean response time, ms")
+            axes.set_xticks(res.counts)
             axes.set_ylim(bottom=0)
             axes.grid(alpha=0.3)
-        grid[0].set_ylabel("mean response time, ms")
-        grid[0].legend(fontsize="small")
-        drawn.suptitle(f"{res.r['kernel']}, a link of {res.r['rate'] / 1e6:.1f} Mbit/s",
-                       fontsize="medium")
+            thousands(axes.yaxis)
+        drawn.suptitle("priority: response times with and without least attained service first\n"
+                       f"a link of {res.r['rate'] / 1e6:.1f} Mbit/s, which "
+                       f"{res.r['parameters']['users']['even']} users fill, "
+                       f"Linux {res.r['kernel']}; shaded: least to most of the seeds")
+        below(drawn, *grid.flat)
 
 
 def write(results, directory):

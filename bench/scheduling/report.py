@@ -5,10 +5,14 @@ paper's figures beside ours.
   python3 bench/scheduling/report.py DIRECTORY     draws them again
 """
 
-import json
 import statistics
 import sys
 from pathlib import Path
+
+# Last, because that directory has a report.py, too.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
+
+from pages import SCHEDULERS, again, below, colours, figure, thousands  # noqa: E402
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
@@ -238,115 +242,102 @@ def text(results, experiments):
 # -- plots
 
 
-def colours(experiment):
-    import matplotlib
-    # Grey is for the machine without a scheduler.
-    palette = [c for c in matplotlib.colormaps["tab10"].colors if len(set(c)) > 1]
-    names = [s for s in experiment.schedulers if s != STANDALONE]
-    return {s: palette[i % len(palette)] for i, s in enumerate(names)} | {STANDALONE: "0.5"}
+def by_size(experiment):
+    """[(x, cell)], a group for each cluster size, and the groups' (middle, name)."""
+    at, cells, ticks = 0, [], []
+    for size in experiment.sizes:
+        group = experiment.at(size)
+        cells += [(at + i, cell) for i, cell in enumerate(group)]
+        ticks.append((at + (len(group) - 1) / 2,
+                      f"{size} server{'s' * (size > 1)}" if size else "alone"))
+        at += len(group) + 1
+    return cells, ticks
 
 
-def plot_times(experiment, path):
-    """Mean, p95 and p99 by cluster size and scheduler."""
-    import matplotlib.pyplot as plt
-    colour = colours(experiment)
-    fig, axes = plt.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
-    for ax, what in zip(axes, ("mean", "p95", "p99")):
-        at, ticks, labels, values = 0, [], [], []
-        for size in experiment.sizes:
-            cells = experiment.at(size)
-            for i, cell in enumerate(cells):
-                e = getattr(cell, what)
-                values.append(e.mean)
-                ax.bar(at + i, e.mean, yerr=e.half, capsize=2, color=colour[cell.scheduler],
-                       label=cell.scheduler)
-            ticks.append(at + (len(cells) - 1) / 2)
-            labels.append(f"{size} server{'s' * (size > 1)}" if size else "alone")
-            at += len(cells) + 1
-        if len(experiment.sizes) == 1:
-            ticks, labels = range(len(cells)), [c.scheduler for c in cells]
-        ax.set_xticks(ticks, labels)
-        ax.set_title(f"{what} request time")
-        ax.set_ylabel("ms")
-        if max(values) > 8 * min(values):
-            ax.set_yscale("log")
-    handles = dict(zip(*reversed(axes[0].get_legend_handles_labels())))
-    fig.legend(handles.values(), handles.keys(), loc="upper center", ncols=9,
-               bbox_to_anchor=(0.5, 0))
-    fig.suptitle(f"{experiment.name}: {experiment.title}")
-    fig.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(fig)
+def draw_times(axes, experiment, colour, what):
+    """A percentile or the mean of the request time, by cluster size and scheduler."""
+    cells, ticks = by_size(experiment)
+    for x, cell in cells:
+        e = getattr(cell, what)
+        axes.bar(x, e.mean, yerr=e.half, capsize=2, color=colour[cell.scheduler],
+                 label=cell.scheduler)
+    values = [getattr(cell, what).mean for _, cell in cells]
+    if max(values) > 8 * min(values) > 0:
+        axes.set_yscale("log")
+    axes.set_xticks(*zip(*ticks))
+    axes.set_ylabel("request time, ms")
+    axes.set_title({"mean": "mean", "p99": "99th percentile"}[what] + " (less is better)")
 
 
-def plot_servers(experiment, path):
+def draw_servers(axes, experiment, colour):
     """Requests of each server in the largest cluster, hits and misses apart."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Patch
     size = experiment.sizes[-1]
     cells = experiment.at(size)
-    colour = colours(experiment)
-    fig, (ax, right) = plt.subplots(1, 2, figsize=(15, 4.5), width_ratios=(3, 1),
-                                    layout="constrained")
     for i, cell in enumerate(cells):
         for n, (each, hits) in enumerate(zip(cell.each, cell.hits)):
             x = i * (len(cell.each) + 1) + n
-            ax.bar(x, hits, color=colour[cell.scheduler])
-            ax.bar(x, each - hits, bottom=hits, color="white", hatch="////",
-                   edgecolor=colour[cell.scheduler])
-    ax.set_xticks([i * (size + 1) + (size - 1) / 2 for i in range(len(cells))],
-                  [c.scheduler for c in cells])
-    ax.set_ylabel("requests")
-    ax.set_title(f"requests of each of {size} servers")
-    ax.legend(handles=[Patch(color="0.4", label="from the cache"),
-                       Patch(facecolor="white", edgecolor="0.4", hatch="////",
-                             label="from the disk")])
-    right.bar([c.scheduler for c in cells], [100 - c.hit_share for c in cells],
-              color=[colour[c.scheduler] for c in cells])
-    right.set_title("requests that went to the disk")
-    right.set_ylabel("%")
-    right.tick_params(axis="x", rotation=45)
-    fig.suptitle(f"{experiment.name}: {experiment.title}")
-    fig.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(fig)
+            axes.bar(x, hits, color=colour[cell.scheduler])
+            axes.bar(x, each - hits, bottom=hits, color="white", hatch="/////",
+                     edgecolor="0.35", lw=0.5)
+    axes.set_xticks([i * (size + 1) + (size - 1) / 2 for i in range(len(cells))],
+                    [c.scheduler for c in cells], rotation=30 if len(cells) > 10 else 0)
+    axes.set_ylabel("requests in a run")
+    axes.set_title(f"each of {size} servers (hatched: document not in the cache)"
+                   if size > 1 else "hatched: document not in the cache")
 
 
-def plot_paper(experiment, path):
+def draw_disk(axes, experiment, colour):
+    """The share of requests that the caches did not answer, in the largest cluster."""
+    cells = experiment.at(experiment.sizes[-1])
+    axes.bar([c.scheduler for c in cells], [100 - c.hit_share for c in cells],
+             color=[colour[c.scheduler] for c in cells])
+    axes.tick_params(axis="x", rotation=30 if len(cells) > 10 else 0)
+    axes.set_ylabel("% of requests")
+    axes.set_title("document not in the cache, all servers (less is better)")
+
+
+def draw_paper(axes, experiment, colour):
     """Improvement over standalone, ours as bars, the paper's range behind."""
-    import matplotlib.pyplot as plt
-    colour = colours(experiment)
-    fig, ax = plt.subplots(figsize=(10, 4.5), layout="constrained")
     at, ticks = 0, []
     for size in (2, 4):
         cells = [c for c in experiment.at(size) if c.scheduler in PAPER]
         low, high = PAPER_BETTER[size]
-        ax.fill_between([at - 0.7, at + len(cells) - 0.3], low, high, color="0.85", zorder=0,
-                        label="paper, all schedulers" if size == 2 else None)
+        axes.fill_between([at - 0.9, at + len(cells) - 0.1], low, high, color="0.8", zorder=0,
+                          label="range of the paper")
         for i, cell in enumerate(cells):
             e = cell.better_than(experiment.standalone)
-            ax.bar(at + i, e.mean, yerr=e.half, capsize=2, color=colour[cell.scheduler],
-                   label=cell.scheduler if size == 2 else None)
+            axes.bar(at + i, e.mean, yerr=e.half, capsize=2, color=colour[cell.scheduler])
         ticks.append((at + (len(cells) - 1) / 2, f"{size} servers"))
         at += len(cells) + 1
-    ax.set_xticks(*zip(*ticks))
-    ax.set_ylabel("% less time than standalone")
-    ax.legend(ncols=2, fontsize="small")
-    ax.set_title(f"{experiment.name}: mean request time against a standalone machine")
-    fig.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(fig)
+    axes.set_xticks(*zip(*ticks))
+    axes.set_ylabel("% of the mean request time")
+    axes.set_title("saved against one machine alone (more is better)")
 
 
-def plot(experiments, out):
-    """Draws all plots; returns the files' names."""
-    import matplotlib
-    matplotlib.use("Agg")
-    names = []
-    for e in experiments:
-        jobs = [(plot_times, "time"), (plot_servers, "servers")]
-        if any(comparison(e)):
-            jobs.append((plot_paper, "paper"))
-        for draw, what in jobs:
-            names.append(f"{e.name}-{what}.png")
-            draw(e, out / names[-1])
+def draw(experiment, results, path):
+    """Times above; below each server's requests, and the paper's gain or the disks' share."""
+    colour = colours(experiment.schedulers, SCHEDULERS)
+    seeds = {r["seed"] for r in results["runs"] if r["experiment"] == experiment.name}
+    with figure(path, 2, 2, 12, 8) as (drawn, ((mean, p99), (servers, last))):
+        draw_times(mean, experiment, colour, "mean")
+        draw_times(p99, experiment, colour, "p99")
+        draw_servers(servers, experiment, colour)
+        (draw_paper if any(comparison(experiment)) else draw_disk)(last, experiment, colour)
+        for axes in (mean, p99, servers, last):
+            axes.grid(axis="y", alpha=0.3)
+            axes.set_axisbelow(True)
+            if axes.get_yscale() == "linear":
+                thousands(axes.yaxis)
+        intervals = f"; lines: 95 % interval of {len(seeds)} seeds" if len(seeds) > 1 else ""
+        drawn.suptitle(f"{experiment.name}: {experiment.title}{intervals}")
+        below(drawn, mean, last)
+
+
+def plot(results, experiments, out):
+    """Draws a plot for each experiment; returns the files' names."""
+    names = [f"{e.name}.png" for e in experiments]
+    for e, name in zip(experiments, names):
+        draw(e, results, out / name)
     return names
 
 
@@ -355,9 +346,8 @@ def write(results, out):
     names = list(dict.fromkeys(r["experiment"] for r in results["runs"]))
     experiments = [Experiment(name, results) for name in names]
     (out / "table.md").write_text("\n".join(text(results, experiments)), encoding="utf-8")
-    return plot(experiments, out)
+    return plot(results, experiments, out)
 
 
 if __name__ == "__main__":
-    directory = Path(sys.argv[1])
-    write(json.loads((directory / "results.json").read_text("utf-8")), directory)
+    again(write)

@@ -309,6 +309,7 @@ def test_judging_and_recording(tmp_path, monkeypatch, capsys):
                                          "l4lb: one flow: transfers": 0.25}
     assert "| l4lb: one flow | 2.00 | 0.25 |" in (
         tmp_path / "results/counted/table.md").read_text("utf-8").splitlines()
+    assert (tmp_path / "results/counted/misses.png").stat().st_size > 5000
 
 
 def test_bad_options_get_one_line():

@@ -310,6 +310,17 @@ def test_table_and_plots(tmp_path):
     assert "## flows" in (tmp_path / "table.md").read_text("utf-8")
 
 
+def test_one_number_of_flows_is_a_bar(tmp_path, monkeypatch):
+    """A quick run has one number of flows: a line would be a point, in an empty picture."""
+    drawn = []
+    monkeypatch.setattr(report, "bars", lambda r, group, *rest: drawn.append(group))
+    one = [row("flows", "dr, 16000 flows", s, [100], x=16_000) for s in ("ip_vs", "l4lb")]
+    report.draw(results(*one), tmp_path)
+    assert drawn == ["flows"]
+    report.draw(results(*one, row("flows", "dr, 1 flows", "l4lb", [50], x=1)), tmp_path)
+    assert drawn == ["flows"] and (tmp_path / "flows.png").exists()
+
+
 # -- options
 
 
@@ -405,6 +416,7 @@ def test_results_from_the_record(tmp_path):
     # 200 of 400 above the floor; rows of new flows come last.
     assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
     assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
+    assert (tmp_path / "results/counted/instructions.png").stat().st_size > 5000
 
 
 def test_recording_keeps_the_other_kernels(record):
