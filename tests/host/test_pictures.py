@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The pictures of bench/results: each fits on a screen, each experiment has one, and none hides
+its own data."""
+
+import re
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+RESULTS = TOP / "bench/results"
+sys.path.append(str(TOP / "bench/measure"))
+
+import pages  # noqa: E402
+
+WIDTH, HEIGHT, BYTES = 1200, 800, 100_000
+PICTURES = sorted(RESULTS.glob("**/*.png"))
+PAGE = (TOP / "bench/RESULTS.md").read_text("utf-8")
+
+
+def pixels(path):
+    """Width and height that the head of a PNG file says."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", data[16:24])
+
+
+def links(text):
+    return [TOP / "bench" / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: str(path.relative_to(RESULTS)))
+def test_a_picture_fits_on_a_screen(path):
+    width, height = pixels(path)
+    assert width <= WIDTH and height <= HEIGHT, f"{width} x {height} pixels"
+    assert path.stat().st_size < BYTES
+
+
+def test_each_picture_has_its_table_and_its_link():
+    assert set(PICTURES) == {path for path in links(PAGE) if path.suffix == ".png"}
+    assert [p for p in PICTURES if not (p.parent / "table.md").exists()] == []
+
+
+def test_the_links_lead_somewhere():
+    assert [path for path in links(PAGE) if not path.exists()] == []
+
+
+def test_each_experiment_has_figures_and_a_picture():
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    assert len(rows) > 10
+    for line in rows:
+        _, experiment, figures, plots, _ = line.split("|")
+        assert "table" in figures or "the same" in figures, experiment
+        assert ".png)" in plots, experiment
+
+
+def test_a_figure_is_never_larger_than_a_screen(tmp_path):
+    with pages.figure(tmp_path / "x.png", 2, 3, 40, 30) as (_, ((axes, *_), _)):
+        axes.plot([1, 2], [3, 4])
+    assert pixels(tmp_path / "x.png") == (WIDTH, HEIGHT)
+
+
+@pytest.mark.parametrize("names", [["a"], [f"the system {n}" for n in range(14)]], ids=len)
+def test_a_legend_is_below_all_axes(tmp_path, names):
+    with pages.figure(tmp_path / "x.png", 1, 2, 8, 5) as (drawn, (grid,)):
+        for axes in grid:
+            for n, name in enumerate(names):
+                axes.plot([1, 2], [n, n + 1], label=name)
+            axes.set_xlabel("requests")
+        pages.below(drawn, *grid)
+        drawn.draw_without_rendering()
+        box = drawn.legends[0].get_window_extent()
+        assert len(drawn.legends[0].get_texts()) == len(names)
+        assert [a for a in grid if a.get_tightbbox().overlaps(box)] == []
+        assert box.x0 >= 0 and box.x1 <= 800 and box.y0 >= 0
+
+
+def test_grouped_bars_show_their_figures(tmp_path):
+    series = {"ip_vs": {"new": (4.0, 3.5, 5.0)}, "l4lb": {"new": (2.0, 2.0, 2.0)}, "other": {}}
+    with pages.figure(tmp_path / "x.png", 1, 1, 8, 4) as (drawn, ((axes,),)):
+        pages.grouped(axes, ["new"], series, "{:.2f}", {"l4lb": {"new": 6.0}})
+        drawn.draw_without_rendering()
+        texts = {t.get_text(): t.get_window_extent() for t in axes.texts}
+        inside = axes.get_window_extent()
+        assert set(texts) == {"4.00", "2.00"}
+        assert all(inside.x0 < box.x0 and box.x1 < inside.x1 for box in texts.values())
+        ends = axes.transData.transform([(5, 0), (6, 0)])[:, 0]
+        assert texts["4.00"].x0 > ends[0] and texts["2.00"].x0 > ends[1]
+
+
+def test_a_system_has_one_colour():
+    assert pages.colours(["l4lb", "mine", "ip_vs", "yours"], pages.SYSTEMS) == {
+        "ip_vs": pages.SYSTEMS["ip_vs"], "l4lb": pages.SYSTEMS["l4lb"],
+        "mine": pages.OTHERS[0], "yours": pages.OTHERS[1]}
+    assert pages.SYSTEMS["NAT and ip_vs"] == pages.SYSTEMS["ip_vs"]
+    assert pages.SYSTEMS["NAT and l4lb"] == pages.SYSTEMS["l4lb"]
+    for known in (pages.SCHEDULERS, {n: c for n, c in pages.SYSTEMS.items() if "NAT" not in n and
+                                     c != pages.GREY}):
+        assert len(set(known.values())) == len(known)
+    assert not set(pages.OTHERS) & {*pages.SYSTEMS.values(), *pages.SCHEDULERS.values()}
