@@ -330,7 +330,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	} else {
 		l4lb_account_in(conn->server, len);
 		l4lb_conn_count_packet(conn);
-		l4lb_reset_watch(conn, skb, pkt);
+		l4lb_reset_watch(conn, skb, pkt, len);
 	}
 	if (likely(keeps_state(conn, pkt, reply)))
 		l4lb_conn_touch(conn);

@@ -53,7 +53,7 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	l4lb_account_in(conn->server, skb->len);
 	l4lb_conn_count_packet(conn);
 	l4lb_state_packet(conn, pkt, false);
-	l4lb_reset_watch(conn, skb, pkt);
+	l4lb_reset_watch(conn, skb, pkt, skb->len);
 	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return l4lb_forward(skb, pkt, conn, 0);
 	l4lb_fast_expect_request();
@@ -217,7 +217,7 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (pkt->flow.proto == IPPROTO_UDP) {
 		l4lb_icmp_no_port(skb, pkt);
 	} else if (!l4lb_pkt_aborts(pkt)) {
-		l4lb_reset_note(conn, skb, pkt);
+		l4lb_reset_note(conn, skb, pkt, skb->len);
 		l4lb_reset_both(conn);
 	}
 	l4lb_conn_kill(conn);

@@ -29,7 +29,7 @@
 /* ---- noting sequence numbers ---- */
 
 static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
-		     const struct l4lb_pkt *pkt)
+		     const struct l4lb_pkt *pkt, unsigned int len)
 {
 	const struct tcphdr *th;
 	unsigned int head;
@@ -46,9 +46,9 @@ static void note_tcp(struct l4lb_conn *conn, const struct sk_buff *skb,
 		return;
 	}
 	head = pkt->l4 + th->doff * 4;
-	if (head > skb->len)
+	if (head > len)
 		return;
-	seq = ntohl(th->seq) + skb->len - head + th->fin;
+	seq = ntohl(th->seq) + len - head + th->fin;
 	ack = ntohl(th->ack_seq);
 	/* Never go back: a keep-alive's sequence number is one too low. */
 	if (!l4lb_conn_test_and_set(conn, L4LB_CONN_NOTED)) {
@@ -81,11 +81,12 @@ static void note_sctp(struct l4lb_conn *conn, const struct sk_buff *skb,
  * @conn: the connection
  * @skb: a packet of its client, not yet rewritten
  * @pkt: the packet, parsed
+ * @len: the length of the IP packet in bytes: at ingress, padding may follow it
  *
  * Context: RCU, BH off.
  */
 void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
-		     const struct l4lb_pkt *pkt)
+		     const struct l4lb_pkt *pkt, unsigned int len)
 {
 	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return;
@@ -94,7 +95,7 @@ void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
 	if (l4lb_conn_test(conn, L4LB_CONN_DEAD))
 		goto unlock;
 	if (pkt->flow.proto == IPPROTO_TCP)
-		note_tcp(conn, skb, pkt);
+		note_tcp(conn, skb, pkt, len);
 	else if (pkt->flow.proto == IPPROTO_SCTP)
 		note_sctp(conn, skb, pkt);
 unlock:

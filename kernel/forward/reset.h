@@ -8,7 +8,7 @@
 
 /* Packet path: RCU, BH off. */
 void l4lb_reset_note(struct l4lb_conn *conn, const struct sk_buff *skb,
-		     const struct l4lb_pkt *pkt);
+		     const struct l4lb_pkt *pkt, unsigned int len);
 void l4lb_reset_both(struct l4lb_conn *conn);
 /* Refuse a packet that wants to open a connection which no service takes. */
 void l4lb_reset_refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -24,13 +24,16 @@ static inline bool l4lb_reset_wanted(const struct l4lb_conn *conn)
 	return svc && READ_ONCE(svc->policy.on_idle) == L4LB_IDLE_RESET;
 }
 
-/* Note a client's packet, if the service wants resets of idle connections. */
+/* Note a client's packet, if the service wants resets of idle connections.
+ * @len: the length of the IP packet, without padding.
+ */
 static inline void l4lb_reset_watch(struct l4lb_conn *conn,
 				    const struct sk_buff *skb,
-				    const struct l4lb_pkt *pkt)
+				    const struct l4lb_pkt *pkt,
+				    unsigned int len)
 {
 	if (unlikely(l4lb_reset_wanted(conn)))
-		l4lb_reset_note(conn, skb, pkt);
+		l4lb_reset_note(conn, skb, pkt, len);
 }
 
 #endif /* _L4LB_RESET_H */

@@ -17,6 +17,7 @@ from lab.farm import Http, pattern
 from lab.flows import (
     BOTH,
     OFF,
+    RESET,
     TUNNEL,
     admitted,
     counted,
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 ECE, CWR = 0x40, 0x80
 MOVE = 2        # on-drain
+RESET_LOST = 3  # on-loss
 
 
 # ---- the same packets ----
@@ -157,6 +159,25 @@ def test_padding(lab, family):
         with counted(raw, fast=1):
             raw.taps[1].send(client.reply_packet(payload=b"y") + b"PADDING" * 2)
             assert client.answered().behind == b""
+
+
+def test_padding_is_no_data(lab, family):
+    """A reset has the numbers that follow the data of a padded packet, not its padding."""
+    raw = ready(lab, TCP, family)
+    set_policy(raw, on_idle=RESET, on_loss=RESET_LOST)
+    client = admitted(raw)
+    segment = client.packet(ACK, b"!", seq=5000, ack=7000)
+    for _ in range(2):
+        with counted(raw, fast=1):
+            raw.client_tap.send(segment + b"PAD" * 2)
+            client.arrive()
+    raw.remove(1)
+    raw.client_tap.send(segment)
+    p = client.answered()
+    assert (p.flags, p.seq, p.ack) == (RST | ACK, 7000, 5001)
+    _, q = client.arrive()
+    q = q.inner() if q.is_tunnel else q
+    assert (q.flags, q.seq, q.ack) == (RST | ACK, 5001, 7000)
 
 
 def test_watchers(lab, family):
