@@ -230,7 +230,7 @@ find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 	const union nf_inet_addr *server = &conn->server->sched.addr;
 
 	exit->route = l4lb_route_get(conn->server, conn->method);
-	if (unlikely(!exit->route || exit->route->local))
+	if (unlikely(IS_ERR(exit->route) || exit->route->local))
 		return false;
 	exit->dst = exit->route->dst;
 	return find_neigh(exit, conn->server->sched.af, server);

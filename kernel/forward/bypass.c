@@ -24,14 +24,14 @@ static struct dst_entry *lookup(struct net *net, const struct l4lb_flow *flow,
 	if (flow->af == AF_INET) {
 		rt = ip_route_output_key(net, &fl4);
 		if (IS_ERR(rt))
-			return NULL;
+			return ERR_PTR(l4lb_route_error(PTR_ERR(rt)));
 		*local = rt->rt_flags & RTCF_LOCAL;
 		return &rt->dst;
 	}
 	dst = ip6_route_output(net, NULL, &fl6);
 	if (dst->error) {
 		dst_release(dst);
-		return NULL;
+		return ERR_PTR(-EHOSTUNREACH);
 	}
 	*local = dst_rt6_info(dst)->rt6i_flags & RTF_LOCAL;
 	return dst;
@@ -53,11 +53,14 @@ unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	unsigned int verdict;
 
 	rt.dst = lookup(ln->net, &pkt->flow, &rt.local);
-	if (rt.dst && rt.local)
+	if (IS_ERR(rt.dst)) {
+		l4lb_forward_by(skb, pkt, ln, ERR_CAST(rt.dst), &verdict);
+		return verdict;
+	}
+	if (rt.local)
 		return stop(ln, rt.dst);
-	if (!l4lb_forward_by(skb, pkt, ln, rt.dst ? &rt : NULL, &verdict))
+	if (!l4lb_forward_by(skb, pkt, ln, &rt, &verdict))
 		goto release;
-	verdict = NF_DROP;
 	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt.dst)))
 		goto release;
 	l4lb_forward_prepare(skb, pkt, conn, &rt);

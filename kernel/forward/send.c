@@ -61,15 +61,14 @@ void l4lb_icmp_no_port(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 		reject(skb, pkt, ICMPV6_DEST_UNREACH, ICMPV6_PORT_UNREACH, 0);
 }
 
-static unsigned int no_route(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			     const struct l4lb_net *ln)
+static void no_route(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		     const struct l4lb_net *ln)
 {
 	l4lb_drop(ln, L4LB_DROP_NO_ROUTE);
 	if (pkt->flow.af == AF_INET)
 		reject(skb, pkt, ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0);
 	else
 		reject(skb, pkt, ICMPV6_DEST_UNREACH, ICMPV6_ADDR_UNREACH, 0);
-	return NF_DROP;
 }
 
 /* At FORWARD the stack has already decremented the TTL. */
@@ -108,13 +107,16 @@ bool l4lb_forward_by(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_net *ln, const struct l4lb_route *rt,
 		     unsigned int *verdict)
 {
-	if (!rt) {
-		*verdict = no_route(skb, pkt, ln);
+	*verdict = NF_DROP;
+	if (IS_ERR(rt)) {
+		if (PTR_ERR(rt) == -ENOMEM)
+			l4lb_drop(ln, L4LB_DROP_MEMORY);
+		else
+			no_route(skb, pkt, ln);
 		return false;
 	}
 	/* CHECKSUM_COMPLETE would be wrong after the changes that follow. */
 	skb_forward_csum(skb);
-	*verdict = NF_DROP;
 	return rt->local || ttl_decrease(skb, pkt, ln);
 }
 

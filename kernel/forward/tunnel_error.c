@@ -169,7 +169,7 @@ static bool tell_mtu(struct l4lb_server *server, unsigned int overhead, u8 af,
 	const struct l4lb_route *rt = l4lb_route_get(server,
 						     IP_VS_CONN_F_TUNNEL);
 
-	if (!rt || rt->local)
+	if (IS_ERR(rt) || rt->local)
 		return false;
 	news->info = dst_mtu(rt->dst) - overhead;
 	if (af == AF_INET) {

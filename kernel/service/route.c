@@ -24,7 +24,7 @@ static struct dst_entry *lookup_ipv4(const struct l4lb_server *server,
 
 	rt = ip_route_output_key(server->ln->net, &fl4);
 	if (IS_ERR(rt))
-		return NULL;
+		return ERR_CAST(rt);
 	route->saddr.ip = fl4.saddr;
 	route->local = rt->rt_flags & RTCF_LOCAL;
 	return &rt->dst;
@@ -52,7 +52,7 @@ static struct dst_entry *lookup_ipv6(const struct l4lb_server *server,
 
 release:
 	dst_release(dst);
-	return NULL;
+	return ERR_PTR(-EHOSTUNREACH);
 }
 
 static void route_free_rcu(struct rcu_head *head)
@@ -79,15 +79,17 @@ static const struct l4lb_route *route_renew(struct l4lb_server *server,
 					    bool known_nh)
 {
 	struct l4lb_route *route = kzalloc(sizeof(*route), GFP_ATOMIC);
+	int err;
 
 	if (!route)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	route->known_nh = known_nh;
 	route->dst = server->sched.af == AF_INET ? lookup_ipv4(server, route) :
 						lookup_ipv6(server, route);
-	if (!route->dst) {
+	if (IS_ERR(route->dst)) {
+		err = l4lb_route_error(PTR_ERR(route->dst));
 		kfree(route);
-		return NULL;
+		return ERR_PTR(err);
 	}
 	route_replace(server, route);
 	/* If the device went down after the lookup and its notifier ran before

@@ -26,7 +26,8 @@ struct l4lb_route {
 };
 
 /* The route to @server for forwarding @method, cached if that is still valid.
- * RCU; the result is valid in the same RCU section.  NULL: no route.
+ * RCU; the result is valid in the same RCU section.  ERR_PTR(): -EHOSTUNREACH,
+ * no route; -ENOMEM, there may be one.
  */
 const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method);
 
@@ -35,6 +36,12 @@ void l4lb_route_flush(struct l4lb_server *server);
 
 /* The same for all servers of a namespace.  Configuration mutex held. */
 void l4lb_route_flush_all(struct l4lb_net *ln);
+
+/* The same two errors, from one of the kernel's lookups. */
+static inline int l4lb_route_error(int err)
+{
+	return err == -ENOBUFS || err == -ENOMEM ? -ENOMEM : -EHOSTUNREACH;
+}
 
 /* May a route depend on more than the destination? */
 static inline bool l4lb_net_has_rules(const struct net *net, u8 af)

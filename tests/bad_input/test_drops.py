@@ -2,7 +2,7 @@
 """/proc/net/l4lb: each packet that is not forwarded counts once, for its reason."""
 
 import pytest
-from lab import fast, packet
+from lab import fast, faults, packet
 from lab.counters import counts, read
 from lab.farm import pattern
 from lab.packet import SYN, TCP, UDP
@@ -96,6 +96,29 @@ def test_the_reasons_and_their_order(nat):
 @pytest.mark.parametrize("reason", CASES)
 def test_reason(lab, family, reason):
     counted_once(lab, family, reason, CASES[reason])
+
+
+@pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
+@pytest.mark.parametrize("cache", ("kmalloc-64", "ip_dst_cache"))
+def test_no_memory_for_the_route(nat, family, cache):
+    """The client gets no error: the server may well be reachable."""
+    if family == 6 and cache == "ip_dst_cache":
+        pytest.skip("the kernel says of such an IPv6 route that there is none")
+    raw = Raw(nat, UDP, family)
+    client = raw.client()
+    client.open()
+    # Forgets the stack's routes and, by their age, the director's.
+    nat.director.ns.forget_paths()
+    before = counts(nat)
+    with faults.failing_cache(cache):
+        client.send()
+        raw.fence()
+    after = counts(nat)
+    assert {k: after[k] - before[k] for k in after if after[k] != before[k]} == {"memory": 1}
+    assert client.arrivals() == []
+    assert raw.client_tap.take(lambda p: p.dst == client.address) == []
+    client.send()
+    client.arrive()
 
 
 def test_martian(nat, family):
