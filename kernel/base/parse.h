@@ -46,15 +46,17 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 	pkt->flow.saddr.in6 = iph->saddr;
 	pkt->flow.daddr.in6 = iph->daddr;
 	next = iph->nexthdr;
+	l4 = ipv6_skip_exthdr(skb, off + sizeof(_iph), &next, &frag);
 	/* The stack sees AH as an extension header.  Here it is the protocol:
 	 * the headers behind it are authenticated and must not be rewritten.
 	 */
-	if (next == NEXTHDR_AUTH) {
-		pkt->l4 = off + sizeof(_iph);
-		pkt->flow.proto = next;
+	if (unlikely(l4 != off + sizeof(_iph)) &&
+	    ipv6_find_hdr(skb, &off, NEXTHDR_AUTH, NULL, NULL) ==
+	    NEXTHDR_AUTH) {
+		pkt->l4 = off;
+		pkt->flow.proto = NEXTHDR_AUTH;
 		return L4LB_PARSE_OK;
 	}
-	l4 = ipv6_skip_exthdr(skb, off + sizeof(_iph), &next, &frag);
 	if (l4 < 0)
 		return L4LB_PARSE_BAD;
 	pkt->l4 = l4;

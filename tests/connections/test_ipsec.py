@@ -116,3 +116,40 @@ def test_cut_short(nat, family, kind, length):
     raw.client_tap.send(packet.ip(client.address, raw.vip, proto, body[:length]))
     raw.taps[1].send(packet.ip(raw.address(1), client.address, proto, body[:length]))
     raw.fence()
+
+
+def behind_options(proto, body):
+    """BODY behind an empty hop-by-hop header."""
+    return bytes([proto, 0, 1, 4, 0, 0, 0, 0]) + body
+
+
+def test_behind_another_header(nat, backend):
+    """AH behind a hop-by-hop header is AH, too: the UDP header that it protects is not
+    scheduled, and no port is rewritten, nor an address but by the key exchange."""
+    if not backend.is_l4lb:
+        pytest.skip("ip_vs looks behind an AH header of IPv6; runs with --backend l4lb")
+    proto, body = KINDS["ah"]
+    raw = Raw(nat, UDP, 6, port=IKE, dport=IKE)
+    plain = Raw(nat, UDP, 6)
+    client, stranger = raw.client(sport=IKE), plain.client()
+
+    def protected(client):
+        datagram = packet.udp(client.address, client.raw.vip, client.sport, client.raw.port,
+                              b"datagram")
+        return packet.ip6(client.address, client.raw.vip, packet.HOPOPTS,
+                          behind_options(proto, body[:24] + datagram))
+    raw.client_tap.send(protected(stranger))
+    raw.fence()
+    assert stranger.row() is None
+    assert not raw.taps[1].take(lambda p: p.src == stranger.address)
+    stranger.open()
+    raw.client_tap.send(protected(stranger))
+    raw.fence()
+    assert not raw.taps[1].take(lambda p: p.src == stranger.address)
+    client.open()
+    sent = protected(client)
+    raw.client_tap.send(sent)
+    raw.fence()
+    p, = raw.taps[1].take(lambda p: p.src == client.address)
+    assert p.dst == raw.address(1)
+    assert p.raw[40:] == sent[40:]
