@@ -106,6 +106,13 @@ do {									\
 #define dst_rtable(_ptr) container_of_const(_ptr, struct rtable, dst)
 #endif
 
+/* 6.2: a namespace may have a UDP table of its own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define l4lb_udp_table(net)	((void)(net), &udp_table)
+#else
+#define l4lb_udp_table(net)	((net)->ipv4.udp_table)
+#endif
+
 /* 6.6: sysctl tables have a size.  Before, they end with an empty entry. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 #define register_net_sysctl_sz(net, path, table, size)			\

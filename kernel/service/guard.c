@@ -4,9 +4,9 @@
  * service, do not reach this host's own programs.
  *
  * A table has guards by address.  A guard stops packets that
- * would open a connection, and datagrams without a connected socket here: the
- * connections that this host made from the VIP go on.  The stack refuses other
- * stray packets, in the same way whether or not a program listens.
+ * would open a connection, and datagrams that no program here has asked for:
+ * the connections that this host made from the VIP go on.  The stack refuses
+ * other stray packets, in the same way whether or not a program listens.
  */
 #include "service/guard.h"
 
@@ -15,6 +15,8 @@
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
+#include <net/inet_sock.h>
+#include <net/udp.h>
 
 /* All of a guarded address, so that a packet looks at one object, however many
  * services guard the address.
@@ -37,7 +39,34 @@ static const struct rhashtable_params guard_params = {
 	.automatic_shrinking = true,
 };
 
-static bool opens(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
+/* Has a program asked for the datagrams to this address?  A connected socket
+ * has, and one that is bound to the address itself, as a resolver's or a time
+ * server's that sends from it.  One that is bound to all addresses has not.
+ */
+static bool asked_for(const struct sk_buff *skb, const struct l4lb_flow *flow,
+		      struct net *net)
+{
+	const struct sock *sk;
+
+	/* If set, early demultiplexing found a connected socket. */
+	if (skb->sk)
+		return true;
+	if (flow->af == AF_INET) {
+		sk = __udp4_lib_lookup(net, flow->saddr.ip, flow->sport,
+				       flow->daddr.ip, flow->dport,
+				       inet_iif(skb), inet_sdif(skb),
+				       l4lb_udp_table(net), NULL);
+		return sk && sk->sk_rcv_saddr == flow->daddr.ip;
+	}
+	sk = __udp6_lib_lookup(net, &flow->saddr.in6, flow->sport,
+			       &flow->daddr.in6, flow->dport,
+			       inet6_iif(skb), inet6_sdif(skb),
+			       l4lb_udp_table(net), NULL);
+	return sk && ipv6_addr_equal(&sk->sk_v6_rcv_saddr, &flow->daddr.in6);
+}
+
+static bool opens(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		  struct net *net)
 {
 	switch (pkt->flow.proto) {
 	case IPPROTO_TCP:
@@ -45,8 +74,7 @@ static bool opens(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
 	case IPPROTO_SCTP:
 		return pkt->chunk == SCTP_CID_INIT;
 	default:
-		/* If set, early demultiplexing found a connected socket. */
-		return !skb->sk;
+		return !asked_for(skb, &pkt->flow, net);
 	}
 }
 
@@ -61,10 +89,11 @@ u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (likely(!READ_ONCE(ln->n_guards)) ||
 	    pkt->hook != NF_INET_LOCAL_IN ||
-	    skb->dev->flags & IFF_LOOPBACK || !opens(skb, pkt))
+	    skb->dev->flags & IFF_LOOPBACK)
 		return L4LB_GUARD_OFF;
 	guard = rhashtable_lookup(&ln->guards, &key, guard_params);
-	return guard ? READ_ONCE(guard->strictest) : L4LB_GUARD_OFF;
+	return guard && opens(skb, pkt, ln->net) ?
+	       READ_ONCE(guard->strictest) : L4LB_GUARD_OFF;
 }
 
 /* The guard of the service's address, made when there is none; or an ERR_PTR(). */

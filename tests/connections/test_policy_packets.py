@@ -651,3 +651,36 @@ def test_a_guard_lets_the_host_work(nat, policy, family):
         assert query.recv(9) == b"?"
         inside.settimeout(5)
         inside.connect((raw.vip, tcp.getsockname()[1]))
+
+
+@pytest.mark.parametrize("demux", (1, 0), ids=("early-demux", "late-demux"))
+def test_a_guard_lets_answers_in(nat, policy, family, demux):
+    """Answers to datagrams that the director sends from the VIP reach a socket that is
+    connected or bound to the VIP, whether or not the stack looks for sockets early. A socket
+    bound to all addresses, or to the VIP on another device, is guarded."""
+    raw = Raw(nat, UDP, family)
+    policy(raw, guard=DROP)
+    kind, before = genl.family_of(raw.vip), nat.director.ns.sysctl("net/ipv4/ip_early_demux")
+    nat.director.ns.sysctl("net/ipv4/ip_early_demux", demux)
+    try:
+        for connect, address, device, want in (
+                (True, raw.vip, None, True), (False, raw.vip, None, True),
+                (False, raw.vip, "eth0", True), (False, raw.vip, "eth1", False),
+                (False, "", None, False)):
+            with nat.client.ns.socket(kind, socket.SOCK_DGRAM) as server, \
+                    nat.director.ns.socket(kind, socket.SOCK_DGRAM) as query:
+                server.bind((nat.cip(family), 0))
+                if device:
+                    query.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+                query.bind((address, 0))
+                if connect:
+                    query.connect(server.getsockname())
+                query.settimeout(2 if want else 0.3)
+                server.sendto(b"!", (raw.vip, query.getsockname()[1]))
+                try:
+                    got = query.recv(9) == b"!"
+                except TimeoutError:
+                    got = False
+                assert got == want, (connect, address, device)
+    finally:
+        nat.director.ns.sysctl("net/ipv4/ip_early_demux", before)
