@@ -134,7 +134,9 @@ static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		if (pkt->flow.proto == IPPROTO_UDP && !udp->check)
 			return true;
 	}
-	return !nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
+	/* nf_checksum() writes its result into the skb. */
+	return !skb_shared(skb) &&
+	       !nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
 			    pkt->flow.af);
 }
 

@@ -38,7 +38,7 @@
  */
 static __always_inline bool is_plain(struct sk_buff *skb)
 {
-	return skb->pkt_type == PACKET_HOST && !skb_shared(skb) &&
+	return skb->pkt_type == PACKET_HOST &&
 	       !skb_vlan_tag_present(skb) && !skb_dst(skb) &&
 	       !skb_sk_is_prefetched(skb) &&
 	       !skb_nfct(skb) && !skb_sec_path(skb) && !skb->ipvs_property &&
@@ -336,7 +336,9 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_conn_touch(conn);
 	else
 		l4lb_state_packet(conn, pkt, reply);
-	if (unlikely(rework(skb, pkt, conn, exit))) {
+	/* pktgen, for one, keeps a reference to the packets it sends. */
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (unlikely(!skb || rework(skb, pkt, conn, exit))) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		kfree_skb(skb);
 	} else {
