@@ -42,6 +42,7 @@
 #include "forward/send.h"
 #include "service/guard.h"
 #include "service/server_table.h"
+#include "service/tunnel_table.h"
 
 /* Forward one packet of @conn. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -395,6 +396,39 @@ static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
 	return NF_DROP;
 }
 
+/* Can it come from a real server?  Replies have the VIP as their source if they
+ * need no translation and the VIP is not an address of this host, or
+ * accept_local is set.
+ */
+static bool from_server(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	return l4lb_tunnel_is_server(ln, &flow->saddr, AF_INET) ||
+	       READ_ONCE(ln->n_fwmark) ||
+	       inet_addr_type(ln->net, flow->saddr.ip) == RTN_LOCAL;
+}
+
+/* Can a fragment of IPv4 at FORWARD belong to a packet that a service has to do
+ * with?  Its ports are not known yet.  Others pass as they are.
+ */
+static bool may_be_ours(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	bool nonlocal = READ_ONCE(ln->sysctl.nonlocal_vip);
+
+	switch (flow->proto) {
+	case IPPROTO_ICMP:
+		return true;	/* errors come from any host */
+	case IPPROTO_TCP:
+	case IPPROTO_UDP:
+	case IPPROTO_SCTP:
+		return nonlocal || from_server(ln, flow);
+	case IPPROTO_AH:
+	case IPPROTO_ESP:
+		return nonlocal;	/* replies: each fragment for itself */
+	default:
+		return false;
+	}
+}
+
 /* Reassemble a fragment that may belong to a reply.  0: @skb is complete now;
  * else ip_defrag() has queued or freed it.
  */
@@ -405,6 +439,9 @@ static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
 
 	if (err && err != -EINPROGRESS)
 		l4lb_drop(ln, L4LB_DROP_FRAGMENT);
+	/* Even with DF it is fragmented again, to the sizes that it came in. */
+	if (!err)
+		skb->ignore_df = 1;
 	return err;
 }
 
@@ -422,7 +459,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
-	    pkt.hook == NF_INET_FORWARD) {
+	    pkt.hook == NF_INET_FORWARD && may_be_ours(ln, &pkt.flow)) {
 		if (reassemble(skb, state, ln))
 			return NF_STOLEN;
 		parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
@@ -433,7 +470,9 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return handle_broken(skb, af, &pkt, ln);
 	if (parse == L4LB_PARSE_OTHER && l4lb_is_icmp(&pkt.flow))
 		return l4lb_icmp_out(skb, &pkt, ln);
-	if (parse == L4LB_PARSE_OTHER && l4lb_is_ipsec(&pkt.flow))
+	/* A fragment of AH or ESP has all that it needs. */
+	if ((parse == L4LB_PARSE_OTHER || parse == L4LB_PARSE_FRAGMENT) &&
+	    l4lb_is_ipsec(&pkt.flow))
 		return l4lb_ipsec_out(skb, &pkt, ln);
 	return NF_ACCEPT;
 }

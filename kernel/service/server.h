@@ -78,7 +78,8 @@ struct l4lb_server_key {
  * @by_key: in l4lb_net.servers while it is in a service
  * @key: its key in l4lb_net.servers
  * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
- * @endpoint: of its address while it is in a service (configuration mutex)
+ * @endpoint: of its address, from its creation until it is freed or about to be
+ *	(configuration mutex)
  * @tunnel_counted: how it counts there, see tunnel_table.c
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed

@@ -41,7 +41,6 @@ static_assert(sizeof(struct l4lb_server_key) ==
 int l4lb_server_table_add(struct l4lb_server *server)
 {
 	const struct l4lb_svc_key *svc = &server->name.svc;
-	int err;
 
 	lockdep_assert_held(&server->ln->lock);
 	/* A reader still standing on it would continue in another chain. */
@@ -53,14 +52,8 @@ int l4lb_server_table_add(struct l4lb_server *server)
 		.af	= server->sched.af,
 		.proto	= svc->protocol,
 	};
-	err = l4lb_tunnel_add(server);
-	if (err)
-		return err;
-	err = rhltable_insert(&server->ln->servers, &server->by_key,
-			      server_params);
-	if (err)
-		l4lb_tunnel_del(server);
-	return err;
+	return rhltable_insert(&server->ln->servers, &server->by_key,
+			       server_params);
 }
 
 /* Configuration mutex held. */
@@ -68,7 +61,7 @@ void l4lb_server_table_del(struct l4lb_server *server)
 {
 	lockdep_assert_held(&server->ln->lock);
 	rhltable_remove(&server->ln->servers, &server->by_key, server_params);
-	l4lb_tunnel_del(server);
+	l4lb_tunnel_unlist(server);
 	server->unlisted = get_state_synchronize_rcu();
 }
 
@@ -111,10 +104,17 @@ struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,
 /* Configuration mutex held.  Look first whether the name is taken. */
 int l4lb_server_name_add(struct l4lb_server *server)
 {
+	int err;
+
 	lockdep_assert_held(&server->ln->lock);
-	return rhashtable_insert_fast(&server->ln->server_names,
-				      &server->by_name,
-				      name_params);
+	err = l4lb_tunnel_add(server);
+	if (err)
+		return err;
+	err = rhashtable_insert_fast(&server->ln->server_names,
+				     &server->by_name, name_params);
+	if (err)
+		l4lb_tunnel_del(server);
+	return err;
 }
 
 /* Configuration mutex held. */
@@ -123,6 +123,7 @@ void l4lb_server_name_del(struct l4lb_server *server)
 	lockdep_assert_held(&server->ln->lock);
 	rhashtable_remove_fast(&server->ln->server_names, &server->by_name,
 			       name_params);
+	l4lb_tunnel_del(server);
 }
 
 /* Configuration mutex held. */

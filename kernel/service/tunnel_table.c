@@ -23,7 +23,7 @@ struct endpoint_key {
  * struct l4lb_endpoint - an address of real servers
  * @node: in l4lb_net.endpoints
  * @key: the address
- * @refs: real servers with this address, with any method
+ * @refs: real servers with this address, with any method, also removed ones
  * @n: those that have or had a tunnel, by kind; read by packets
  * @gue_port: of GUE; 0 after two ports were in use: any port then
  * @rcu: to free it
@@ -91,6 +91,14 @@ bool l4lb_tunnel_known(struct l4lb_net *ln, const struct l4lb_flow *outer)
 		    kind_carries(kind, READ_ONCE(end->gue_port), outer))
 			return true;
 	return false;
+}
+
+bool l4lb_tunnel_is_server(struct l4lb_net *ln, const union nf_inet_addr *addr,
+			   u8 af)
+{
+	const struct endpoint_key key = { *addr, af };
+
+	return rhashtable_lookup(&ln->endpoints, &key, endpoint_params);
 }
 
 /* ---- control path ---- */
@@ -161,12 +169,17 @@ int l4lb_tunnel_add(struct l4lb_server *server)
 	return 0;
 }
 
+void l4lb_tunnel_unlist(struct l4lb_server *server)
+{
+	lockdep_assert_held(&server->ln->lock);
+	uncount(server);
+}
+
 void l4lb_tunnel_del(struct l4lb_server *server)
 {
 	struct l4lb_endpoint *end = server->endpoint;
 
 	lockdep_assert_held(&server->ln->lock);
-	uncount(server);
 	server->endpoint = NULL;
 	if (--end->refs)
 		return;
