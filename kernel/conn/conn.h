@@ -34,7 +34,7 @@ enum {
 	L4LB_CONN_TRUSTED,	/* template: one of its connections may not be
 				 * evicted; connection: its template knows that
 				 */
-	L4LB_CONN_DEVICES = 16,	/* first of two bytes, see fast_admit.h */
+	L4LB_CONN_BACK = 16,	/* first of 16 bits, see fast_back.h */
 };
 
 enum { L4LB_CONN_PACKETS_MANY = 9 };
@@ -46,8 +46,8 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * struct l4lb_conn - a connection or a persistence template
  * @last: jiffies of the last packet, accurate to 1/4 s
  * @timeout: jiffies it lives without packets; up to %L4LB_CONN_TIMEOUT_MAX
- * @flags: L4LB_CONN_* bits; the upper half: devices by which its packets may
- *	take the fast path
+ * @flags: L4LB_CONN_* bits; the upper half: number of the way by which its
+ *	replies may take the fast path, see fast_back.h
  * @admitted: jiffies when its present term on the fast path began
  * @refs: template: the table's, plus one for each connection it controls
  * @server: real server; holds a reference; never NULL in the table
@@ -64,7 +64,8 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * @vport: destination port of the client's packets
  * @dport: real server's port (what NAT writes, what a listing shows)
  * @packets: number from the client, counted up to %L4LB_CONN_PACKETS_MANY
- * @fast_back: number of the route for replies, see fast.h
+ * @fast_in: number of the device by which the client's packets may take the
+ *	fast path, see fast_device.h
  * @v4: addresses of client, VIP and real server
  * @v6: the same; IPv4 connections are allocated without its upper part
  * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
@@ -103,7 +104,7 @@ struct l4lb_conn {
 	__be16				vport;
 	__be16				dport;
 	u8				packets;
-	u8				fast_back;
+	u8				fast_in;
 	union {
 		struct {
 			__be32		caddr, vaddr, daddr;

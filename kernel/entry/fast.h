@@ -5,6 +5,7 @@
  *
  *	fast_packet.c	handles a packet
  *	fast_admit.c	which flows: those that the slow path has forwarded
+ *	fast_back.c	the routes of replies
  *	fast_device.c	which devices
  *	fast_new.c	first packets of flows, for services that ask for it
  *	fast_routes.c	address checks for first packets
@@ -18,6 +19,7 @@
 #ifndef _L4LB_FAST_H
 #define _L4LB_FAST_H
 
+#include <linux/hashtable.h>
 #include <linux/netfilter.h>
 #include <linux/xarray.h>
 
@@ -28,52 +30,60 @@ struct l4lb_fast_routes;
 
 #define L4LB_FAST_TERM	(8 * HZ)	/* jiffies an admission lasts */
 
-/* Devices and reply routes have small numbers: a connection stores those of two
- * devices and one route.  0 is none.
+/* A number is not reused so long (jiffies) after its end, because connections may
+ * still store it.
+ */
+#define L4LB_FAST_REST	(L4LB_FAST_TERM + HZ)
+
+/* Devices have small numbers, because a connection has room for one byte.  0 is
+ * none.
  */
 #define L4LB_FAST_IDS	256
 
-/* Numbers in use, and when (jiffies) the others were freed: a number is not
- * reused while a connection may still store it.
- */
+/* Numbers in use, and when (jiffies) the others were freed. */
 struct l4lb_fast_ids {
 	DECLARE_BITMAP(used, L4LB_FAST_IDS);
 	unsigned long	freed[L4LB_FAST_IDS];
 	u8		last;
 };
 
-/**
- * struct l4lb_fast_back - a route that the stack chose for replies
- * @dst: the route; a reference is held
- * @cookie: for dst_check()
- * @rcu: to free it
- */
-struct l4lb_fast_back {
-	struct dst_entry	*dst;
-	u32			cookie;
-	struct rcu_head		rcu;
+/* Ways back have 16 bits: see fast_back.h. */
+#define L4LB_FAST_BACK_BITS	16
+#define L4LB_FAST_PAGE_BITS	8
+
+struct l4lb_fast_page {
+	struct l4lb_fast_back __rcu *back[1 << L4LB_FAST_PAGE_BITS];
 };
 
 /**
  * struct l4lb_fast - the fast path of a namespace
- * @back: routes of replies, by number (RCU)
+ * @pages: ways back by number; a page stays once it is there (@lock)
+ * @ways: ways back that are valid, by route (RCU; written with @lock)
+ * @resting: ways back that have ended, the first first (@lock)
+ * @last_back: the highest number that a way back has had (@lock)
+ * @swept: bucket of @ways that was searched last for routes that ended (@lock)
+ * @lock: serialises changes of ways back
  * @devices: struct l4lb_fast_device by ifindex (RCU; written under RTNL)
  * @device_ids: numbers of @devices (RTNL)
- * @lock: serialises changes of @back
- * @back_ids: numbers of @back (@lock)
+ * @serial: the last device's (RTNL)
  * @work: attaches to devices, or detaches from them
  * @routes: see fast_routes.c; NULL until services schedule at ingress (@work)
  * @ln: the namespace
  */
 struct l4lb_fast {
-	struct l4lb_fast_back __rcu	*back[L4LB_FAST_IDS];
-	struct xarray			devices;
-	struct l4lb_fast_ids		device_ids;
-	spinlock_t			lock;
-	struct l4lb_fast_ids		back_ids;
-	struct delayed_work		work;
-	struct l4lb_fast_routes		*routes;
-	struct l4lb_net			*ln;
+	struct l4lb_fast_page	*pages[1 << (L4LB_FAST_BACK_BITS -
+					     L4LB_FAST_PAGE_BITS)];
+	DECLARE_HASHTABLE(ways, 8);
+	struct list_head	resting;
+	unsigned int		last_back;
+	unsigned int		swept;
+	spinlock_t		lock;
+	struct xarray		devices;
+	struct l4lb_fast_ids	device_ids;
+	u32			serial;
+	struct delayed_work	work;
+	struct l4lb_fast_routes	*routes;
+	struct l4lb_net		*ln;
 };
 
 /* The mode of @svc, or by default of @ln: L4LB_FAST_PATH_OFF to _NEW. */

@@ -3,11 +3,7 @@
 #ifndef _L4LB_FAST_ADMIT_H
 #define _L4LB_FAST_ADMIT_H
 
-#include "entry/fast.h"
-
-/* Allocate a number; 0: there is none left. */
-u8 l4lb_fast_id_get(struct l4lb_fast_ids *ids);
-void l4lb_fast_id_put(struct l4lb_fast_ids *ids, u8 id);
+#include "entry/fast_back.h"
 
 /* RCU, BH off from here on. */
 
@@ -22,8 +18,8 @@ static inline void l4lb_fast_expect_request(void)
 	this_cpu_write(l4lb_fast_request, L4LB_FAST_EXPECTED);
 }
 
-/* @device: number of the device that the packet came in by. */
-void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u8 device);
+/* @number: of the device that a request came in by, or of a reply's way. */
+void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u16 number);
 
 /* Admit the client's direction if @skb, which came in by @in, was sent. */
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
@@ -33,12 +29,6 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af);
 
-/* Where conn->flags has the device that a direction's packets come in by. */
-static inline unsigned int l4lb_fast_device_shift(bool reply)
-{
-	return L4LB_CONN_DEVICES + 8 * reply;
-}
-
 static inline bool l4lb_fast_term_over(const struct l4lb_net *ln,
 				       const struct l4lb_conn *conn)
 {
@@ -47,15 +37,11 @@ static inline bool l4lb_fast_term_over(const struct l4lb_net *ln,
 	return age >= L4LB_FAST_TERM || age >= now - READ_ONCE(ln->fast_since);
 }
 
-static inline bool l4lb_fast_admitted(const struct l4lb_net *ln,
-				      const struct l4lb_conn *conn, bool reply,
-				      u8 device)
+/* Is the direction of clients admitted by the device with number @id? */
+static inline bool l4lb_fast_admitted_in(const struct l4lb_conn *conn, u8 id)
 {
-	if (l4lb_fast_term_over(ln, conn))
-		return false;
-	smp_rmb();	/* pairs with l4lb_fast_admit() */
-	return (u8)(atomic_read(&conn->flags) >>
-		    l4lb_fast_device_shift(reply)) == device;
+	smp_rmb();	/* the term first; pairs with l4lb_fast_admit() */
+	return READ_ONCE(conn->fast_in) == id;
 }
 
 /* For listings: is that direction of @conn on the fast path?  Single packets
@@ -73,12 +59,8 @@ static inline bool l4lb_fast_taken(const struct l4lb_net *ln,
 	    l4lb_fast_term_over(ln, conn))
 		return false;
 	smp_rmb();	/* pairs with l4lb_fast_admit() */
-	return (u8)(atomic_read(&conn->flags) >> l4lb_fast_device_shift(reply));
+	return reply ? (u32)atomic_read(&conn->flags) >> L4LB_CONN_BACK :
+		       READ_ONCE(conn->fast_in);
 }
-
-/* The reply route with number @id; NULL if it is no longer valid. */
-struct dst_entry *l4lb_fast_back_get(const struct l4lb_fast *fast, u8 id);
-void l4lb_fast_back_flush(struct l4lb_fast *fast,
-			  const struct net_device *dev);
 
 #endif /* _L4LB_FAST_ADMIT_H */

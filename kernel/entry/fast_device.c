@@ -15,9 +15,38 @@
 #include <linux/rtnetlink.h>
 #include <net/l3mdev.h>
 
-#include "entry/fast_admit.h"
+#include "entry/fast_back.h"
 #include "entry/fast_packet.h"
 #include "entry/fast_routes.h"
+
+/* ---- numbers ---- */
+
+/* Allocate a number; 0: there is none left. */
+static u8 id_get(struct l4lb_fast_ids *ids)
+{
+	unsigned int i, id = ids->last;
+
+	for (i = 1; i < L4LB_FAST_IDS; i++) {
+		id = id % (L4LB_FAST_IDS - 1) + 1;	/* 1 to 255 */
+		/* freed[] is 0 if the number was never used. */
+		if (test_bit(id, ids->used) ||
+		    (ids->freed[id] &&
+		     time_before(jiffies, ids->freed[id] + L4LB_FAST_REST)))
+			continue;
+		__set_bit(id, ids->used);
+		ids->last = id;
+		return id;
+	}
+	return 0;
+}
+
+static void id_put(struct l4lb_fast_ids *ids, u8 id)
+{
+	__clear_bit(id, ids->used);
+	ids->freed[id] = jiffies | 1;
+}
+
+/* ---- devices ---- */
 
 static bool wanted(const struct l4lb_net *ln)
 {
@@ -38,7 +67,7 @@ static void detach(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 	ASSERT_RTNL();
 	nf_unregister_net_hook(fast->ln->net, &d->ops);
 	xa_erase(&fast->devices, d->ops.dev->ifindex);
-	l4lb_fast_id_put(&fast->device_ids, d->id);
+	id_put(&fast->device_ids, d->id);
 	/* Packets may still be in the hook. */
 	kfree_rcu(d, rcu);
 }
@@ -61,7 +90,8 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 		.priority	= INT_MAX,
 	};
 	d->ln = fast->ln;
-	d->id = l4lb_fast_id_get(&fast->device_ids);
+	d->serial = ++fast->serial;
+	d->id = id_get(&fast->device_ids);
 	if (!d->id) {
 		/* Freed numbers can be reused after a term: try again then. */
 		mod_delayed_work(l4lb_wq, &fast->work, L4LB_FAST_TERM);
@@ -78,7 +108,7 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 erase:
 	xa_erase(&fast->devices, dev->ifindex);
 put_id:
-	l4lb_fast_id_put(&fast->device_ids, d->id);
+	id_put(&fast->device_ids, d->id);
 free:
 	/* Without the hook, its packets take the slow path. */
 	kfree_rcu(d, rcu);
@@ -161,9 +191,12 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	fast = kzalloc(sizeof(*fast), GFP_KERNEL);
 	if (!fast)
 		return -ENOMEM;
+	if (l4lb_fast_back_init(fast)) {
+		kfree(fast);
+		return -ENOMEM;
+	}
 	fast->ln = ln;
 	xa_init(&fast->devices);
-	spin_lock_init(&fast->lock);
 	INIT_DELAYED_WORK(&fast->work, work_fn);
 	/* Packets and notifiers must see it initialised. */
 	smp_store_release(&ln->fast, fast);
@@ -190,7 +223,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 		return;
 	cancel_delayed_work_sync(&ln->fast->work);
 	/* Packets in flight during l4lb_fast_stop() may have added routes. */
-	l4lb_fast_back_flush(ln->fast, NULL);
+	l4lb_fast_back_free(ln->fast);
 	WARN_ON(!xa_empty(&ln->fast->devices));
 	xa_destroy(&ln->fast->devices);
 	l4lb_fast_routes_free(ln->fast);

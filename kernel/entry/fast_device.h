@@ -9,13 +9,15 @@
  * struct l4lb_fast_device - a device that the fast path is attached to
  * @ops: the hook
  * @ln: its namespace
- * @id: its number in connections
+ * @id: its number in connections, for requests
+ * @serial: no other device of the namespace ever has the same, for replies
  * @rcu: to free it
  */
 struct l4lb_fast_device {
 	struct nf_hook_ops	ops;
 	struct l4lb_net		*ln;
 	u8			id;
+	u32			serial;
 	struct rcu_head		rcu;
 };
 

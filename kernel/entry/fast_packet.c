@@ -169,7 +169,9 @@ check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	/* It may need a new connection, see port_reused() in hook.c. */
 	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
 		return L4LB_SLOW_OPENS;
-	if (unlikely(!l4lb_fast_admitted(d->ln, conn, reply, d->id)))
+	/* Replies: see find_reply_exit(). */
+	if (unlikely(l4lb_fast_term_over(d->ln, conn) ||
+		     (!reply && !l4lb_fast_admitted_in(conn, d->id))))
 		return L4LB_SLOW_ADMIT;
 	return L4LB_FAST_SENT;
 }
@@ -224,27 +226,36 @@ find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 	return neigh && READ_ONCE(neigh->nud_state) & NUD_VALID;
 }
 
-static __always_inline bool
+static __always_inline enum l4lb_fast_count
 find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
 	const union nf_inet_addr *server = &conn->server->sched.addr;
 
 	exit->route = l4lb_route_get(conn->server, conn->method);
 	if (unlikely(IS_ERR(exit->route) || exit->route->local))
-		return false;
+		return L4LB_SLOW_ROUTE;
 	exit->dst = exit->route->dst;
-	return find_neigh(exit, conn->server->sched.af, server);
+	return find_neigh(exit, conn->server->sched.af, server) ?
+	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
 }
 
-static __always_inline bool
-find_reply_exit(const struct l4lb_conn *conn, const struct l4lb_fast *fast,
-		u8 af, struct exit *exit)
+static __always_inline enum l4lb_fast_count
+find_reply_exit(struct sk_buff *skb, struct l4lb_conn *conn,
+		const struct l4lb_fast_device *d, u8 af, struct exit *exit)
 {
 	const union nf_inet_addr client = l4lb_conn_client(conn);
+	const struct l4lb_fast_back *back;
 
+	smp_rmb();	/* the term first; pairs with l4lb_fast_admit() */
+	back = l4lb_fast_back_of(d->ln->fast, conn);
+	if (unlikely(!back || back->device != d->serial))
+		return L4LB_SLOW_ADMIT;
 	exit->route = NULL;
-	exit->dst = l4lb_fast_back_get(fast, READ_ONCE(conn->fast_back));
-	return likely(exit->dst) && find_neigh(exit, af, &client);
+	exit->dst = l4lb_fast_back_dst(back);
+	if (unlikely(!exit->dst))
+		exit->dst = l4lb_fast_back_renew(d->ln->fast, conn, skb, back);
+	return likely(exit->dst) && find_neigh(exit, af, &client) ?
+	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
 }
 
 /* Does the packet fit, or do its GSO segments? */
@@ -301,15 +312,19 @@ static void leave(struct sk_buff *skb, const struct exit *exit)
 
 static __always_inline enum l4lb_fast_count
 forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-	struct l4lb_conn *conn, struct l4lb_net *ln, struct exit *exit)
+	struct l4lb_conn *conn, const struct l4lb_fast_device *d,
+	struct exit *exit)
 {
+	const struct l4lb_net *ln = d->ln;
 	const unsigned int len = exit->len;
 	const bool reply = exit->reply;
+	enum l4lb_fast_count count;
 	unsigned int room = 0;
 
-	if (reply ? !find_reply_exit(conn, ln->fast, pkt->flow.af, exit) :
-		    !find_request_exit(conn, exit))
-		return L4LB_SLOW_ROUTE;
+	count = reply ? find_reply_exit(skb, conn, d, pkt->flow.af, exit) :
+			find_request_exit(conn, exit);
+	if (unlikely(count != L4LB_FAST_SENT))
+		return count;
 	if (unlikely(exit->dst->lwtstate || dst_xfrm(exit->dst) ||
 		     has_ipsec(ln->net)))
 		return L4LB_SLOW_ROUTE;
@@ -381,7 +396,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 	/* The stack drops it.  l4lb_fast_begin() has checked the sum. */
 	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
 		return L4LB_SLOW_HEADER;
-	return forward(skb, &pkt, conn, ln, &exit);
+	return forward(skb, &pkt, conn, d, &exit);
 }
 
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,

@@ -478,25 +478,3 @@ def test_many_clients(nat, family):
     with counted(raw, fast=300):
         for client in clients:
             client.reply(ACK, b"2").answered()
-
-
-def test_many_ways_back(nat, family=4):
-    """More routes than numbers: packets of a route without one go through the stack.
-    Must be the last test here, because numbers are not reused for a while."""
-    raw = ready(nat, UDP, family)
-    ns = nat.director.ns
-    clients = [raw.client() for _ in range(300)]
-    try:
-        ns.ip(*(f"route add {host(c.address, family)} via {nat.cip(family)}" for c in clients))
-        for client in clients:
-            client.open()
-            client.reply(ACK, b"1").answered()
-        before = fast.read(ns)
-        for client in clients:
-            client.reply(ACK, b"2")
-            assert client.answered().src == raw.vip
-        grown = fast.grown(ns, before)
-        assert grown["fast"] >= 100 and sum(grown.values()) == 300, grown
-    finally:
-        ns.ip(*(f"route del {host(c.address, family)}" for c in clients))
-    raw.client().open()
