@@ -35,16 +35,21 @@ struct l4lb_fast_routes;
  */
 #define L4LB_FAST_REST	(L4LB_FAST_TERM + HZ)
 
-/* Devices have small numbers, because a connection has room for one byte.  0 is
- * none.
+/* Devices that requests come in by have small numbers, because a connection has
+ * room for one byte.  0 is none.
  */
 #define L4LB_FAST_IDS	256
 
-/* Numbers in use, and when (jiffies) the others were freed. */
-struct l4lb_fast_ids {
-	DECLARE_BITMAP(used, L4LB_FAST_IDS);
-	unsigned long	freed[L4LB_FAST_IDS];
-	u8		last;
+/**
+ * struct l4lb_fast_id - a number of devices
+ * @device: has the number now, or NULL
+ * @used: when it was last used, in jiffies, accurate to a second
+ * @ever: has it been used at all?
+ */
+struct l4lb_fast_id {
+	struct l4lb_fast_device	*device;
+	unsigned long		used;
+	bool			ever;
 };
 
 /* Ways back have 16 bits: see fast_back.h. */
@@ -62,9 +67,10 @@ struct l4lb_fast_page {
  * @resting: ways back that have ended, the first first (@lock)
  * @last_back: the highest number that a way back has had (@lock)
  * @swept: bucket of @ways that was searched last for routes that ended (@lock)
- * @lock: serialises changes of ways back
+ * @ids: numbers of @devices (@lock)
+ * @full: until then, in jiffies, no number of devices is looked for
+ * @lock: serialises changes of ways back and of numbers
  * @devices: struct l4lb_fast_device by ifindex (RCU; written under RTNL)
- * @device_ids: numbers of @devices (RTNL)
  * @serial: the last device's (RTNL)
  * @work: attaches to devices, or detaches from them
  * @routes: see fast_routes.c; NULL until services schedule at ingress (@work)
@@ -77,9 +83,10 @@ struct l4lb_fast {
 	struct list_head	resting;
 	unsigned int		last_back;
 	unsigned int		swept;
+	struct l4lb_fast_id	ids[L4LB_FAST_IDS];
+	unsigned long		full;
 	spinlock_t		lock;
 	struct xarray		devices;
-	struct l4lb_fast_ids	device_ids;
 	u32			serial;
 	struct delayed_work	work;
 	struct l4lb_fast_routes	*routes;

@@ -41,14 +41,16 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 {
 	struct l4lb_fast *fast = READ_ONCE(l4lb_conn_net(conn)->fast);
 	bool left = this_cpu_read(l4lb_fast_request) == skb;
-	const struct l4lb_fast_device *d;
+	struct l4lb_fast_device *d;
+	u8 id;
 
 	this_cpu_write(l4lb_fast_request, NULL);
 	if (!left)
 		return;
 	d = device_of(fast, in);
-	if (d)
-		l4lb_fast_admit(conn, false, d->id);
+	id = d ? l4lb_fast_device_id(d) : 0;
+	if (id)
+		l4lb_fast_admit(conn, false, id);
 }
 
 static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,

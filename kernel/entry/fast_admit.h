@@ -38,7 +38,7 @@ static inline bool l4lb_fast_term_over(const struct l4lb_net *ln,
 }
 
 /* Is the direction of clients admitted by the device with number @id? */
-static inline bool l4lb_fast_admitted_in(const struct l4lb_conn *conn, u8 id)
+static inline bool l4lb_fast_admitted_in(const struct l4lb_conn *conn, u16 id)
 {
 	smp_rmb();	/* the term first; pairs with l4lb_fast_admit() */
 	return READ_ONCE(conn->fast_in) == id;

@@ -5,6 +5,9 @@
  * (a bridge's port, a bond's slave, a VRF's member, the parent of a macvlan)
  * are left out: the upper device gets their packets.
  *
+ * A device gets a number with the first request of a service's flow, and keeps
+ * it while such requests come in.  So devices without them take none.
+ *
  * Attaching and detaching need RTNL, which serialises them with devices that
  * appear, disappear or change their namespace.  The configuration mutex nests
  * inside RTNL, so configuration changes queue work.
@@ -21,29 +24,71 @@
 
 /* ---- numbers ---- */
 
-/* Allocate a number; 0: there is none left. */
-static u8 id_get(struct l4lb_fast_ids *ids)
+/* May a connection still store the number? */
+static bool is_free(const struct l4lb_fast_id *id)
 {
-	unsigned int i, id = ids->last;
-
-	for (i = 1; i < L4LB_FAST_IDS; i++) {
-		id = id % (L4LB_FAST_IDS - 1) + 1;	/* 1 to 255 */
-		/* freed[] is 0 if the number was never used. */
-		if (test_bit(id, ids->used) ||
-		    (ids->freed[id] &&
-		     time_before(jiffies, ids->freed[id] + L4LB_FAST_REST)))
-			continue;
-		__set_bit(id, ids->used);
-		ids->last = id;
-		return id;
-	}
-	return 0;
+	return !id->ever ||
+	       time_after(jiffies, id->used + L4LB_FAST_REST + HZ);
 }
 
-static void id_put(struct l4lb_fast_ids *ids, u8 id)
+/* Take a number that no device has, or whose device has not used it of late. */
+static void id_take(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 {
-	__clear_bit(id, ids->used);
-	ids->freed[id] = jiffies | 1;
+	unsigned int i;
+
+	lockdep_assert_held(&fast->lock);
+	for (i = 1; i < L4LB_FAST_IDS && !is_free(&fast->ids[i]); i++)
+		;
+	if (i == L4LB_FAST_IDS) {
+		WRITE_ONCE(fast->full, jiffies + HZ);
+		return;
+	}
+	if (fast->ids[i].device)
+		WRITE_ONCE(fast->ids[i].device->id, L4LB_FAST_NO_ID);
+	fast->ids[i].device = d;
+	WRITE_ONCE(d->id, i);
+}
+
+static noinline u8 id_use(struct l4lb_fast *fast, struct l4lb_fast_device *d)
+{
+	u16 id;
+
+	if (READ_ONCE(d->id) == L4LB_FAST_NO_ID &&
+	    time_before(jiffies, READ_ONCE(fast->full)))
+		return 0;
+	spin_lock(&fast->lock);
+	if (d->id == L4LB_FAST_NO_ID && !d->gone)
+		id_take(fast, d);
+	id = d->id;
+	if (id != L4LB_FAST_NO_ID) {
+		fast->ids[id].ever = true;
+		fast->ids[id].used = jiffies;
+		/* Pairs with l4lb_fast_device_id(). */
+		smp_store_release(&d->used, jiffies);
+	}
+	spin_unlock(&fast->lock);
+	return id == L4LB_FAST_NO_ID ? 0 : id;
+}
+
+u8 l4lb_fast_device_id(struct l4lb_fast_device *d)
+{
+	/* A number used within the last second stays the device's for long. */
+	unsigned long used = smp_load_acquire(&d->used);
+	u16 id = READ_ONCE(d->id);
+
+	if (likely(id != L4LB_FAST_NO_ID && jiffies - used < HZ))
+		return id;
+	return id_use(d->ln->fast, d);
+}
+
+static void id_drop(struct l4lb_fast *fast, struct l4lb_fast_device *d)
+{
+	spin_lock_bh(&fast->lock);
+	if (d->id != L4LB_FAST_NO_ID)
+		fast->ids[d->id].device = NULL;
+	WRITE_ONCE(d->id, L4LB_FAST_NO_ID);
+	d->gone = true;
+	spin_unlock_bh(&fast->lock);
 }
 
 /* ---- devices ---- */
@@ -67,7 +112,7 @@ static void detach(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 	ASSERT_RTNL();
 	nf_unregister_net_hook(fast->ln->net, &d->ops);
 	xa_erase(&fast->devices, d->ops.dev->ifindex);
-	id_put(&fast->device_ids, d->id);
+	id_drop(fast, d);
 	/* Packets may still be in the hook. */
 	kfree_rcu(d, rcu);
 }
@@ -91,14 +136,9 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 	};
 	d->ln = fast->ln;
 	d->serial = ++fast->serial;
-	d->id = id_get(&fast->device_ids);
-	if (!d->id) {
-		/* Freed numbers can be reused after a term: try again then. */
-		mod_delayed_work(l4lb_wq, &fast->work, L4LB_FAST_TERM);
-		goto free;
-	}
+	d->id = L4LB_FAST_NO_ID;
 	if (xa_err(xa_store(&fast->devices, dev->ifindex, d, GFP_KERNEL)))
-		goto put_id;
+		goto free;
 	if (nf_register_net_hook(fast->ln->net, &d->ops))
 		goto erase;
 	/* Packets merged by LRO cannot be forwarded. */
@@ -107,8 +147,6 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 
 erase:
 	xa_erase(&fast->devices, dev->ifindex);
-put_id:
-	id_put(&fast->device_ids, d->id);
 free:
 	/* Without the hook, its packets take the slow path. */
 	kfree_rcu(d, rcu);
@@ -196,6 +234,7 @@ int l4lb_fast_create(struct l4lb_net *ln)
 		return -ENOMEM;
 	}
 	fast->ln = ln;
+	fast->full = jiffies;
 	xa_init(&fast->devices);
 	INIT_DELAYED_WORK(&fast->work, work_fn);
 	/* Packets and notifiers must see it initialised. */

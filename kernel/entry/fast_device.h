@@ -9,17 +9,27 @@
  * struct l4lb_fast_device - a device that the fast path is attached to
  * @ops: the hook
  * @ln: its namespace
- * @id: its number in connections, for requests
+ * @id: its number in connections, for requests; or %L4LB_FAST_NO_ID
+ * @used: when the number was last used, in jiffies, accurate to a second
+ * @gone: it gets no number any more
  * @serial: no other device of the namespace ever has the same, for replies
  * @rcu: to free it
  */
 struct l4lb_fast_device {
 	struct nf_hook_ops	ops;
 	struct l4lb_net		*ln;
-	u8			id;
+	u16			id;
+	bool			gone;
 	u32			serial;
+	unsigned long		used;
 	struct rcu_head		rcu;
 };
+
+/* No connection stores that. */
+#define L4LB_FAST_NO_ID	L4LB_FAST_IDS
+
+/* The number for a request that came in by @d; 0: none is left.  RCU, BH off. */
+u8 l4lb_fast_device_id(struct l4lb_fast_device *d);
 
 /* With the first service; configuration mutex held. */
 int l4lb_fast_create(struct l4lb_net *ln);

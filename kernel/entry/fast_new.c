@@ -152,13 +152,14 @@ static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
  */
 struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,
-				  const struct l4lb_fast_device *d,
+				  struct l4lb_fast_device *d,
 				  unsigned int len)
 {
 	struct l4lb_net *ln = d->ln;
 	struct l4lb_service *svc;
 	struct l4lb_conn *conn;
 	enum l4lb_drop reason;
+	u8 id;
 
 	if (!may_begin(ln, pkt))
 		return NULL;
@@ -169,11 +170,14 @@ struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 	    !addresses_ok(ln, svc, &pkt->flow, skb->dev) ||
 	    !is_whole(skb, pkt, len))
 		return NULL;
+	id = l4lb_fast_device_id(d);
+	if (unlikely(!id))
+		return NULL;
 	/* If it fails, the slow path fails again and tells the sender. */
 	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
 	if (!conn)
 		return NULL;
 	l4lb_state_packet(conn, pkt, false);
-	l4lb_fast_admit(conn, false, d->id);
+	l4lb_fast_admit(conn, false, id);
 	return conn;
 }

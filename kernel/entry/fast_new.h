@@ -8,7 +8,7 @@
 
 struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,
-				  const struct l4lb_fast_device *d,
+				  struct l4lb_fast_device *d,
 				  unsigned int len);
 
 #endif /* _L4LB_FAST_NEW_H */

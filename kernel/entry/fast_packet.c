@@ -171,7 +171,7 @@ check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		return L4LB_SLOW_OPENS;
 	/* Replies: see find_reply_exit(). */
 	if (unlikely(l4lb_fast_term_over(d->ln, conn) ||
-		     (!reply && !l4lb_fast_admitted_in(conn, d->id))))
+		     (!reply && !l4lb_fast_admitted_in(conn, READ_ONCE(d->id)))))
 		return L4LB_SLOW_ADMIT;
 	return L4LB_FAST_SENT;
 }
@@ -363,7 +363,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 }
 
 static __always_inline enum l4lb_fast_count
-handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
+handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 {
 	struct l4lb_net *ln = d->ln;
 	enum l4lb_fast_count count;
@@ -402,7 +402,7 @@ handle(struct sk_buff *skb, const struct l4lb_fast_device *d, u8 af)
 unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 			      const struct nf_hook_state *state)
 {
-	const struct l4lb_fast_device *d = priv;
+	struct l4lb_fast_device *d = priv;
 	enum l4lb_fast_count count;
 
 	if (skb->protocol == htons(ETH_P_IP))

@@ -295,18 +295,46 @@ def test_vlan(rig):
     rig.works()
 
 
-@pytest.mark.timer
-def test_more_than_there_are_numbers(rig):
-    """A device without a number leaves its packets to the stack, until others have gone
-    and a term is over, because flows may still have their numbers."""
-    rig.ns.ip(*(line for n in range(256) for line in (f"link add d{n} group 7 type dummy",
+def test_late_uplink(rig):
+    """Devices without requests take no numbers: a device that comes after hundreds of them
+    gets its own."""
+    rig.ns.ip(*(line for n in range(300) for line in (f"link add d{n} group 7 type dummy",
                                                       f"link set d{n} up")))
     rig.ns.ip("link set in0 down", "link set in0 up")
     rig.address("in", "in0")
-    rig.works(taken=1)
+    rig.works()
     rig.ns.ip("link del group 7")
 
+
+@pytest.mark.timer
+def test_more_than_there_are_numbers(rig):
+    """When requests come in by more devices than there are numbers, those of the others take
+    the stack, until some devices have had none for a term."""
+    count = 260
+    plain = rig.front.frame
+
+    def tagged(n):
+        frame = plain(rig.request(4, 20000 + n))
+        return frame[:12] + b"\x81\0" + n.to_bytes(2, "big") + frame[12:]
+    rig.ns.ip(*(line for n in range(1, count + 1) for line in (
+        f"link add link in0 name v{n} type vlan id {n}", f"link set v{n} group 7 up")))
+
+    def taken():
+        before = fast.read(rig.ns)
+        for n in range(1, count + 1):
+            rig.front.sock.send(tagged(n))
+            rig.back.expect(lambda p, n=n: p.sport == 20000 + n)
+        time.sleep(0.05)
+        return fast.grown(rig.ns, before).get("fast", 0)
+    assert taken() == 0
+    # One is the uplink's, to which the VLANs belong.
+    assert taken() == 254
+    rig.ns.ip("link set in0 down", "link set in0 up", *(
+        f"link set v{n} up" for n in range(1, count + 1)))
+    rig.address("in", "in0")
+    rig.works(taken=1)
     rig.works(within=3 * TERM)
+    rig.ns.ip("link del group 7")
 
 
 def pump(rig, stop):
