@@ -22,6 +22,7 @@
 #include <linux/hashtable.h>
 #include <linux/netfilter.h>
 #include <linux/xarray.h>
+#include <net/net_namespace.h>
 
 #include "conn/conn.h"
 #include "l4lb.h"
@@ -108,6 +109,18 @@ static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 {
 	return READ_ONCE(ln->sysctl.fast_path) == 2 ||
 	       READ_ONCE(ln->n_fast_path);
+}
+
+/* Has the namespace any IPsec policy?  Then its packets take the stack. */
+static inline bool l4lb_fast_has_ipsec(const struct net *net)
+{
+#ifdef CONFIG_XFRM
+	return net->xfrm.policy_count[XFRM_POLICY_OUT] ||
+	       net->xfrm.policy_count[XFRM_POLICY_FWD] ||
+	       net->xfrm.policy_count[XFRM_POLICY_IN];
+#else
+	return false;
+#endif
 }
 
 /* A setting has changed: the stack must see the next packet of each flow. */

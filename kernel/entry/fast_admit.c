@@ -13,6 +13,7 @@
 #include "entry/fast_device.h"
 
 DEFINE_PER_CPU(const void *, l4lb_fast_request);
+DEFINE_PER_CPU(struct l4lb_fast_reply, l4lb_fast_reply);
 
 /* After a term both directions must be admitted again; the first one to be
  * admitted starts the next term.
@@ -53,24 +54,52 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 		l4lb_fast_admit(conn, false, id);
 }
 
-static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
-			const struct l4lb_fast_device *d, u8 af)
+/* A translated reply, at FORWARD: may its end at POST_ROUTING admit it? */
+void l4lb_fast_expect_reply(const struct sk_buff *skb, struct l4lb_conn *conn)
+{
+	const struct l4lb_net *ln = l4lb_conn_net(conn);
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+
+	if (!svc || (conn->proto != IPPROTO_TCP && conn->proto != IPPROTO_UDP) ||
+	    l4lb_conn_test(conn, L4LB_CONN_TRACKED) ||
+	    l4lb_fast_mode(ln, svc) == L4LB_FAST_PATH_OFF ||
+	    l4lb_fast_has_ipsec(ln->net))
+		return;
+	/* A rerouted reply has a reference. */
+	this_cpu_write(l4lb_fast_reply.conn,
+		       skb_dst_is_noref(skb) ? conn : NULL);
+	this_cpu_write(l4lb_fast_reply.skb, skb);
+}
+
+static struct l4lb_conn *find_again(struct sk_buff *skb,
+				    const struct nf_hook_state *state, u8 af)
 {
 	struct l4lb_pkt pkt = { .hook = state->hook };
-	struct dst_entry *dst = skb_dst(skb);
 	struct l4lb_flow request;
-	struct l4lb_conn *conn;
-	u16 number;
 
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)
-		return;
+		return NULL;
 	request = l4lb_flow_inverse(&pkt.flow);
-	conn = l4lb_conn_find_in(l4lb_net(state->net), &request);
+	return l4lb_conn_find_in(l4lb_net(state->net), &request);
+}
+
+static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
+			struct l4lb_fast *fast, u8 af)
+{
+	struct l4lb_conn *conn = this_cpu_read(l4lb_fast_reply.conn);
+	const struct l4lb_fast_device *d = device_of(fast, state->in);
+	struct dst_entry *dst = skb_dst(skb);
+	u16 number;
+
+	if (!d || dst->lwtstate || dst_xfrm(dst))
+		return;
+	if (!conn)
+		conn = find_again(skb, state, af);
+	else if (!skb_dst_is_noref(skb))
+		return;		/* it was queued */
 	if (!conn || conn->method != IP_VS_CONN_F_MASQ)
 		return;
-	if (dst->lwtstate || dst_xfrm(dst))
-		return;
-	number = l4lb_fast_back_number(d->ln->fast, dst, af, d->serial);
+	number = l4lb_fast_back_number(fast, dst, af, d->serial);
 	if (number)
 		l4lb_fast_admit(conn, true, number);
 }
@@ -79,17 +108,18 @@ static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
 void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 		       u8 af)
 {
-	struct l4lb_net *ln = l4lb_net(state->net);
-	struct l4lb_fast *fast = READ_ONCE(ln->fast);
-	const struct l4lb_fast_device *d;
+	struct l4lb_fast *fast;
 
-	if (!skb->ipvs_property || !fast)
+	if (!skb->ipvs_property)
 		return;
 	if (this_cpu_read(l4lb_fast_request)) {
 		this_cpu_write(l4lb_fast_request, skb);
 		return;
 	}
-	d = device_of(fast, state->in);
-	if (d)
-		admit_reply(skb, state, d, af);
+	if (this_cpu_read(l4lb_fast_reply.skb) != skb)
+		return;
+	l4lb_fast_forget_reply();
+	fast = READ_ONCE(l4lb_net(state->net)->fast);
+	if (fast)
+		admit_reply(skb, state, fast, af);
 }

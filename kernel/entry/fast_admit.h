@@ -18,6 +18,30 @@ static inline void l4lb_fast_expect_request(void)
 	this_cpu_write(l4lb_fast_request, L4LB_FAST_EXPECTED);
 }
 
+/**
+ * struct l4lb_fast_reply - a reply that passes the rest of the stack
+ * @skb: the reply, which may have been freed; or NULL
+ * @conn: its connection; NULL: it is to be looked up again
+ *
+ * Set at FORWARD, taken at the end of POST_ROUTING, forgotten when another
+ * packet enters a hook.  @conn is valid as long as @skb has a route without a
+ * reference, because that is bound to the same RCU section; a packet that was
+ * queued meanwhile has a reference.
+ */
+struct l4lb_fast_reply {
+	const struct sk_buff	*skb;
+	struct l4lb_conn	*conn;
+};
+
+DECLARE_PER_CPU(struct l4lb_fast_reply, l4lb_fast_reply);
+
+void l4lb_fast_expect_reply(const struct sk_buff *skb, struct l4lb_conn *conn);
+
+static inline void l4lb_fast_forget_reply(void)
+{
+	this_cpu_write(l4lb_fast_reply.skb, NULL);
+}
+
 /* @number: of the device that a request came in by, or of a reply's way. */
 void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u16 number);
 

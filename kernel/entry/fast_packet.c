@@ -188,17 +188,6 @@ struct exit {
 	bool			reply;
 };
 
-static bool has_ipsec(const struct net *net)
-{
-#ifdef CONFIG_XFRM
-	return net->xfrm.policy_count[XFRM_POLICY_OUT] ||
-	       net->xfrm.policy_count[XFRM_POLICY_FWD] ||
-	       net->xfrm.policy_count[XFRM_POLICY_IN];
-#else
-	return false;
-#endif
-}
-
 /* A neighbour that is not resolved or has failed is left to the stack. */
 static __always_inline bool
 find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
@@ -326,7 +315,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
 	if (unlikely(exit->dst->lwtstate || dst_xfrm(exit->dst) ||
-		     has_ipsec(ln->net)))
+		     l4lb_fast_has_ipsec(ln->net)))
 		return L4LB_SLOW_ROUTE;
 	if (!reply && conn->method == IP_VS_CONN_F_TUNNEL) {
 		room = l4lb_tunnel_room(skb, conn);

@@ -364,11 +364,17 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  struct l4lb_conn *conn)
 {
+	unsigned int verdict;
+
 	l4lb_account_out(conn->server, skb->len);
 	l4lb_las_reply(skb, conn, skb->len);
 	l4lb_state_packet(conn, pkt, true);
-	if (conn->method == IP_VS_CONN_F_MASQ)
-		return l4lb_nat_reply(skb, pkt, conn, 0);
+	if (conn->method == IP_VS_CONN_F_MASQ) {
+		verdict = l4lb_nat_reply(skb, pkt, conn, 0);
+		if (verdict == NF_ACCEPT && pkt->hook == NF_INET_FORWARD)
+			l4lb_fast_expect_reply(skb, conn);
+		return verdict;
+	}
 	l4lb_forward_mark(skb, conn, true);
 	return NF_ACCEPT;
 }
@@ -452,6 +458,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	struct l4lb_pkt pkt = { .hook = state->hook };
 	enum l4lb_parse parse;
 
+	l4lb_fast_forget_reply();
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
@@ -499,6 +506,7 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	unsigned int verdict;
 	bool is_reply;
 
+	l4lb_fast_forget_reply();
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)

@@ -215,13 +215,17 @@ def test_dropped_replies(nat, family, hook):
     reply_is(client, fast=1)
 
 
-@pytest.mark.parametrize("hook", ("output", "postrouting"))
-def test_queued(nat, family, hook):
-    """Packets that wait for a program's verdict do not admit their flow."""
-    if nat.director.ns.run(["nft", "-c", "-f", "-"], check=False, text_input="table inet t { "
+def needs_queues(lab):
+    if lab.director.ns.run(["nft", "-c", "-f", "-"], check=False, text_input="table inet t { "
                            "chain c { type filter hook input priority 0; queue num 7; }; }"
                            ).returncode:
         pytest.skip("this kernel has no queue to programs: Debian's have (suite stages 6.12, 6.1)")
+
+
+@pytest.mark.parametrize("hook", ("output", "postrouting"))
+def test_queued(nat, family, hook):
+    """Packets that wait for a program's verdict do not admit their flow."""
+    needs_queues(nat)
     raw = ready(nat, UDP, family)
     client = raw.client()
     with Queue(nat, 7) as queue, \
@@ -233,6 +237,33 @@ def test_queued(nat, family, hook):
                 client.arrive()
     request_is(client, slow_admit=1)
     request_is(client, fast=1)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("hook", ("forward", "postrouting"))
+def test_queued_replies(nat, family, hook):
+    """So do replies that wait after the director has translated them. Its connection may be
+    gone when the program decides."""
+    needs_queues(nat)
+    raw = ready(nat, UDP, family)
+    client = raw.client()
+    client.open()
+    with Queue(nat, 7) as queue, \
+            rule(nat, hook, f"udp dport {client.sport} udp sport {raw.port} queue num 7", 300):
+        for _ in range(3):
+            with counted(raw, slow_admit=1):
+                client.reply(payload=b"wait")
+                queue.accept()
+                client.answered()
+        client.reply(payload=b"too long")
+        raw.service.delete()
+        queue.accept()
+        client.answered()
+    raw = ready(nat, UDP, family)
+    client = raw.client()
+    client.open()
+    reply_is(client, slow_admit=1)
+    reply_is(client, fast=1)
 
 
 class Queue:
