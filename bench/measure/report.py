@@ -13,13 +13,15 @@ DEFAULT = "ip_vs default table"
 REFERENCE = "reference"
 FLOOR = "redirect at ingress, {} bytes"
 # Groups whose figures are of a packet's whole path, with the floor's share.
-PACKETS = ("established", "replies", "flows", "new")
+PACKETS = ("established", "replies", "flows", "new", "replies-new", "route-churn")
 TITLES = {
     REFERENCE: "Without a director",
     "established": "Packets of known connections",
     "replies": "Replies through NAT",
     "flows": "Packets of many connections, in random order",
     "new": "A connection for each packet",
+    "replies-new": "The first reply of each connection",
+    "route-churn": "Replies while other routes change",
     "teardown": "End of TCP connections (FIN, FIN, ACK)",
     "processors": "Two processors at once",
     "http": "HTTP requests, a connection for each",

@@ -8,6 +8,7 @@ reference, see slices.py. A row with missing or wrong packets has a fault instea
 """
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -18,7 +19,20 @@ from pathlib import Path
 import http_rate
 import scale
 import slices
-from bed import ACK, ALL, FAMILIES, FINACK, PORT, SYN, Bed, MeasureError, Traffic, least, together
+from bed import (
+    ACK,
+    ALL,
+    FAMILIES,
+    FINACK,
+    PORT,
+    SYN,
+    SYNACK,
+    Bed,
+    MeasureError,
+    Traffic,
+    least,
+    together,
+)
 from lab.netns import DeadlineError, run
 from systems import DROP, IP_VS, IP_VS_DEFAULT, L4LB, REDIRECT, dnat, ruleset, vehicle
 
@@ -202,6 +216,7 @@ def flows(session):
 
 
 SOME = 1000             # connections that a slice makes or ends
+CHANGE = 10e6           # ns of packets between two changes of a route
 
 
 def new(session):
@@ -220,6 +235,44 @@ def new(session):
                 return result.ns / result.packets
             return session.bracketed(once, least(f, p, 64), 60, count // SOME)
         session.figure(what, measure)
+
+
+def replies_new(session):
+    """The first reply of each flow, which takes the stack; the requests are not measured."""
+    rows = ((4, "udp"), (4, "tcp"), (6, "udp"))
+    for family, proto in rows[:2] if session.spec["quick"] else rows:
+        size = least(family, proto, 64)
+
+        def once(f=family, p=proto, s=size):
+            some = Traffic(session.bed, f, p, "nat", flows=SOME)
+            some.each(s, flags=SYN)
+            result = some.each(s, reply=True, flags=SYNACK)
+            return result.ns / result.packets
+        session.figure(f"{proto}{family} nat reply", lambda o=once, s=size: session.bracketed(
+            o, s, 60, session.spec["new"] // SOME))
+
+
+def route_churn(session):
+    """Replies of established flows. Before each slice a route changes that none of them takes,
+    and a slice is ten milliseconds: a hundred changes in a second of packets."""
+    for family, route in ((4, "192.0.2.0/24 via 10.0.0.2"),
+                          (6, "2001:2:0:ffff::/64 via 2001:db8::2")):
+        traffic = Traffic(session.bed, family, "udp", "nat")
+        size = least(family, "udp", 64)
+        traffic.preload(size)
+        traffic.random(size, 500, reply=True)
+        trial = traffic.random(size, 500, reply=True)
+        count = max(500, int(CHANGE * trial.packets / max(trial.ns, 1)))
+        turns = itertools.cycle(("add", "del"))
+
+        def once(t=traffic, s=size, n=count, f=family, r=route, how=turns):
+            session.bed.ns.ip(f"route {next(how)} {r} dev gen0", family=f)
+            result = t.random(s, n, reply=True)
+            return result.ns / result.packets
+        session.figure(f"udp{family} nat reply",
+                       lambda o=once, s=size: session.bracketed(o, s))
+        if next(turns) == "del":
+            session.bed.ns.ip(f"route del {route} dev gen0", family=family)
 
 
 def teardown(session):
@@ -258,6 +311,8 @@ def processors(session):
 # Groups that each round measures, and with which systems.
 ROUNDS = {"established": (established, (IP_VS, L4LB)), "replies": (replies, (IP_VS, L4LB)),
           "flows": (flows, (IP_VS_DEFAULT, IP_VS, L4LB)), "new": (new, (IP_VS, L4LB)),
+          "replies-new": (replies_new, (IP_VS, L4LB)),
+          "route-churn": (route_churn, (IP_VS, L4LB)),
           "teardown": (teardown, (IP_VS, L4LB)), "processors": (processors, (IP_VS, L4LB))}
 DIRECTORS = (IP_VS_DEFAULT, IP_VS, L4LB)
 
