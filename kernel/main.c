@@ -36,9 +36,12 @@ static int __net_init net_init(struct net *net)
 	l4lb_server_trash_init(ln);
 	l4lb_defence_init(ln);
 	l4lb_sysctl_defaults(&ln->sysctl);
-	err = l4lb_server_table_init(ln);
+	err = l4lb_route_net_init(ln);
 	if (err)
 		goto err_net_exit;
+	err = l4lb_server_table_init(ln);
+	if (err)
+		goto err_route_exit;
 	err = l4lb_service_net_init(ln);
 	if (err)
 		goto err_destroy_servers;
@@ -46,6 +49,8 @@ static int __net_init net_init(struct net *net)
 
 err_destroy_servers:
 	l4lb_server_table_exit(ln);
+err_route_exit:
+	l4lb_route_net_exit(ln);
 err_net_exit:
 	l4lb_net_exit(ln);
 	return err;
@@ -60,8 +65,8 @@ static void __net_exit net_pre_exit(struct net *net)
 	ln->exiting = true;
 	l4lb_hook_unregister(ln, AF_INET);
 	l4lb_hook_unregister(ln, AF_INET6);
-	l4lb_route_flush_all(ln);
 	mutex_unlock(&ln->lock);
+	l4lb_route_flush_all(ln);
 	l4lb_fast_stop(ln);
 }
 
@@ -87,6 +92,7 @@ static void __net_exit net_exit(struct net *net)
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
+	l4lb_route_net_exit(ln);
 	l4lb_net_exit(ln);
 }
 

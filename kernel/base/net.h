@@ -59,6 +59,10 @@ struct l4lb_defence {
  * @n_tunnels: real servers with method tunnel; 0 spares packets a lookup
  * @guards: guarded addresses (RCU readers)
  * @n_guards: number of services with a guard, likewise
+ * @route_lock: protects cached routes and the lists of them, see route.c; packets
+ *	take it to cache a route
+ * @route_devices: devices that cached routes lead through
+ * @route_list: the same, to drop the routes of all
  * @timeouts: settable connection timeouts
  * @sysctl: net.ipv4.vs.*
  * @drops: per-CPU array of L4LB_DROP_MAX counters
@@ -98,6 +102,9 @@ struct l4lb_net {
 	unsigned int			n_one_packet;
 	struct rhashtable		guards;
 	unsigned int			n_guards;
+	spinlock_t			route_lock;
+	struct rhashtable		route_devices;
+	struct list_head		route_list;
 	struct l4lb_timeouts		timeouts;
 	struct l4lb_sysctl		sysctl;
 	u64 __percpu			*drops;

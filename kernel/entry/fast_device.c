@@ -9,8 +9,9 @@
  * it while such requests come in.  So devices without them take none.
  *
  * Attaching and detaching need RTNL, which serialises them with devices that
- * appear, disappear or change their namespace.  The configuration mutex nests
- * inside RTNL, so configuration changes queue work.
+ * appear, disappear or change their namespace.  Neither of RTNL and the
+ * configuration mutex is taken inside the other: configuration changes queue
+ * work.
  */
 #include "entry/fast_device.h"
 

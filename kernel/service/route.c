@@ -1,24 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The output route of a real server, looked up once and then only checked:
+ * The output routes of a real server, looked up once and then only checked:
  * dst_check() takes two comparisons, a lookup hundreds of nanoseconds.
  *
  * A cached route holds its device, so it is dropped when the device goes down.
+ * Therefore the routes of a namespace are listed by device.  A spinlock of the
+ * namespace protects the lists and serialises the replacing of routes: a device
+ * that goes down must not wait for a configuration command.
  */
 #include "service/route.h"
 
 #include <linux/netdevice.h>
+#include <linux/rhashtable.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
 #include <net/ip6_route.h>
 #include <net/route.h>
 
+#define FLUSH_BATCH	64	/* routes dropped while the lock is held */
+
+/**
+ * struct l4lb_route_device - a device that cached routes lead through
+ * @by_dev: in l4lb_net.route_devices
+ * @dev: the device; its notifier removes this before the device is freed
+ * @node: in l4lb_net.route_list
+ * @routes: the routes, never empty
+ * @rcu: to free it
+ */
+struct l4lb_route_device {
+	struct rhash_head	by_dev;
+	const struct net_device	*dev;
+	struct list_head	node;
+	struct list_head	routes;
+	struct rcu_head		rcu;
+};
+
+static const struct rhashtable_params device_params = {
+	.key_len	= sizeof_field(struct l4lb_route_device, dev),
+	.key_offset	= offsetof(struct l4lb_route_device, dev),
+	.head_offset	= offsetof(struct l4lb_route_device, by_dev),
+	.nelem_hint	= 1,
+	.automatic_shrinking = true,
+};
+
+/* ---- lookup ---- */
+
 static struct dst_entry *lookup_ipv4(const struct l4lb_server *server,
-				     struct l4lb_route *route)
+				     struct l4lb_route *route, bool known_nh)
 {
 	struct flowi4 fl4 = {
 		.daddr		= server->sched.addr.ip,
-		.flowi4_flags	= route->known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
+		.flowi4_flags	= known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
 	};
 	struct rtable *rt;
 
@@ -31,12 +64,12 @@ static struct dst_entry *lookup_ipv4(const struct l4lb_server *server,
 }
 
 static struct dst_entry *lookup_ipv6(const struct l4lb_server *server,
-				     struct l4lb_route *route)
+				     struct l4lb_route *route, bool known_nh)
 {
 	struct net *net = server->ln->net;
 	struct flowi6 fl6 = {
 		.daddr		= server->sched.addr.in6,
-		.flowi6_flags	= route->known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
+		.flowi6_flags	= known_nh ? FLOWI_FLAG_KNOWN_NH : 0,
 	};
 	struct dst_entry *dst;
 
@@ -55,6 +88,8 @@ release:
 	return ERR_PTR(-EHOSTUNREACH);
 }
 
+/* ---- cache: the namespace's lock ---- */
+
 static void route_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_route *route = container_of(head, struct l4lb_route, rcu);
@@ -63,94 +98,199 @@ static void route_free_rcu(struct rcu_head *head)
 	kfree(route);
 }
 
-static void route_replace(struct l4lb_server *server, struct l4lb_route *route)
+static struct l4lb_route_device *device_find(struct l4lb_net *ln,
+					     const struct net_device *dev)
 {
+	lockdep_assert_held(&ln->route_lock);
+	return rhashtable_lookup_fast(&ln->route_devices, &dev, device_params);
+}
+
+static struct l4lb_route_device *device_new(struct l4lb_net *ln,
+					    const struct net_device *dev)
+{
+	struct l4lb_route_device *device;
+
+	device = kzalloc(sizeof(*device), GFP_ATOMIC | __GFP_NOWARN);
+	if (!device)
+		return NULL;
+	device->dev = dev;
+	INIT_LIST_HEAD(&device->routes);
+	if (rhashtable_insert_fast(&ln->route_devices, &device->by_dev,
+				   device_params)) {
+		kfree(device);
+		return NULL;
+	}
+	list_add(&device->node, &ln->route_list);
+	return device;
+}
+
+/* Takes @route out of its slot and its device's list. */
+static void route_drop(struct l4lb_net *ln, struct l4lb_route *route)
+{
+	struct l4lb_route_device *device = route->device;
+
+	lockdep_assert_held(&ln->route_lock);
+	if (rcu_access_pointer(*route->slot) == route)
+		RCU_INIT_POINTER(*route->slot, NULL);
+	list_del(&route->node);
+	if (list_empty(&device->routes)) {
+		rhashtable_remove_fast(&ln->route_devices, &device->by_dev,
+				       device_params);
+		list_del(&device->node);
+		kfree_rcu(device, rcu);
+	}
+	call_rcu(&route->rcu, route_free_rcu);
+}
+
+/* Return: false if nobody would drop @route in time. */
+static bool route_publish(struct l4lb_net *ln, struct l4lb_route *route,
+			  struct l4lb_route __rcu **slot)
+{
+	const struct net_device *dev = route->dst->dev;
 	struct l4lb_route *old;
 
-	spin_lock_bh(&server->route_lock);
-	old = rcu_replace_pointer(server->route, route,
-				  lockdep_is_held(&server->route_lock));
-	spin_unlock_bh(&server->route_lock);
+	lockdep_assert_held(&ln->route_lock);
+	/* The notifier of a device that went down after the lookup has run, or
+	 * waits for the lock.
+	 */
+	if (!netif_running(dev) || READ_ONCE(ln->exiting))
+		return false;
+	route->device = device_find(ln, dev) ?: device_new(ln, dev);
+	if (!route->device)
+		return false;
+	route->slot = slot;
+	list_add(&route->node, &route->device->routes);
+	old = rcu_replace_pointer(*slot, route,
+				  lockdep_is_held(&ln->route_lock));
 	if (old)
-		call_rcu(&old->rcu, route_free_rcu);
+		route_drop(ln, old);
+	return true;
 }
 
 static const struct l4lb_route *route_renew(struct l4lb_server *server,
 					    bool known_nh)
 {
 	struct l4lb_route *route = kzalloc(sizeof(*route), GFP_ATOMIC);
+	struct l4lb_net *ln = server->ln;
+	bool cached;
 	int err;
 
 	if (!route)
 		return ERR_PTR(-ENOMEM);
-	route->known_nh = known_nh;
-	route->dst = server->sched.af == AF_INET ? lookup_ipv4(server, route) :
-						lookup_ipv6(server, route);
+	route->dst = server->sched.af == AF_INET ?
+		     lookup_ipv4(server, route, known_nh) :
+		     lookup_ipv6(server, route, known_nh);
 	if (IS_ERR(route->dst)) {
 		err = l4lb_route_error(PTR_ERR(route->dst));
 		kfree(route);
 		return ERR_PTR(err);
 	}
-	route_replace(server, route);
-	/* If the device went down after the lookup and its notifier ran before
-	 * the publishing, nothing else would drop this route.
-	 */
-	if (!netif_running(route->dst->dev))
-		l4lb_route_flush(server);
+	spin_lock_bh(&ln->route_lock);
+	cached = route_publish(ln, route, &server->route[known_nh]);
+	spin_unlock_bh(&ln->route_lock);
+	if (!cached)	/* for this packet only */
+		call_rcu(&route->rcu, route_free_rcu);
 	return route;
 }
 
 const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method)
 {
-	const struct l4lb_route *route = rcu_dereference(server->route);
 	/* Direct routing leaves the VIP in the packet, which must not be
 	 * taken for the next hop.  @method is the connection's: the real
 	 * server's may have changed since.
 	 */
 	bool known_nh = method == IP_VS_CONN_F_DROUTE;
+	const struct l4lb_route *route;
 
-	if (likely(route && route->known_nh == known_nh &&
-		   dst_check(route->dst, route->cookie)))
+	route = rcu_dereference(server->route[known_nh]);
+	if (likely(route && dst_check(route->dst, route->cookie)))
 		return route;
 	return route_renew(server, known_nh);
 }
 
 void l4lb_route_flush(struct l4lb_server *server)
 {
-	if (rcu_access_pointer(server->route))
-		route_replace(server, NULL);
+	struct l4lb_net *ln = server->ln;
+	struct l4lb_route *route;
+	int i;
+
+	if (!rcu_access_pointer(server->route[0]) &&
+	    !rcu_access_pointer(server->route[1]))
+		return;
+	spin_lock_bh(&ln->route_lock);
+	for (i = 0; i < ARRAY_SIZE(server->route); i++) {
+		route = rcu_dereference_protected(server->route[i],
+						  lockdep_is_held(&ln->route_lock));
+		if (route)
+			route_drop(ln, route);
+	}
+	spin_unlock_bh(&ln->route_lock);
+}
+
+/* ---- devices ---- */
+
+/* Drops some routes through @dev, or with NULL any.  Return: the number. */
+static unsigned int flush_some(struct l4lb_net *ln,
+			       const struct net_device *dev)
+{
+	struct l4lb_route_device *device;
+	unsigned int n;
+
+	spin_lock_bh(&ln->route_lock);
+	for (n = 0; n < FLUSH_BATCH; n++) {
+		device = dev ? device_find(ln, dev) :
+			 list_first_entry_or_null(&ln->route_list,
+						  struct l4lb_route_device,
+						  node);
+		if (!device)
+			break;
+		route_drop(ln, list_first_entry(&device->routes,
+						struct l4lb_route, node));
+	}
+	spin_unlock_bh(&ln->route_lock);
+	return n;
+}
+
+/* No route is added meanwhile: @dev is down, or the namespace is going. */
+static void flush_device(struct l4lb_net *ln, const struct net_device *dev)
+{
+	while (flush_some(ln, dev) == FLUSH_BATCH)
+		cond_resched();
 }
 
 void l4lb_route_flush_all(struct l4lb_net *ln)
 {
-	struct l4lb_service *svc;
-	struct l4lb_server *server;
-
-	lockdep_assert_held(&ln->lock);
-	list_for_each_entry(svc, &ln->services, list)
-		list_for_each_entry(server, &svc->servers, node)
-			l4lb_route_flush(server);
-	list_for_each_entry(server, &ln->trash, node)
-		l4lb_route_flush(server);
+	WARN_ON_ONCE(!READ_ONCE(ln->exiting));
+	flush_device(ln, NULL);
 }
 
 static int device_event(struct notifier_block *nb, unsigned long event,
 			void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
-	struct l4lb_net *ln = l4lb_net(dev_net(dev));
 
-	if (event != NETDEV_DOWN && event != NETDEV_UNREGISTER)
-		return NOTIFY_DONE;
-	mutex_lock(&ln->lock);
-	l4lb_route_flush_all(ln);
-	mutex_unlock(&ln->lock);
+	if (event == NETDEV_DOWN || event == NETDEV_UNREGISTER)
+		flush_device(l4lb_net(dev_net(dev)), dev);
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block device_notifier = {
 	.notifier_call = device_event,
 };
+
+int l4lb_route_net_init(struct l4lb_net *ln)
+{
+	spin_lock_init(&ln->route_lock);
+	INIT_LIST_HEAD(&ln->route_list);
+	return rhashtable_init(&ln->route_devices, &device_params);
+}
+
+/* No real server is left. */
+void l4lb_route_net_exit(struct l4lb_net *ln)
+{
+	WARN_ON(!list_empty(&ln->route_list));
+	rhashtable_destroy(&ln->route_devices);
+}
 
 int __init l4lb_route_init(void)
 {

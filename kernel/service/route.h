@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Output route of a real server, cached. */
+/* Output routes of a real server, cached. */
 #ifndef _L4LB_ROUTE_H
 #define _L4LB_ROUTE_H
 
@@ -12,16 +12,20 @@
  * @dst: the route; a reference is held
  * @cookie: for dst_check()
  * @saddr: source address for this route; the outer source of a tunnel
- * @known_nh: the next hop does not depend on the packet's destination
  * @local: the real server is this host
+ * @slot: in l4lb_server.route, where it is cached
+ * @device: in whose list it is; of l4lb_net.route_lock, as all below
+ * @node: in that list
  * @rcu: to free it
  */
 struct l4lb_route {
 	struct dst_entry	*dst;
 	u32			cookie;
 	union nf_inet_addr	saddr;
-	bool			known_nh;
 	bool			local;
+	struct l4lb_route __rcu	**slot;
+	struct l4lb_route_device *device;
+	struct list_head	node;
 	struct rcu_head		rcu;
 };
 
@@ -31,10 +35,12 @@ struct l4lb_route {
  */
 const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method);
 
-/* Forget the cached route: server freed or edited, or device going down. */
+/* Forget the cached routes: @server is freed, or a path's MTU has changed. */
 void l4lb_route_flush(struct l4lb_server *server);
 
-/* The same for all servers of a namespace.  Configuration mutex held. */
+/* The same for all servers of a namespace that is going; none is cached again.
+ * Process context.
+ */
 void l4lb_route_flush_all(struct l4lb_net *ln);
 
 /* The same two errors, from one of the kernel's lookups. */
@@ -57,6 +63,8 @@ static inline bool l4lb_net_has_rules(const struct net *net, u8 af)
 	return false;
 }
 
+int l4lb_route_net_init(struct l4lb_net *ln);
+void l4lb_route_net_exit(struct l4lb_net *ln);
 int l4lb_route_init(void);
 void l4lb_route_exit(void);
 

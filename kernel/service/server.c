@@ -35,7 +35,7 @@ static void server_free_rcu(struct rcu_head *rcu)
 }
 
 /* The counters stay until RCU readers of connections to @server are done.  The
- * route can go at once: @server left its service long ago, so no packet fills
+ * routes can go at once: @server left its service long ago, so no packet fills
  * the cache again.
  */
 void l4lb_server_put(struct l4lb_server *server)
@@ -77,7 +77,6 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 	server->sched.af = cfg->af;
 	server_name(&server->name, svc, cfg);
 	server->ln = svc->ln;
-	spin_lock_init(&server->route_lock);
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	if (l4lb_server_name_add(server)) {
@@ -183,10 +182,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 	u8 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
 	WRITE_ONCE(server->tun.word, cfg->tun.word);
-	if (server->method != method) {
-		WRITE_ONCE(server->method, method);
-		l4lb_route_flush(server);
-	}
+	WRITE_ONCE(server->method, method);
 	l4lb_tunnel_update(server);
 	WRITE_ONCE(server->sched.weight, cfg->weight);
 	if (cfg->weight)
@@ -210,7 +206,6 @@ static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 	server->method = IP_VS_CONN_F_BYPASS;
 	server->available = true;
 	server->ln = ln;
-	spin_lock_init(&server->route_lock);
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	return server;

@@ -65,8 +65,7 @@ struct l4lb_server_key {
  * @on_loss: copy of its service's policy.on_loss while it is in the trash
  * @svc: its service; NULL while in the trash (RCU)
  * @ln: its namespace
- * @route: cached output route (RCU), owned by route.c
- * @route_lock: serialises replacing @route
+ * @route: cached output routes (RCU), owned by route.c; [1] for direct routing
  * @stats: counters
  * @persist: number of persistence templates
  * @u_thresh: with this many connections it gets no more; 0: no limit
@@ -93,8 +92,7 @@ struct l4lb_server {
 	struct l4lb_service __rcu	*svc;
 	struct l4lb_net			*ln;
 	struct l4lb_tun			tun;
-	struct l4lb_route __rcu		*route;
-	spinlock_t			route_lock;
+	struct l4lb_route __rcu		*route[2];
 	struct l4lb_stats		stats;
 	atomic_t			persist;
 	u32				u_thresh;

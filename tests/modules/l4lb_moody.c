@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Scheduler "moody": picks like wlc.  Its parameters make init() and build()
- * fail, and free() slow; "states" and "tables" count allocations that are not
+ * fail, build() and free() slow; "states" and "tables" count allocations that are not
  * yet freed: afterwards both must be 0.
  */
 #include "sched.h"
@@ -16,6 +16,10 @@ MODULE_PARM_DESC(init_error, "what init() fails with, 0: it works");
 static int build_error;
 module_param(build_error, int, 0644);
 MODULE_PARM_DESC(build_error, "what build() returns, 0: it works");
+
+static int build_delay;
+module_param(build_delay, int, 0644);
+MODULE_PARM_DESC(build_delay, "how long build() takes, in milliseconds");
 
 static int free_delay;
 module_param(free_delay, int, 0644);
@@ -61,6 +65,7 @@ static int moody_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
 	int err = READ_ONCE(build_error);
 
+	msleep(READ_ONCE(build_delay));
 	if (err)
 		return err;
 	pool->table = give(2);
