@@ -84,8 +84,8 @@ static int mh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	struct l4lb_sched_server **place;
 	struct mh_seat *seat;
 
-	place = kvcalloc(MH_SIZE, sizeof(*place), GFP_KERNEL);
-	seat = kvcalloc(pool->n + 1, sizeof(*seat), GFP_KERNEL);
+	place = kvcalloc(MH_SIZE, sizeof(*place), GFP_KERNEL_ACCOUNT);
+	seat = kvcalloc(pool->n + 1, sizeof(*seat), GFP_KERNEL_ACCOUNT);
 	if (!place || !seat) {
 		kvfree(seat);
 		kvfree(place);

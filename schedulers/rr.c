@@ -40,7 +40,7 @@ static u64 rr_resume(const struct l4lb_pool *pool, const struct l4lb_pool *old)
 
 static int rr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
-	atomic64_t *turns = kmalloc(sizeof(*turns), GFP_KERNEL);
+	atomic64_t *turns = kmalloc(sizeof(*turns), GFP_KERNEL_ACCOUNT);
 
 	if (!turns)
 		return -ENOMEM;

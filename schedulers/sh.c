@@ -27,7 +27,7 @@ static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	unsigned int filled = 0, i = 0;
 	int turns;
 
-	bucket = kcalloc(SH_SIZE, sizeof(*bucket), GFP_KERNEL);
+	bucket = kcalloc(SH_SIZE, sizeof(*bucket), GFP_KERNEL_ACCOUNT);
 	if (!bucket)
 		return -ENOMEM;
 	while (pool->n && filled < SH_SIZE) {

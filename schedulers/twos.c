@@ -26,7 +26,7 @@ static int twos_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 	unsigned int i;
 
 	/* Server i owns the numbers from end[i - 1] to below end[i]. */
-	end = kvcalloc(pool->n + 1, sizeof(*end), GFP_KERNEL);
+	end = kvcalloc(pool->n + 1, sizeof(*end), GFP_KERNEL_ACCOUNT);
 	if (!end)
 		return -ENOMEM;
 	for (i = 0; i < pool->n; i++) {

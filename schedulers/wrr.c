@@ -90,7 +90,7 @@ static int wrr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 
 	for (i = 0; i < pool->n; i++)
 		n += wrr_turns(pool->server[i], unit);
-	cycle = kvzalloc(struct_size(cycle, slot, n), GFP_KERNEL);
+	cycle = kvzalloc(struct_size(cycle, slot, n), GFP_KERNEL_ACCOUNT);
 	if (!cycle)
 		return -ENOMEM;
 	wrr_lay_out(cycle, pool, unit);

@@ -4,7 +4,7 @@
  * in-tree ip_vs in Linux 6.12, on every kernel, because programs and
  * sysctl.conf fail at a missing name.  A refused write changes nothing.
  *
- * Three names are our own:
+ * Five names are our own:
  *
  *	conn_max		maximum of connections and persistence templates
  *				together, 0: no limit.  Default: as many as fit
@@ -18,6 +18,9 @@
  *				forwards to its address, which need not be
  *				local.  Off by default: a standby director may
  *				be a router on the way to the active one
+ *	services_max		maximum of services, 0: no limit
+ *	servers_max		maximum of real servers of all services, 0: no limit;
+ *				an unprivileged user cannot change either
  *
  * These have no effect here:
  *
@@ -46,6 +49,8 @@
 
 #define CONN_MEMORY_SHARE	8	/* of the memory, by default */
 #define CONN_BYTES		128	/* of a connection, table included */
+#define SERVICES_MAX		65536
+#define SERVERS_MAX		262144
 
 static int nice_min = -20, nice_max = 19;
 
@@ -217,6 +222,8 @@ static const struct ctl_table settings[] = {
 	OWN(run_estimation, do_run_estimation),
 	INT(schedule_icmp),
 	OWN(secure_tcp, do_mode),
+	RANGE(servers_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
+	RANGE(services_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
 	INT(sloppy_sctp),
 	INT(sloppy_tcp),
 	INT(snat_reroute),
@@ -241,7 +248,8 @@ static const struct ctl_table settings[] = {
 static bool is_privileged(const struct ctl_table *entry)
 {
 	static const char *const names[] = {
-		"conn_max", "est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
+		"conn_max", "est_cpulist", "est_nice", "run_estimation",
+		"servers_max", "services_max", "sync_qlen_max",
 		"sync_sock_size",
 	};
 
@@ -259,6 +267,8 @@ void l4lb_sysctl_defaults(struct l4lb_sysctl *sysctl)
 		.fast_path = 1,
 		.pmtu_disc = 1,
 		.run_estimation = 1,
+		.servers_max = SERVERS_MAX,
+		.services_max = SERVICES_MAX,
 		.snat_reroute = 1,
 		.sync_ports = 1,
 		.sync_qlen_max = nr_free_buffer_pages() / 32,

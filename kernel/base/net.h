@@ -76,6 +76,8 @@ struct l4lb_defence {
  *	while its number or @n_mixed is > 0
  * @hooked: by family: hooks are registered
  * @hooks_held: none is unregistered: a batch relies on those it registered
+ * @n_inserted: services in @svc_table, limited by sysctl.services_max
+ * @n_servers: real servers of services, limited by sysctl.servers_max
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
  * @trash_work: frees old entries of @trash
@@ -117,6 +119,8 @@ struct l4lb_net {
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	bool				hooks_held;
+	unsigned int			n_inserted;
+	unsigned int			n_servers;
 	unsigned int			n_mixed;
 	struct list_head		trash;
 	struct delayed_work		trash_work;

@@ -31,6 +31,8 @@ struct l4lb_sysctl {
 	int		run_estimation;
 	int		schedule_icmp;
 	int		secure_tcp;
+	int		servers_max;
+	int		services_max;
 	int		sloppy_sctp;
 	int		sloppy_tcp;
 	int		snat_reroute;
@@ -43,5 +45,13 @@ struct l4lb_sysctl {
 	int		sync_version;
 	unsigned long	sync_qlen_max;
 };
+
+/* Would one more exceed @max?  0: there is no limit. */
+static inline bool l4lb_at_limit(unsigned int n, const int *max)
+{
+	int limit = READ_ONCE(*max);
+
+	return limit && n >= limit;
+}
 
 #endif /* _L4LB_SETTINGS_H */

@@ -41,7 +41,7 @@ int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 	spin_lock_init(&stats->lock);
 	stats->due = interval_end(jiffies);
 	stats->frozen = frozen;
-	stats->cpu = alloc_percpu(struct l4lb_stats_cpu);
+	stats->cpu = alloc_percpu_gfp(struct l4lb_stats_cpu, GFP_KERNEL_ACCOUNT);
 	if (!stats->cpu)
 		return -ENOMEM;
 	for_each_possible_cpu(cpu)

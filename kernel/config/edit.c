@@ -51,7 +51,7 @@ static void service_count_one_packet(struct l4lb_service *svc, u32 flags, int n)
  *
  * Hooks are registered first: they do not use the service until it is enlisted.
  *
- * Return: 0 or a negative errno.
+ * Return: 0, -ENOSPC at the limit of services, or another negative errno.
  */
 int l4lb_service_insert(struct l4lb_service *svc,
 			struct netlink_ext_ack *extack)
@@ -60,6 +60,10 @@ int l4lb_service_insert(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&ln->lock);
+	if (l4lb_at_limit(ln->n_inserted, &ln->sysctl.services_max)) {
+		NL_SET_ERR_MSG(extack, "as many services as net.ipv4.vs.services_max allows: delete some first");
+		return -ENOSPC;
+	}
 	err = l4lb_hook_register(ln, svc->key.af);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
@@ -72,6 +76,7 @@ int l4lb_service_insert(struct l4lb_service *svc,
 		return err;
 	}
 	svc->inserted = true;
+	ln->n_inserted++;
 	return 0;
 }
 
@@ -113,6 +118,7 @@ void l4lb_service_discard(struct l4lb_service *svc)
 	lockdep_assert_held(&ln->lock);
 	l4lb_guard_del(svc);
 	if (svc->inserted) {
+		ln->n_inserted--;
 		l4lb_service_table_del(svc);
 		l4lb_hook_unregister(ln, svc->key.af);
 	}
@@ -271,6 +277,7 @@ static void service_del(struct l4lb_service *svc)
 	struct l4lb_net *ln = svc->ln;
 
 	ln->generation++;
+	ln->n_inserted--;
 	l4lb_service_table_del(svc);
 	list_del_rcu(&svc->list);
 	l4lb_guard_del(svc);

@@ -159,6 +159,10 @@ static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
 	struct l4lb_server *server;
 	int err;
 
+	if (l4lb_at_limit(svc->ln->n_servers, &svc->ln->sysctl.servers_max)) {
+		NL_SET_ERR_MSG(extack, "as many real servers as net.ipv4.vs.servers_max allows: delete some first");
+		return ERR_PTR(-ENOSPC);
+	}
 	err = l4lb_hook_register(svc->ln, cfg->af);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");

@@ -15,6 +15,7 @@
 
 #include "conn/bucket.h"
 #include "conn/lookup.h"
+#include "conn/share.h"
 #include "conn/conntrack.h"
 #include "conn/state.h"
 
@@ -356,6 +357,7 @@ int __init l4lb_conn_init(void)
 	for (i = 0; i < 1 << L4LB_CONN_LOCK_BITS; i++)
 		spin_lock_init(&l4lb_conn_locks[i]);
 	l4lb_conn_table_param();
+	l4lb_conn_share_init();
 	if (l4lb_conn_bucket_init())
 		return -ENOMEM;
 	ipv4_cache = kmem_cache_create("l4lb_conn_ipv4", conn_size(AF_INET), 0,

@@ -16,6 +16,7 @@
 #include "conn/bucket.h"
 #include "conn/defence.h"
 #include "conn/resize.h"
+#include "conn/share.h"
 
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
@@ -137,6 +138,7 @@ static void sweep_work(struct work_struct *work)
 	l4lb_conn_resize_check(table);
 	rcu_read_unlock();
 	if (!atomic_read(&table->n)) {
+		l4lb_conn_table_idle(table);
 		atomic_set(&table->sweeping, 0);
 		smp_mb__after_atomic();	/* before n: l4lb_conn_sweep_kick() */
 		if (!atomic_read(&table->n) ||

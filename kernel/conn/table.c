@@ -16,6 +16,7 @@
 #include "conn/bucket.h"
 #include "conn/defence.h"
 #include "conn/resize.h"
+#include "conn/share.h"
 #include "conn/sweep.h"
 
 #define TAB_BITS_MIN	8
@@ -60,6 +61,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 	for (i = 0; i < 1 << L4LB_STRIPE_BITS; i++)
 		spin_lock_init(&table->locks[i]);
 	l4lb_conn_sweep_init(table);
+	l4lb_conn_share_join();
 	rcu_assign_pointer(ln->conns, table);
 	return 0;
 }
@@ -133,6 +135,7 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 	conn_flush(ln);
 	RCU_INIT_POINTER(ln->conns, NULL);
 	synchronize_rcu();
+	l4lb_conn_share_leave(table);
 	l4lb_conn_resize_exit(table);
 	kvfree(table);
 }
@@ -166,7 +169,7 @@ void __init l4lb_conn_table_param(void)
 			      clamp(bits, TAB_BITS_MIN, TAB_BITS_MAX));
 }
 
-/* ---- conn_max ---- */
+/* ---- conn_max, conn_max_all ---- */
 
 /* What is searched for, and the best found. */
 struct search {
@@ -232,30 +235,32 @@ static int quota(int max)
 }
 
 /* A connection is not refused for the quota of half-open ones: an honest client
- * begins with one, too.
+ * begins with one, too.  Without room in the share of all namespaces one of this
+ * namespace goes, as at its own limit.
  */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 			   const struct l4lb_flow *flow, bool template)
 {
 	int max = READ_ONCE(table->ln->sysctl.conn_max);
 	int n = atomic_inc_return(&table->n);
+	bool room = l4lb_conn_share_allows(table, n), gone = false;
 	u64 hash;
 
 	if (template)
 		atomic_inc(&table->n_templates);
 	if (!max)
-		return true;
+		max = INT_MAX;
 	if (template && atomic_read(&table->n_templates) > quota(max)) {
 		hash = l4lb_conn_table_hash(table, flow, true);
-		if (!evict(table, hash, L4LB_CONN_TEMPLATE))
+		gone = evict(table, hash, L4LB_CONN_TEMPLATE);
+		if (!gone)
 			goto refuse;
-		n--;
 	} else if (!template && l4lb_conn_begins_half_open(flow->proto) &&
 		   atomic_read(&table->n_half_open) >= quota(max)) {
 		hash = l4lb_conn_table_hash(table, flow, false);
-		n -= evict(table, hash, L4LB_CONN_HALF_OPEN);
+		gone = evict(table, hash, L4LB_CONN_HALF_OPEN);
 	}
-	if (n <= max ||
+	if ((n - gone <= max && (room || gone)) ||
 	    evict(table, l4lb_conn_table_hash(table, flow, template), 0))
 		return true;
 refuse:

@@ -74,6 +74,7 @@ typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
  * @n: connections and templates, and those about to be inserted
  * @n_out: slots of replies
  * @n_templates: templates among @n
+ * @granted: places that it has taken of those for all namespaces, see share.c
  * @n_half_open: connections with %L4LB_CONN_HALF_OPEN
  * @locks: by the highest bits of the hash, so that a bucket of any array has
  *	one
@@ -94,6 +95,7 @@ struct l4lb_conn_table {
 	atomic_t			n_out;
 	atomic_t			n_templates;
 	atomic_t			n_half_open;
+	atomic_t			granted;
 	spinlock_t			locks[1 << L4LB_STRIPE_BITS];
 };
 
@@ -112,13 +114,6 @@ bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
  */
 bool l4lb_conn_table_evict_equal(struct l4lb_conn_table *table,
 				 const struct l4lb_conn *conn);
-static inline void l4lb_conn_table_release(struct l4lb_conn_table *table,
-					   bool template)
-{
-	atomic_dec(&table->n);
-	if (template)
-		atomic_dec(&table->n_templates);
-}
 
 void l4lb_conn_table_param(void);
 

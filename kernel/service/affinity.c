@@ -307,7 +307,7 @@ EXPORT_SYMBOL_GPL(l4lb_affinity_saturated);
  */
 void *l4lb_affinity_create(const u32 *option)
 {
-	struct l4lb_affinity *cache = kvzalloc(sizeof(*cache), GFP_KERNEL);
+	struct l4lb_affinity *cache = kvzalloc(sizeof(*cache), GFP_KERNEL_ACCOUNT);
 
 	if (!cache)
 		return ERR_PTR(-ENOMEM);

@@ -106,7 +106,7 @@ static struct l4lb_guarded *guard_get(struct l4lb_service *svc)
 	guard = rhashtable_lookup_fast(&ln->guards, &svc->key, guard_params);
 	if (guard)
 		return guard;
-	guard = kzalloc(sizeof(*guard), GFP_KERNEL);
+	guard = kzalloc(sizeof(*guard), GFP_KERNEL_ACCOUNT);
 	if (!guard)
 		return ERR_PTR(-ENOMEM);
 	guard->key.addr = svc->key.addr;

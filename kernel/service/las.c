@@ -43,7 +43,7 @@ int l4lb_las_reserve(struct l4lb_service *svc, const struct l4lb_policy *policy,
 	lockdep_assert_held(&svc->ln->lock);
 	if (!policy->priority || svc->bands)
 		return 0;
-	bands = kzalloc(sizeof(*bands), GFP_KERNEL);
+	bands = kzalloc(sizeof(*bands), GFP_KERNEL_ACCOUNT);
 	if (bands)
 		bands->cpu = alloc_percpu(struct l4lb_bands_cpu);
 	if (!bands || !bands->cpu) {

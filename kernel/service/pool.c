@@ -31,7 +31,7 @@ struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
 
 	if (!ops)
 		return NULL;
-	inst = kmalloc(struct_size(inst, option, ops->n_options), GFP_KERNEL);
+	inst = kmalloc(struct_size(inst, option, ops->n_options), GFP_KERNEL_ACCOUNT);
 	if (!inst)
 		return ERR_PTR(-ENOMEM);
 	for (i = 0; i < ops->n_options; i++)
@@ -108,7 +108,7 @@ struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
 {
 	struct l4lb_pool *pool;
 
-	pool = kvzalloc(struct_size(pool, server, n), GFP_KERNEL);
+	pool = kvzalloc(struct_size(pool, server, n), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return NULL;
 	pool->n = n;

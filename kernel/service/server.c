@@ -64,7 +64,7 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 {
 	struct l4lb_server *server;
 
-	server = kzalloc(sizeof(*server), GFP_KERNEL);
+	server = kzalloc(sizeof(*server), GFP_KERNEL_ACCOUNT);
 	if (!server)
 		return NULL;
 	if (l4lb_stats_init(&server->stats,
@@ -197,7 +197,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 
 static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 {
-	struct l4lb_server *server = kzalloc(sizeof(*server), GFP_KERNEL);
+	struct l4lb_server *server = kzalloc(sizeof(*server), GFP_KERNEL_ACCOUNT);
 
 	if (!server)
 		return NULL;

@@ -41,6 +41,7 @@ static_assert(sizeof(struct l4lb_server_key) ==
 int l4lb_server_table_add(struct l4lb_server *server)
 {
 	const struct l4lb_svc_key *svc = &server->name.svc;
+	int err;
 
 	lockdep_assert_held(&server->ln->lock);
 	/* A reader still standing on it would continue in another chain. */
@@ -52,8 +53,11 @@ int l4lb_server_table_add(struct l4lb_server *server)
 		.af	= server->sched.af,
 		.proto	= svc->protocol,
 	};
-	return rhltable_insert(&server->ln->servers, &server->by_key,
-			       server_params);
+	err = rhltable_insert(&server->ln->servers, &server->by_key,
+			      server_params);
+	if (!err)
+		server->ln->n_servers++;
+	return err;
 }
 
 /* Configuration mutex held. */
@@ -61,6 +65,7 @@ void l4lb_server_table_del(struct l4lb_server *server)
 {
 	lockdep_assert_held(&server->ln->lock);
 	rhltable_remove(&server->ln->servers, &server->by_key, server_params);
+	server->ln->n_servers--;
 	l4lb_tunnel_unlist(server);
 	server->unlisted = get_state_synchronize_rcu();
 }

@@ -216,7 +216,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	struct l4lb_service *svc;
 	int err;
 
-	svc = kzalloc(sizeof(*svc), GFP_KERNEL);
+	svc = kzalloc(sizeof(*svc), GFP_KERNEL_ACCOUNT);
 	if (!svc)
 		return ERR_PTR(-ENOMEM);
 	svc->key = *key;

@@ -153,7 +153,7 @@ int l4lb_tunnel_add(struct l4lb_server *server)
 	lockdep_assert_held(&server->ln->lock);
 	end = rhashtable_lookup_fast(endpoints, &key, endpoint_params);
 	if (!end) {
-		end = kzalloc(sizeof(*end), GFP_KERNEL);
+		end = kzalloc(sizeof(*end), GFP_KERNEL_ACCOUNT);
 		if (!end)
 			return -ENOMEM;
 		end->key = key;

@@ -17,7 +17,7 @@ NO_MODULE = True        # the tests load one module after the other
 DIRECTORY = "/proc/sys/net/ipv4/vs"
 SCHEDULERS = ("lblc", "lblcr")
 ESTIMATOR = {"est_cpulist", "est_nice"}     # of in-tree ip_vs from 6.2 on
-OWN = {"conn_max", "fast_path", "nonlocal_vip"}   # of l4lb alone
+OWN = {"conn_max", "fast_path", "nonlocal_vip", "servers_max", "services_max"}   # of l4lb alone
 
 TEXTS = ("0", "1", "2", "3", "4", "5", "-1", "-20", "-21", "19", "20", "64", "99", "128",
          "8589934", "8589935", "2147483647", "2147483648", "4294967296", "", "x", "1x",
@@ -145,8 +145,8 @@ def test_in_a_namespace_of_an_unprivileged_user(answers):
     assert theirs in ([line for line in ours if line.split()[0] not in OWN], [])
     assert [line for line in ours if not line.endswith("0o644 can")] == [
         f"{name} 0o444 cannot" for name in
-        ("conn_max", "est_cpulist", "est_nice", "run_estimation", "sync_qlen_max",
-         "sync_sock_size")]
+        ("conn_max", "est_cpulist", "est_nice", "run_estimation", "servers_max",
+         "services_max", "sync_qlen_max", "sync_sock_size")]
     assert len(ours) == 29 + len(OWN)       # without lblc_expiration, lblcr_expiration
 
 

@@ -64,6 +64,10 @@ void l4lb_conn_kill(struct l4lb_conn *conn)
 	swept[conn->cport * 4 + conn->vport - 1]++;
 }
 
+void l4lb_conn_table_idle(struct l4lb_conn_table *table)
+{
+}
+
 static void expired(struct l4lb_conn *conn)
 {
 	n_reset++;
