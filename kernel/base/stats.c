@@ -11,9 +11,12 @@
  * counted since the last close belongs to the first of them.  Readers compute
  * the same result without closing anything.
  *
- * The intervals of all objects end at the same time.  So a packet checks only
- * its real server's: the first packet for a service in an interval is also the
- * first for one of its real servers.
+ * The intervals of different objects end at different times, so that no packet
+ * meets them all.  A packet checks one time only: the real server's .due, which
+ * is the earliest end of its own, its service's and its namespace's interval.
+ *
+ * Packets do not wait for each other here, and readers take no lock: anybody may
+ * read /proc/net/ip_vs_stats all the time.
  */
 #include "base/stats.h"
 #include "base/net.h"
@@ -23,23 +26,30 @@
 
 #define INTERVAL_SECONDS	2
 #define INTERVAL	(INTERVAL_SECONDS * HZ)
+#define PHASES		50	/* times at which intervals end */
 #define RATE_SHIFT	10	/* rates are kept in 1/1024 */
 
 /* ---- counters ---- */
 
 /* The end, in jiffies, of the interval that contains @now. */
-static unsigned long interval_end(unsigned long now)
+static unsigned long interval_end(const struct l4lb_stats *stats,
+				  unsigned long now)
 {
-	return now - now % INTERVAL + INTERVAL;
+	return now - (now - stats->phase) % INTERVAL + INTERVAL;
 }
 
 int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 {
+	static atomic_t objects = ATOMIC_INIT(0);
 	int cpu;
 
 	memset(stats, 0, sizeof(*stats));
 	spin_lock_init(&stats->lock);
-	stats->due = interval_end(jiffies);
+	seqcount_spinlock_init(&stats->seq, &stats->lock);
+	stats->phase = (u32)atomic_inc_return(&objects) % PHASES * INTERVAL /
+		       PHASES;
+	stats->end = interval_end(stats, jiffies);
+	stats->due = jiffies;
 	stats->frozen = frozen;
 	stats->cpu = alloc_percpu_gfp(struct l4lb_stats_cpu, GFP_KERNEL_ACCOUNT);
 	if (!stats->cpu)
@@ -106,6 +116,7 @@ static u64 rate_after(u64 rate, u64 count, unsigned long idle)
 }
 
 /* The averages after the last interval that is over.  @sum: the counters now.
+ * Lock held, or in a section of readers.
  * Return: false if no interval has ended, or the rates are frozen.
  */
 static bool rate_now(const struct l4lb_stats *stats,
@@ -113,13 +124,12 @@ static bool rate_now(const struct l4lb_stats *stats,
 		     struct l4lb_counters *rate)
 {
 	const struct l4lb_counters *last = &stats->last;
-	unsigned long idle;
+	unsigned long now = jiffies, end = READ_ONCE(stats->end), idle;
 
-	lockdep_assert_held(&stats->lock);
 	*rate = stats->rate;
-	if (stats->frozen || time_before(jiffies, stats->due))
+	if (stats->frozen || time_before(now, end))
 		return false;
-	idle = (jiffies - stats->due) / INTERVAL;
+	idle = (now - end) / INTERVAL;
 	rate->conns = rate_after(rate->conns, sum->conns - last->conns, idle);
 	rate->inpkts = rate_after(rate->inpkts, sum->inpkts - last->inpkts,
 				  idle);
@@ -137,23 +147,33 @@ static void stats_catch_up(struct l4lb_stats *stats,
 {
 	struct l4lb_counters rate;
 
+	lockdep_assert_held(&stats->lock);
 	if (rate_now(stats, sum, &rate)) {
 		stats->rate = rate;
 		stats->last = *sum;
 	}
-	WRITE_ONCE(stats->due, interval_end(jiffies));
+	WRITE_ONCE(stats->end, interval_end(stats, jiffies));
 }
 
-void l4lb_stats_end_interval(struct l4lb_stats *stats)
+static void end_interval(struct l4lb_stats *stats)
 {
 	struct l4lb_counters sum;
 
-	spin_lock(&stats->lock);
-	if (time_after_eq(jiffies, stats->due)) {
-		stats_sum(stats, &sum);
-		stats_catch_up(stats, &sum);
+	stats_sum(stats, &sum);
+	write_seqcount_begin(&stats->seq);
+	stats_catch_up(stats, &sum);
+	write_seqcount_end(&stats->seq);
+}
+
+unsigned long l4lb_stats_end_interval(struct l4lb_stats *stats)
+{
+	if (time_after_eq(jiffies, READ_ONCE(stats->end)) &&
+	    spin_trylock(&stats->lock)) {
+		if (time_after_eq(jiffies, stats->end))
+			end_interval(stats);
+		spin_unlock(&stats->lock);
 	}
-	spin_unlock(&stats->lock);
+	return READ_ONCE(stats->end);
 }
 
 static u64 rate_round(u64 rate)
@@ -161,34 +181,44 @@ static u64 rate_round(u64 rate)
 	return (rate + BIT(RATE_SHIFT - 1)) >> RATE_SHIFT;
 }
 
-void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view)
+void l4lb_stats_read(const struct l4lb_stats *stats,
+		     struct l4lb_stats_view *view)
 {
 	struct l4lb_counters *count = &view->count, *rate = &view->rate;
+	struct l4lb_counters zero;
+	unsigned int seq;
 
-	spin_lock_bh(&stats->lock);
-	stats_sum(stats, count);
-	rate_now(stats, count, rate);
-	if (stats->frozen)
-		*count = stats->last;
-	count->conns -= stats->zero.conns;
-	count->inpkts -= stats->zero.inpkts;
-	count->outpkts -= stats->zero.outpkts;
-	count->inbytes -= stats->zero.inbytes;
-	count->outbytes -= stats->zero.outbytes;
+	do {
+		seq = read_seqcount_begin(&stats->seq);
+		stats_sum(stats, count);
+		rate_now(stats, count, rate);
+		if (stats->frozen)
+			*count = stats->last;
+		zero = stats->zero;
+	} while (read_seqcount_retry(&stats->seq, seq));
+	count->conns -= zero.conns;
+	count->inpkts -= zero.inpkts;
+	count->outpkts -= zero.outpkts;
+	count->inbytes -= zero.inbytes;
+	count->outbytes -= zero.outbytes;
 	rate->conns = rate_round(rate->conns);
 	rate->inpkts = rate_round(rate->inpkts);
 	rate->outpkts = rate_round(rate->outpkts);
 	rate->inbytes = rate_round(rate->inbytes);
 	rate->outbytes = rate_round(rate->outbytes);
-	spin_unlock_bh(&stats->lock);
 }
 
 void l4lb_stats_zero(struct l4lb_stats *stats)
 {
+	struct l4lb_counters sum;
+
 	spin_lock_bh(&stats->lock);
-	stats_sum(stats, &stats->zero);
-	stats->last = stats->zero;
+	stats_sum(stats, &sum);
+	write_seqcount_begin(&stats->seq);
+	stats->zero = sum;
+	stats->last = sum;
 	memset(&stats->rate, 0, sizeof(stats->rate));
+	write_seqcount_end(&stats->seq);
 	spin_unlock_bh(&stats->lock);
 }
 
@@ -200,9 +230,11 @@ void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen)
 	spin_lock_bh(&stats->lock);
 	if (stats->frozen != frozen) {
 		stats_sum(stats, &sum);
+		write_seqcount_begin(&stats->seq);
 		stats_catch_up(stats, &sum);
 		stats->last = sum;
 		stats->frozen = frozen;
+		write_seqcount_end(&stats->seq);
 	}
 	spin_unlock_bh(&stats->lock);
 }

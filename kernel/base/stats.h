@@ -5,6 +5,7 @@
 
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 
@@ -31,8 +32,12 @@ struct l4lb_counters {
 /**
  * struct l4lb_stats - counters of one object and their rates
  * @cpu: live counters
- * @due: jiffies when the interval that is not yet in the rates ends
- * @lock: protects @due and everything below
+ * @due: of a real server: jiffies when a packet looks again whether its interval,
+ *	its service's or its namespace's has ended; never later than any of them
+ * @lock: taken to change anything below; packets only try to
+ * @seq: for readers, who take no lock
+ * @phase: jiffies between a multiple of the interval and the end of one
+ * @end: jiffies when the interval that is not yet in the rates ends
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
  * @last: counter values at the end of the last interval
@@ -42,6 +47,9 @@ struct l4lb_stats {
 	struct l4lb_stats_cpu __percpu	*cpu;
 	unsigned long			due;
 	spinlock_t			lock;
+	seqcount_spinlock_t		seq;
+	unsigned int			phase;
+	unsigned long			end;
 	bool				frozen;
 	struct l4lb_counters		zero;
 	struct l4lb_counters		last;
@@ -56,14 +64,23 @@ struct l4lb_stats_view {
 
 int l4lb_stats_init(struct l4lb_stats *stats, bool frozen);
 void l4lb_stats_destroy(struct l4lb_stats *stats);
-void l4lb_stats_read(struct l4lb_stats *stats, struct l4lb_stats_view *view);
+void l4lb_stats_read(const struct l4lb_stats *stats,
+		     struct l4lb_stats_view *view);
 void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 			 struct l4lb_counters *count);
 void l4lb_stats_zero(struct l4lb_stats *stats);
 void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
 
-/* Packet context, BH off; call it when an interval has ended. */
-void l4lb_stats_end_interval(struct l4lb_stats *stats);
+/* Packet context, BH off; ends the interval if it is over.  Return: the end of
+ * the present one, in the past if another CPU is just ending it.
+ */
+unsigned long l4lb_stats_end_interval(struct l4lb_stats *stats);
+
+/* The next packet shall look for intervals that have ended. */
+static inline void l4lb_stats_look(struct l4lb_stats *stats)
+{
+	WRITE_ONCE(stats->due, jiffies);
+}
 
 static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 {

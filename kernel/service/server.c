@@ -304,7 +304,16 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 
 void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc)
 {
-	l4lb_stats_end_interval(&server->ln->stats);
-	l4lb_stats_end_interval(&svc->stats);
-	l4lb_stats_end_interval(&server->stats);
+	struct l4lb_stats *const all[] = {
+		&server->ln->stats, &svc->stats, &server->stats,
+	};
+	unsigned long end, first = jiffies + MAX_JIFFY_OFFSET;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		end = l4lb_stats_end_interval(all[i]);
+		if (time_before(end, first))
+			first = end;
+	}
+	WRITE_ONCE(server->stats.due, first);
 }

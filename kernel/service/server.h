@@ -172,7 +172,8 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 }
 
 /* Call it before the first packet of an interval is counted: the counts so far
- * belong to earlier ones.  It ends the real server's last: callers check that.
+ * belong to earlier ones.  It ends those that are over, of real server, service
+ * and namespace, and notes when one ends next.
  */
 void l4lb_account_interval(struct l4lb_server *server,
 			   struct l4lb_service *svc);

@@ -164,7 +164,39 @@ def test_rate_of_one_packet(nat):
     for raw in (alone, watching):
         raw.client().open()
     assert watched(watching, "inbps", 6.3)[:3] == [0, 5, 4]
-    assert alone.service.stats["inbps"] == watching.service.stats["inbps"]
+    # The intervals of the two do not end at the same time.
+    wait_until(lambda: alone.service.stats["inbps"] == watching.service.stats["inbps"], 2)
+
+
+@pytest.mark.timer
+def test_rate_of_a_second_packet(nat):
+    """It comes in the next interval, right after the service's last one has ended: it counts
+    for the next one, though the real server's interval ends a little later."""
+    raw = Raw(nat, TCP)
+    client = raw.client()
+    client.open()
+    wait_until(lambda: raw.service.stats["inbps"] == 5, 3, step=0.01)
+    client.send()
+    assert watched(raw, "inbps", 2.5)[:2] == [5, 9]
+
+
+@pytest.mark.timer
+def test_intervals_end_apart(nat, only_l4lb):
+    """The rates of 25 services that had a packet at the same time change at different times."""
+    raws = [Raw(nat, UDP) for _ in range(25)]
+    for raw in raws:
+        raw.client().send(payload=b"at once")
+    seen = {}
+
+    def all_seen():
+        for raw in raws:
+            if raw.port not in seen and raw.service.stats["inbps"]:
+                seen[raw.port] = time.monotonic()
+        return len(seen) == len(raws)
+
+    wait_until(all_seen, 4, step=0.01)
+    times = sorted(seen.values())
+    assert sum(b - a > 0.03 for a, b in zip(times, times[1:])) >= 10, times
 
 
 @pytest.mark.smoke
