@@ -3,7 +3,6 @@
 The fast path takes such packets, too, and does not change what is not its own."""
 
 import pytest
-from lab import packet
 from lab.flows import admitted, counted, ready
 from lab.netns import run
 from lab.packet import UDP
