@@ -76,7 +76,7 @@ static u64 hash_slot(const struct l4lb_conn_table *table,
 
 static spinlock_t *stripe_lock(struct l4lb_conn_table *table, u64 hash)
 {
-	return &table->locks[hash >> (64 - L4LB_STRIPE_BITS)];
+	return &table->locks[hash >> (64 - L4LB_STRIPE_BITS)].lock;
 }
 
 /* Do the replies of both have the same header? */

@@ -24,7 +24,7 @@
 /* By family: an IPv4 connection takes half the memory of an IPv6 one. */
 static struct kmem_cache *ipv4_cache, *ipv6_cache;
 
-spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
+struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 /*
  * The connection of a reply that has the VIP as its source already: with
@@ -355,7 +355,7 @@ int __init l4lb_conn_init(void)
 
 	/* Not ARRAY_SIZE(): without SMP a lock has size 0. */
 	for (i = 0; i < 1 << L4LB_CONN_LOCK_BITS; i++)
-		spin_lock_init(&l4lb_conn_locks[i]);
+		spin_lock_init(&l4lb_conn_locks[i].lock);
 	l4lb_conn_table_param();
 	l4lb_conn_share_init();
 	if (l4lb_conn_bucket_init())

@@ -7,6 +7,7 @@
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 
+#include "conn/lock.h"
 #include "service/server.h"
 #include "base/flow.h"
 
@@ -191,11 +192,11 @@ static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
 /* Serialises state changes.  Shared by many connections: never take two. */
 #define L4LB_CONN_LOCK_BITS	9
 
-extern spinlock_t l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
+extern struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 static inline spinlock_t *l4lb_conn_lock(const struct l4lb_conn *conn)
 {
-	return &l4lb_conn_locks[hash_ptr(conn, L4LB_CONN_LOCK_BITS)];
+	return &l4lb_conn_locks[hash_ptr(conn, L4LB_CONN_LOCK_BITS)].lock;
 }
 
 /* Jiffies since its last packet; less than 0: another CPU has just seen one. */

@@ -59,7 +59,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 	get_random_bytes(&table->key, sizeof(table->key));
 	/* Not ARRAY_SIZE(): without SMP a lock has size 0. */
 	for (i = 0; i < 1 << L4LB_STRIPE_BITS; i++)
-		spin_lock_init(&table->locks[i]);
+		spin_lock_init(&table->locks[i].lock);
 	l4lb_conn_sweep_init(table);
 	l4lb_conn_share_join();
 	rcu_assign_pointer(ln->conns, table);

@@ -96,7 +96,7 @@ struct l4lb_conn_table {
 	atomic_t			n_templates;
 	atomic_t			n_half_open;
 	atomic_t			granted;
-	spinlock_t			locks[1 << L4LB_STRIPE_BITS];
+	struct l4lb_conn_lock		locks[1 << L4LB_STRIPE_BITS];
 };
 
 /* Configuration mutex held. */

@@ -243,7 +243,7 @@ static void setup(void)
 	table.key.key[1] = 2;
 	table.bits_min = 8;
 	for (i = 0; i < ARRAY_SIZE(table.locks); i++)
-		spin_lock_init(&table.locks[i]);
+		spin_lock_init(&table.locks[i].lock);
 	assert(!l4lb_conn_bucket_init() && !l4lb_conn_resize_init(&table));
 	ln.conns = &table;
 	table.ln = &ln;
