@@ -148,7 +148,7 @@ static bool is_forwarded(const struct l4lb_conn *conn)
 static bool may_move(const struct l4lb_conn *conn,
 		     const struct l4lb_service *svc)
 {
-	return !READ_ONCE(conn->server->sched.weight) &&
+	return READ_ONCE(conn->server->drains) &&
 	       conn->proto == IPPROTO_UDP &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
@@ -218,13 +218,11 @@ find_neigh(struct exit *exit, u8 af, const union nf_inet_addr *to)
 static __always_inline enum l4lb_fast_count
 find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
-	const union nf_inet_addr *server = &conn->server->sched.addr;
-
 	exit->route = l4lb_route_get(conn->server, conn->method);
 	if (unlikely(IS_ERR(exit->route) || exit->route->local))
 		return L4LB_SLOW_ROUTE;
 	exit->dst = exit->route->dst;
-	return find_neigh(exit, conn->server->sched.af, server) ?
+	return find_neigh(exit, exit->route->af, &exit->route->to) ?
 	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
 }
 

@@ -175,7 +175,7 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
 	int mode = READ_ONCE(ln->sysctl.conn_reuse_mode);
-	bool drains = !READ_ONCE(conn->server->sched.weight);
+	bool drains = READ_ONCE(conn->server->drains);
 
 	if (drains && READ_ONCE(ln->sysctl.expire_nodest_conn))
 		return true;
@@ -252,7 +252,7 @@ static unsigned int handle_known(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln, struct l4lb_conn *conn)
 {
-	bool drains = !READ_ONCE(conn->server->sched.weight);
+	bool drains = READ_ONCE(conn->server->drains);
 
 	if (!l4lb_server_available(conn->server))
 		return handle_lost(skb, pkt, ln, conn);

@@ -177,6 +177,8 @@ static const struct l4lb_route *route_renew(struct l4lb_server *server,
 
 	if (!route)
 		return ERR_PTR(-ENOMEM);
+	route->to = server->sched.addr;
+	route->af = server->sched.af;
 	route->dst = server->sched.af == AF_INET ?
 		     lookup_ipv4(server, route, known_nh) :
 		     lookup_ipv6(server, route, known_nh);

@@ -10,6 +10,8 @@
 /**
  * struct l4lb_route - a route that was valid when it was looked up
  * @dst: the route; a reference is held
+ * @to: the real server
+ * @af: family of @to
  * @cookie: for dst_check()
  * @saddr: source address for this route; the outer source of a tunnel
  * @local: the real server is this host
@@ -17,17 +19,23 @@
  * @device: in whose list it is; of l4lb_net.route_lock, as all below
  * @node: in that list
  * @rcu: to free it
+ *
+ * Packets need the first line only: all before @slot.
  */
 struct l4lb_route {
 	struct dst_entry	*dst;
+	union nf_inet_addr	to;
+	u8			af;
+	bool			local;
 	u32			cookie;
 	union nf_inet_addr	saddr;
-	bool			local;
 	struct l4lb_route __rcu	**slot;
 	struct l4lb_route_device *device;
 	struct list_head	node;
 	struct rcu_head		rcu;
-};
+} ____cacheline_aligned;
+
+static_assert(offsetof(struct l4lb_route, slot) <= L1_CACHE_BYTES);
 
 /* The route to @server for forwarding @method, cached if that is still valid.
  * RCU; the result is valid in the same RCU section.  ERR_PTR(): -EHOSTUNREACH,

@@ -184,7 +184,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->tun.word, cfg->tun.word);
 	WRITE_ONCE(server->method, method);
 	l4lb_tunnel_update(server);
-	WRITE_ONCE(server->sched.weight, cfg->weight);
+	l4lb_server_set_weight(server, cfg->weight);
 	if (cfg->weight)
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);
 	WRITE_ONCE(server->u_thresh, cfg->u_thresh);

@@ -3,6 +3,7 @@
 #ifndef _L4LB_SERVER_H
 #define _L4LB_SERVER_H
 
+#include <linux/cache.h>
 #include <linux/refcount.h>
 
 #include "service/service.h"
@@ -58,15 +59,16 @@ struct l4lb_server_key {
 
 /**
  * struct l4lb_server - a real server of one service
- * @sched: the part that schedulers see
- * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
- * @tun: tunnel settings; packets read them with l4lb_server_tun()
- * @available: configured in a service, not in the trash
- * @on_loss: copy of its service's policy.on_loss while it is in the trash
  * @svc: its service; NULL while in the trash (RCU)
  * @ln: its namespace
  * @route: cached output routes (RCU), owned by route.c; [1] for direct routing
+ * @tun: tunnel settings; packets read them with l4lb_server_tun()
+ * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
+ * @available: configured in a service, not in the trash
+ * @drains: its weight is 0; see l4lb_server_set_weight()
+ * @on_loss: copy of its service's policy.on_loss while it is in the trash
  * @stats: counters
+ * @sched: the part that schedulers see
  * @persist: number of persistence templates
  * @u_thresh: with this many connections it gets no more; 0: no limit
  * @l_thresh: with fewer connections it gets more again; 0: 3/4 of @u_thresh
@@ -83,17 +85,23 @@ struct l4lb_server_key {
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
  * @rcu: to free it
+ *
+ * A packet of an established connection reads the first line, which nothing
+ * writes but the end of an interval of @stats.  A connection that opens or
+ * closes, and a scheduler that looks at the server, need the line of @sched.
  */
 struct l4lb_server {
-	struct l4lb_sched_server		sched;
-	u8				method;
-	bool				available;
-	u8				on_loss;
 	struct l4lb_service __rcu	*svc;
 	struct l4lb_net			*ln;
-	struct l4lb_tun			tun;
 	struct l4lb_route __rcu		*route[2];
+	struct l4lb_tun			tun;
+	u8				method;
+	bool				available;
+	bool				drains;
+	u8				on_loss;
 	struct l4lb_stats		stats;
+
+	struct l4lb_sched_server	sched ____cacheline_aligned;
 	atomic_t			persist;
 	u32				u_thresh;
 	u32				l_thresh;
@@ -112,9 +120,21 @@ struct l4lb_server {
 	struct rcu_head			rcu;
 };
 
+static_assert(offsetof(struct l4lb_server, stats.due) + sizeof(unsigned long) <=
+	      L1_CACHE_BYTES);
+static_assert(offsetofend(struct l4lb_server, refs) -
+	      offsetof(struct l4lb_server, sched) <= L1_CACHE_BYTES);
+
 static inline struct l4lb_server *l4lb_server_of(const struct l4lb_sched_server *d)
 {
 	return container_of(d, struct l4lb_server, sched);
+}
+
+/* Configuration mutex held, or @server is new. */
+static inline void l4lb_server_set_weight(struct l4lb_server *server, int weight)
+{
+	WRITE_ONCE(server->sched.weight, weight);
+	WRITE_ONCE(server->drains, !weight);
 }
 
 static inline struct l4lb_tun l4lb_server_tun(const struct l4lb_server *server)
