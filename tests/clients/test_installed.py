@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """After `make install`, every way to load ip_vs loads l4lb instead, and the two
-never run together."""
+never run together. A kernel that l4lb is not installed for loads its own ip_vs."""
 
 import os
+import shutil
 
 import pytest
 from lab.backend import Backend
-from lab.installed import in_tree, installed
+from lab.installed import MODULES, RELEASE, in_tree, installed
 from lab.netns import run
 
 NO_MODULE = True        # these tests load modules the way programs do
@@ -69,3 +70,29 @@ def test_not_beside_ip_vs(system, log):
         "(modprobe -r ip_vs)"]
     assert IP_VS.loaded() and not L4LB.family()
     run(["ipvsadm", "-Ln"])
+    assert run(["modprobe", "ip_vs"], check=False).returncode == 0      # it is loaded
+    done = run(["modprobe", "ip_vs_lc"], check=False)
+    assert done.returncode and "Device or resource busy" in done.stderr, done
+    assert IP_VS.family() == ["ip_vs"] and not L4LB.family()
+
+
+@pytest.fixture
+def upgraded(system, tmp_path):
+    """As after an upgrade of the kernel: the rules are there, and no l4lb."""
+    shutil.move(MODULES / "updates", tmp_path)
+    run(["depmod", RELEASE])
+    yield system
+    shutil.move(tmp_path / "updates", MODULES)
+    run(["depmod", RELEASE])
+
+
+def test_kernel_without_l4lb(upgraded, log):
+    """Programs that load ip_vs go on working, and the log says with what."""
+    run(["modprobe", "-a", "ip_vs_rr", "ip_vs_ftp"])
+    assert {"ip_vs", "ip_vs_rr", "ip_vs_ftp"} <= set(IP_VS.family()) and not L4LB.family()
+    assert log.lines("no l4lb") == [f"modprobe: this kernel has no l4lb, loading {name}"
+                                    for name in ("ip_vs", "ip_vs_rr", "ip_vs_ftp")]
+    run(["rmmod", "ip_vs_ftp", "ip_vs_rr", "ip_vs"])
+    run(["ipvsadm", "-A", "-t", "192.0.2.10:80", "-s", "wlc"])      # the netlink family's alias
+    assert IP_VS.loaded("ip_vs_wlc") and not L4LB.family()
+    run(["ipvsadm", "-C"])

@@ -35,7 +35,7 @@ def build(destdir):
     files = [MODULES / "modules.builtin", MODULES / "modules.order", *in_tree().values()]
     ours = [str(p) for p in (root / "updates/l4lb").glob("*.ko")]
     wanted = set(re.split(r"[\s,]+", run(["modinfo", "-F", "depends", *ours]).stdout))
-    wanted |= {"nf_conntrack", "nf_defrag_ipv6", "nf_defrag_ipv4", "libcrc32c"}
+    wanted |= {"nf_conntrack", "nf_defrag_ipv6", "nf_defrag_ipv4", "libcrc32c", "nf_nat"}
     # Built-in modules have no file and need none.
     found = run(["modinfo", "-F", "filename", *sorted(wanted - {"", "l4lb"})], check=False)
     files += [Path(line) for line in found.stdout.splitlines() if line.startswith("/")]
