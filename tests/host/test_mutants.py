@@ -32,7 +32,7 @@ def load(name):
 
 mutants = load("mutants")
 PATCHES = sorted((TOP / "tests/mutants").glob("*/*.patch"))
-WHAT = {"kernel": ("kernel/", "schedulers/"), "ipvsctl": ("tools/ipvsctl/",)}
+WHAT = {"kernel": ("kernel/", "schedulers/"), "ipvsctl": ("tools/ipvsctl/", "tools/modprobe.d/")}
 
 
 @functools.cache
