@@ -42,6 +42,8 @@ help:
 	@echo '              (SEED=1 SEEDS=1 COUNT=10000 KERNEL=6.12|6.1|debug, or REPLAY=FILE)'
 	@echo '  fuzz-packets  random packets through in-tree ip_vs and l4lb, compared'
 	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
+	@echo '  fuzz-sequences  random commands, packets, resizes, namespaces and module loads without memory'
+	@echo '              (SEED=1 COUNT=300 KERNEL=debug, or REPLAY=FILE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
 	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
@@ -140,10 +142,12 @@ mutants:
 	@tests/lab/mutants $(if $(JOBS),--jobs '$(JOBS)') $(foreach pattern,$(MUTANTS),'$(pattern)')
 
 # Defaults of these targets only: bench-schedulers gets a SEED only from the command line.
-fuzz-config fuzz-packets: SEED ?= 1
+fuzz-config fuzz-packets fuzz-sequences: SEED ?= 1
 fuzz-config: SEEDS ?= 1
 fuzz-config fuzz-packets: COUNT ?= 10000
 fuzz-config fuzz-packets: KERNEL ?= 6.12
+fuzz-sequences: COUNT ?= 300
+fuzz-sequences: KERNEL ?= debug
 
 .PHONY: fuzz-config
 fuzz-config:
@@ -156,6 +160,12 @@ fuzz-packets:
 	@tests/lab/deps
 	@tests/lab/fuzz-packets --kernel $(KERNEL) \
 		$(if $(REPLAY),--replay '$(REPLAY)',--seed $(SEED) --count $(COUNT))
+
+.PHONY: fuzz-sequences
+fuzz-sequences:
+	@tests/lab/deps
+	@tests/lab/suite --tier all --show -k test_sequence --timeout 10800 $(KERNEL) -- -s \
+		$(if $(REPLAY),--sequence-replay '$(REPLAY)',--sequence-seed $(SEED) --sequence-count $(COUNT))
 
 # Make variables become command-line options of the same name: SEED=1 becomes --seed 1.
 options = $(foreach name,$(1),\

@@ -202,7 +202,7 @@ def _without(items, pieces):
     return [item for i, item in enumerate(items) if i not in gone]
 
 
-def _fewest(items, fails):
+def fewest(items, fails):
     """The fewest of ITEMS that still fail, by delta debugging. FAILS judges a
     list of candidates at once, because loading two modules in turn is slow."""
     parts = 2
@@ -244,10 +244,10 @@ def shrink(commands, fails):
     # How far back does the cause lie? Try the last 1, 2, 4, ... commands.
     tries = [commands[-(1 << n):] for n in range(len(commands).bit_length())]
     commands = next((t for t, bad in zip(tries, fails(tries)) if bad), commands)
-    commands = _fewest(commands, fails)
+    commands = fewest(commands, fails)
 
     def build(paths):
         return [[name, mode, _only(attrs, set(paths), (n,))]
                 for n, (name, mode, attrs) in enumerate(commands)]
     paths = [path for n, c in enumerate(commands) for path in _paths(c[2], (n,))]
-    return build(_fewest(paths, lambda tries: fails([build(t) for t in tries])))
+    return build(fewest(paths, lambda tries: fails([build(t) for t in tries])))

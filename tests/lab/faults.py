@@ -97,3 +97,38 @@ class Fault:
             self.hit = int(os.pread(self.fd, 16, 0)) == 0
             os.write(self.fd, b"0")
         os.close(self.fd)
+
+
+@contextlib.contextmanager
+def failing_every(n, tasks=False):
+    """Every N-th slab allocation fails; with TASKS, only those of this process and of its
+    children, and their pages, too."""
+    mark = Path("/proc/self/make-it-fail")
+    kinds = [DEBUG / kind for kind in ("failslab", "fail_page_alloc")[:1 + tasks]]
+    # Open, because opening a file takes more than N allocations.
+    switches = [os.open(kind / "probability", os.O_WRONLY) for kind in kinds]
+    for kind in kinds:
+        _write(kind, **ALWAYS | {"interval": n, "task_filter": "NY"[tasks], "probability": 0})
+    if tasks:
+        mark.write_text("1", encoding="ascii")
+    try:
+        for switch in switches:
+            os.write(switch, b"100")
+        yield
+    finally:
+        for switch in switches:
+            _insist(switch, b"0")
+            os.close(switch)
+        if tasks:
+            mark.write_text("0", encoding="ascii")
+        for kind in kinds:
+            _write(kind, interval=1, task_filter="N")
+
+
+def _insist(fd, data):
+    """A write() that itself lacks memory at times."""
+    for _ in range(1000):
+        with contextlib.suppress(OSError):
+            os.write(fd, data)
+            return
+    raise RuntimeError("faults cannot be switched off")
