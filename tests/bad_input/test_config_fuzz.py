@@ -3,7 +3,8 @@
 the same return codes and the same dumps, but for lab.answers.INTENDED.
 
 `make fuzz-config SEED=7 COUNT=100000` tries more. A difference is shrunk to
-the commands that show it; `make fuzz-config REPLAY=FILE` runs them again.
+the commands that show it; `make fuzz-config REPLAY=FILE` runs them again. The commands in
+tests/corpus/config come first.
 """
 
 import json
@@ -20,6 +21,7 @@ NO_MODULE = True        # one module after the other
 SEEDS = (1, 2, 3, 4, 5)
 COUNT = 2000
 FOUND = Path("build/fuzz-config.json")
+CORPUS = sorted(Path(__file__).parents[1].glob("corpus/config/*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +120,9 @@ def test_same_answers(ns, request):
     seeds = SEEDS[:amount(request.config, few=1, all=5)] if first is None else \
         range(first, first + option("--config-seeds"))
     count = option("--config-count") or amount(request.config, few=COUNT // 2, pairs=COUNT)
-    sequences = [fuzz.Generator(seed).commands(count) for seed in seeds]
-    played = check(duel, sequences, [f"seed {seed}" for seed in seeds])
+    sequences = [json.loads(file.read_text(encoding="ascii")) for file in CORPUS]
+    sequences += [fuzz.Generator(seed).commands(count) for seed in seeds]
+    played = check(duel, sequences, [*CORPUS, *(f"seed {seed}" for seed in seeds)])
     # The sequences must be worth comparing: many commands name existing objects.
-    ours = [a for _, _, ours, _ in played for a in ours.answers.values()]
+    ours = [a for _, _, ours, _ in played[len(CORPUS):] for a in ours.answers.values()]
     assert 0.3 < sum(not a.errno for a in ours) / len(ours) < 0.8

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random packets, valid and damaged, through in-tree ip_vs and through l4lb.
 
-Seed 1 in every run; others on demand: make fuzz-packets SEED=7 COUNT=20000. An
-untried seed may show a difference that lab/compare.py does not list yet.
+The cases in tests/corpus/packets and seed 1 in every run; others on demand: make
+fuzz-packets SEED=7 COUNT=20000. An untried seed may show a difference that
+lab/compare.py does not list yet.
 """
+
+from pathlib import Path
 
 import pytest
 from lab import duel
 from lab.backend import Backend
 from lab.netns import pinned, run
 from lab.rows import amount
+from lab.traffic import Case
 
 TAKES = 80
 NO_MODULE = True        # the player loads one module after the other
 SEED = 1
 LANES = 1920            # each lane once
 CASES_AT_ONCE = 320     # connections are listed after each case
+CORPUS = [Case(*map(int, line.split(":"))) for line in
+          (Path(__file__).parents[1] / "corpus/packets").read_text("ascii").splitlines()]
 
 
 @pytest.fixture
@@ -44,7 +50,7 @@ def test_same_as_ip_vs(player, numbers, request):
         plays = [duel.replayed(player, one) for one in token.split()]
         found = [match.show(*d) for d in match.differing(plays)]
     else:
-        found = match.run(duel.cases(*numbers))
+        found = match.run(CORPUS + duel.cases(*numbers))
     print(f"{player.sent} packets; listed differences: {match.seen}; "
           f"{len(match.once)} did not show again")
     assert not found, "\n\n".join(found)
@@ -55,7 +61,7 @@ def test_alone(player, numbers, request):
     """l4lb by itself, for kernels that watch memory: more packets in less time."""
     if request.config.getoption("--fuzz-seed") is None:
         pytest.skip("runs on demand: tests/lab/fuzz-packets --alone")
-    everything = duel.cases(*numbers)
+    everything = CORPUS + duel.cases(*numbers)
     for first in range(0, len(everything), CASES_AT_ONCE):
         player.play("l4lb", [player.fresh(case) for case in everything[first:][:CASES_AT_ONCE]])
     print(f"{player.sent} packets")
