@@ -36,6 +36,7 @@ help:
 	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
+	@echo '  coverage    lines of the modules that the tests execute (TESTS=PATTERN; 15 minutes the first time)'
 	@echo '  mutants     breaks the product on purpose: do the tests notice?'
 	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
 	@echo '  fuzz-config  random configuration commands to in-tree ip_vs and l4lb, compared'
@@ -135,6 +136,13 @@ test-all:
 		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
 	done; \
 	exit $$status
+
+# Which lines of the modules the tests execute, on a kernel that counts them (its first build
+# takes minutes).
+.PHONY: coverage
+coverage:
+	@tests/lab/deps
+	@tests/lab/coverage $(if $(TESTS),-k '$(TESTS)') $(if $(SEED),--seed '$(SEED)') $(KERNEL)
 
 .PHONY: mutants
 mutants:

@@ -82,6 +82,7 @@ class Stage:
     selection: Selection
     native: bool = False        # for Debian's kernels: this machine's own one
     label: str = ""             # of its results; default: the name
+    coverage: str = ""          # UML: the directory for its guests' counters of executed lines
 
     def __post_init__(self):
         self.label = self.label or self.name
@@ -157,6 +158,8 @@ class Stage:
             ["qemu", "--kernel", self.name] if self.name in DEBIAN else [self.name]
         if self.selection.tier == "all":
             vehicle.append("--stock")
+        if self.coverage:
+            vehicle += ["--coverage", self.coverage]
         return [str(LAB / "run"), "--timeout", str(seconds), "--cpus", str(cpus),
                 "--vehicle", *vehicle, "--", *argv]
 
@@ -168,12 +171,13 @@ class Stage:
         if self.name in DEBIAN:
             make("test-modules", f"KDIR=/lib/modules/{run.stock_release(self.name)}/build")
         else:
-            flavour = "debug" if self.name == "debug" else "plain"
+            flavour = "debug" if self.name == "debug" else "gcov" if self.coverage else "plain"
             done = subprocess.run([LAB / "uml-build", flavour], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, text=True, check=False)
             if done.returncode:
                 raise StageError(f"the {flavour} UML kernel could not be built")
-            make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}")
+            make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}",
+                 *(["L4LB_GCOV=y"] if self.coverage else []))
         # If they cannot be compiled, one test is skipped.
         subprocess.run([LAB / "go-clients"], stdin=subprocess.DEVNULL, check=False)
 
