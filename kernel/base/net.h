@@ -80,6 +80,7 @@ struct l4lb_defence {
  * @n_servers: real servers of services, limited by sysctl.servers_max
  * @n_mixed: real servers of another family than their service
  * @trash: removed real servers that may yet be added again
+ * @lost: those of @trash whose connections expire_nodest_conn has yet to end
  * @trash_work: frees old entries of @trash
  * @exiting: the namespace is going: nothing may be added
  * @sysctl_header: the namespace's sysctl directory
@@ -123,6 +124,7 @@ struct l4lb_net {
 	unsigned int			n_servers;
 	unsigned int			n_mixed;
 	struct list_head		trash;
+	struct list_head		lost;
 	struct delayed_work		trash_work;
 	bool				exiting;
 	struct ctl_table_header		*sysctl_header;

@@ -208,6 +208,21 @@ void l4lb_stats_read(const struct l4lb_stats *stats,
 	rate->outbytes = rate_round(rate->outbytes);
 }
 
+/* @stats, unused so far, go on from those of @old, where nothing is counted any
+ * more.
+ */
+void l4lb_stats_inherit(struct l4lb_stats *stats, struct l4lb_stats *old)
+{
+	spin_lock_bh(&old->lock);
+	swap(stats->cpu, old->cpu);
+	stats->zero = old->zero;
+	stats->last = old->last;
+	stats->rate = old->rate;
+	stats->frozen = old->frozen;
+	stats->due = old->due;
+	spin_unlock_bh(&old->lock);
+}
+
 void l4lb_stats_zero(struct l4lb_stats *stats)
 {
 	struct l4lb_counters sum;

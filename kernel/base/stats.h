@@ -68,6 +68,7 @@ void l4lb_stats_read(const struct l4lb_stats *stats,
 		     struct l4lb_stats_view *view);
 void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 			 struct l4lb_counters *count);
+void l4lb_stats_inherit(struct l4lb_stats *stats, struct l4lb_stats *old);
 void l4lb_stats_zero(struct l4lb_stats *stats);
 void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
 

@@ -461,8 +461,8 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 		l4lb_service_del_others(ln);
 	for (i = 0; i < b->n_services; i++)
 		b->services[i].svc->named = false;
-	if (removed && READ_ONCE(ln->sysctl.expire_nodest_conn))
-		l4lb_conn_expire_nodest(ln);
+	if (removed)
+		l4lb_server_removed(ln);
 }
 
 /**

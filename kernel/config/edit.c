@@ -301,12 +301,6 @@ static void service_del(struct l4lb_service *svc)
 	module_put(THIS_MODULE);
 }
 
-static void services_gone(struct l4lb_net *ln)
-{
-	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
-		l4lb_conn_expire_nodest(ln);
-}
-
 /* Its connections stay.  Its real servers stay in the trash for a while. */
 void l4lb_service_del(struct l4lb_service *svc)
 {
@@ -314,7 +308,7 @@ void l4lb_service_del(struct l4lb_service *svc)
 
 	lockdep_assert_held(&ln->lock);
 	service_del(svc);
-	services_gone(ln);
+	l4lb_server_removed(ln);
 }
 
 /* Newest first: the tables by address find the newest entry fastest. */
@@ -332,7 +326,7 @@ static void services_del(struct l4lb_net *ln, bool named)
 		cond_resched();
 	}
 	if (any)
-		services_gone(ln);
+		l4lb_server_removed(ln);
 }
 
 void l4lb_service_flush(struct l4lb_net *ln)

@@ -119,6 +119,7 @@ static bool server_is_mixed(const struct l4lb_server *server)
 void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	lockdep_assert_held(&svc->ln->lock);
+	l4lb_server_untrash(server);
 	list_move_tail(&server->node, &svc->servers);
 	svc->n_servers++;
 	svc->ln->n_mixed += server_is_mixed(server);
@@ -146,10 +147,8 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 /* A server that is in the trash stays there. */
 static void server_forget_unused(struct l4lb_server *server)
 {
-	if (!list_empty(&server->node))
-		return;
-	l4lb_server_name_del(server);
-	l4lb_server_put(server);
+	if (list_empty(&server->node))
+		l4lb_server_forget(server);
 }
 
 /* Create the server, or find it in the trash; packets do not see it yet. */
@@ -169,7 +168,7 @@ static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
 		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
 		return ERR_PTR(err);
 	}
-	server = l4lb_server_find_any(svc, cfg) ?: l4lb_server_create(svc, cfg);
+	server = l4lb_server_obtain(svc, cfg);
 	if (server && !l4lb_server_table_add(server))
 		return server;
 	NL_SET_ERR_MSG(extack, "no memory for the real server");
@@ -294,9 +293,7 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
 		    struct netlink_ext_ack *extack)
 {
-	struct l4lb_net *ln = svc->ln;
-
-	lockdep_assert_held(&ln->lock);
+	lockdep_assert_held(&svc->ln->lock);
 	if (!server)
 		return -ENOENT;
 	l4lb_server_retire(server, svc);
@@ -306,9 +303,16 @@ int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
 		pr_warn("scheduler %s missed a server's removal: weight 0 until the next change\n",
 			l4lb_service_sched_name(svc));
 	}
-	if (READ_ONCE(ln->sysctl.expire_nodest_conn))
-		l4lb_conn_expire_nodest(ln);
+	l4lb_server_removed(svc->ln);
 	return 0;
+}
+
+/* Servers or services were removed: may their connections stay? */
+void l4lb_server_removed(struct l4lb_net *ln)
+{
+	if (READ_ONCE(ln->sysctl.expire_nodest_conn) &&
+	    l4lb_server_end_conns(ln))
+		l4lb_conn_remove_over(ln);
 }
 
 void l4lb_server_del_all(struct l4lb_service *svc)
@@ -329,7 +333,7 @@ void l4lb_server_set_loss(const struct l4lb_service *svc)
 	lockdep_assert_held(&svc->ln->lock);
 	list_for_each_entry(server, &svc->ln->trash, node)
 		if (!memcmp(&server->name.svc, &svc->key, sizeof(svc->key)))
-			WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+			l4lb_server_set_on_loss(server, svc->policy.on_loss);
 }
 
 void l4lb_server_set_loss_named(struct l4lb_net *ln)
@@ -341,6 +345,6 @@ void l4lb_server_set_loss_named(struct l4lb_net *ln)
 	list_for_each_entry(server, &ln->trash, node) {
 		svc = l4lb_service_find(ln, &server->name.svc);
 		if (svc && svc->named)
-			WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+			l4lb_server_set_on_loss(server, svc->policy.on_loss);
 	}
 }

@@ -32,6 +32,8 @@ static inline bool l4lb_server_is_new(const struct l4lb_server *server)
 	return !server->available;
 }
 
+/* Call it after removing servers or services: expire_nodest_conn. */
+void l4lb_server_removed(struct l4lb_net *ln);
 /* The service is being deleted: move all its real servers to the trash. */
 void l4lb_server_del_all(struct l4lb_service *svc);
 /* The policy of @svc has changed: set on_loss of its removed real servers. */

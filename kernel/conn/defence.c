@@ -216,8 +216,8 @@ enum l4lb_victim_class l4lb_defence_victim(const struct l4lb_conn *conn)
 
 void l4lb_victim_offer(struct l4lb_victim *victim, struct l4lb_conn *conn)
 {
-	enum l4lb_victim_class class = l4lb_conn_due(conn) ?
-		L4LB_VICTIM_FIRST : l4lb_defence_victim(conn);
+	enum l4lb_victim_class class = l4lb_conn_useless(conn) ?
+		L4LB_VICTIM_USELESS : l4lb_defence_victim(conn);
 
 	if (l4lb_conn_test(conn, L4LB_CONN_DEAD) || class > victim->class ||
 	    class == L4LB_VICTIM_NEVER ||

@@ -31,6 +31,7 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
  * connections that were answered.
  */
 enum l4lb_victim_class {
+	L4LB_VICTIM_USELESS,	/* expired; its real server was removed */
 	L4LB_VICTIM_FIRST,	/* half-open; over; one datagram, no answer;
 				 * a template that only such ones have used
 				 */
@@ -62,7 +63,7 @@ static inline void l4lb_victim_init(struct l4lb_victim *victim)
 }
 
 /* Take @conn if it is not worse; of two of a class, the one that was idle for
- * longer is.  An expired one is of the first class.
+ * longer is.
  */
 void l4lb_victim_offer(struct l4lb_victim *victim, struct l4lb_conn *conn);
 

@@ -86,20 +86,28 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow)
 {
+	struct l4lb_conn *conn;
 	bool reply;
 	u64 hash;
 
-	return find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
+	do {
+		conn = find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
+	} while (conn && l4lb_conn_was_over(conn));
+	return conn;
 }
 
 /* The NATed connection of a packet from a real server. */
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow)
 {
+	struct l4lb_conn *conn;
 	bool reply;
 	u64 hash;
 
-	return find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
+	do {
+		conn = find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
+	} while (conn && l4lb_conn_was_over(conn));
+	return conn;
 }
 
 /**

@@ -5,7 +5,20 @@
 
 #include "conn/table.h"
 
-/* Lookup: RCU, BH off.  Expired connections are not found. */
+/* Its real server was removed, and its connections are over: then it goes now,
+ * before l4lb_conn_sweep_over() comes to it.
+ */
+static inline bool l4lb_conn_was_over(struct l4lb_conn *conn)
+{
+	if (likely(!l4lb_server_over(conn->server)))
+		return false;
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+/* Lookup: RCU, BH off.  Expired connections are not found, and by find_in() and
+ * find_out() none that are over.  Callers of the others look at the real server.
+ */
 struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,

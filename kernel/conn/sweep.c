@@ -23,6 +23,7 @@
 #define SWEEP_SLICES_MAX 64		/* for a large table, likewise */
 #define SWEEP_LARGE	BIT(18)	/* up to this size: swept every second */
 #define SWEEP_BATCH	128		/* buckets per RCU section */
+#define OVER_DELAY	(HZ / 50)	/* collects removed servers */
 #define DROP_PART_BITS	7		/* a 32nd a second, by SWEEP_INTERVAL */
 
 void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
@@ -72,7 +73,15 @@ static bool drop_conn(struct l4lb_conn *conn, void *arg)
 	return true;
 }
 
-/* Visits the hashes from @at up to @end; may sleep. */
+static bool remove_over(struct l4lb_conn *conn, void *arg)
+{
+	if (!l4lb_server_over(conn->server))
+		return false;
+	l4lb_conn_kill(conn);
+	return true;
+}
+
+/* Visits the hashes from @at up to @end, or all if both are 0; may sleep. */
 static void visit(struct l4lb_conn_table *table, u64 at, u64 end,
 		  l4lb_conn_visit_fn *fn)
 {
@@ -81,11 +90,12 @@ static void visit(struct l4lb_conn_table *table, u64 at, u64 end,
 
 	do {
 		rcu_read_lock();
-		for (i = 0; i < SWEEP_BATCH && at != end; i++) {
+		i = 0;
+		do {
 			last = l4lb_conn_table_range_end(table, at);
 			l4lb_conn_table_visit(table, at, last, fn, table);
 			at = last + 1;
-		}
+		} while (at != end && ++i < SWEEP_BATCH);
 		rcu_read_unlock();
 		cond_resched();
 	} while (at != end);
@@ -149,7 +159,28 @@ static void sweep_work(struct work_struct *work)
 			   SWEEP_INTERVAL);
 }
 
+/* Visits the whole table, holding no lock that others wait for. */
+static void over_work(struct work_struct *work)
+{
+	visit(container_of(to_delayed_work(work), struct l4lb_conn_table, over),
+	      0, 0, remove_over);
+}
+
+/* Nobody waits for it: one visit does for all servers removed meanwhile. */
+void l4lb_conn_sweep_over(struct l4lb_conn_table *table)
+{
+	queue_delayed_work(system_unbound_wq, &table->over, OVER_DELAY);
+}
+
 void l4lb_conn_sweep_init(struct l4lb_conn_table *table)
 {
 	INIT_DELAYED_WORK(&table->sweep, sweep_work);
+	INIT_DELAYED_WORK(&table->over, over_work);
+}
+
+/* Context: may sleep; no packet can start it again. */
+void l4lb_conn_sweep_stop(struct l4lb_conn_table *table)
+{
+	cancel_delayed_work_sync(&table->sweep);
+	cancel_delayed_work_sync(&table->over);
 }

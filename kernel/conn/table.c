@@ -108,20 +108,12 @@ static void conn_flush(struct l4lb_net *ln)
 		for_each_conn(table, kill);
 }
 
-static bool kill_if_nodest(struct l4lb_conn *conn, void *arg)
-{
-	/* With an explicit on_loss the next packet decides, see hook.c. */
-	return !l4lb_server_available(conn->server) &&
-	       READ_ONCE(conn->server->on_loss) == L4LB_LOSS_DEFAULT &&
-	       kill(conn, arg);
-}
-
-void l4lb_conn_expire_nodest(struct l4lb_net *ln)
+void l4lb_conn_remove_over(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table = table_locked(ln);
 
 	if (table)
-		for_each_conn(table, kill_if_nodest);
+		l4lb_conn_sweep_over(table);
 }
 
 /* Configuration mutex held; no packet and no reader can see it any more. */
@@ -131,7 +123,7 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 
 	if (!table)
 		return;
-	cancel_delayed_work_sync(&table->sweep);
+	l4lb_conn_sweep_stop(table);
 	conn_flush(ln);
 	RCU_INIT_POINTER(ln->conns, NULL);
 	synchronize_rcu();
@@ -187,10 +179,10 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 	return true;
 }
 
-/* Kills a victim; one that is due was not evicted. */
+/* Kills a victim; one that is useless was not evicted. */
 static void give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 {
-	if (!l4lb_conn_due(conn))
+	if (!l4lb_conn_useless(conn))
 		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
 	l4lb_conn_kill(conn);
 }
@@ -206,7 +198,7 @@ static bool evict(struct l4lb_conn_table *table, u64 hash, unsigned int kind)
 
 	l4lb_victim_init(&search.victim);
 	for (i = 0; i < EVICT_RANGES && looks < EVICT_LOOKS &&
-	     search.victim.class != L4LB_VICTIM_FIRST; i++) {
+	     search.victim.class > L4LB_VICTIM_FIRST; i++) {
 		last = l4lb_conn_table_range_end(table, hash);
 		looks += l4lb_conn_table_visit(table, hash, last, choose,
 					       &search);

@@ -69,6 +69,7 @@ typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
  * @expired: called by the sweep for expired connections, before killing them
  * @resize: moves all entries to another array
  * @sweep: removes expired connections
+ * @over: removes the connections of real servers whose connections are over
  * @sweep_at: hash where the sweep goes on
  * @sweeping: the sweep is queued or running
  * @n: connections and templates, and those about to be inserted
@@ -88,6 +89,7 @@ struct l4lb_conn_table {
 	l4lb_conn_expired_fn		*expired;
 	struct delayed_work		resize;
 	struct delayed_work		sweep;
+	struct delayed_work		over;
 	u64				sweep_at;
 	atomic_t			sweeping;
 
@@ -102,8 +104,8 @@ struct l4lb_conn_table {
 /* Configuration mutex held. */
 int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired);
 void l4lb_conn_table_destroy(struct l4lb_net *ln);
-/* Kill the connections of removed real servers (expire_nodest_conn). */
-void l4lb_conn_expire_nodest(struct l4lb_net *ln);
+/* Have the connections of real servers removed whose connections are over. */
+void l4lb_conn_remove_over(struct l4lb_net *ln);
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 
 /* Takes room for one more connection; false: there is none.  RCU, BH off. */
@@ -148,6 +150,12 @@ static inline bool l4lb_conn_due(const struct l4lb_conn *conn)
 		smp_rmb();	/* read n_holders before last */
 	}
 	return l4lb_conn_expired(conn);
+}
+
+/* Will it soon be removed?  Not for each packet, which see l4lb_conn_alive(). */
+static inline bool l4lb_conn_useless(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_due(conn) || l4lb_server_over(conn->server);
 }
 
 static inline bool l4lb_conn_alive(const struct l4lb_conn *conn)

@@ -82,6 +82,11 @@ void l4lb_conn_walk_stop(struct l4lb_conn_walk *walk)
 	rcu_read_unlock();
 }
 
+static bool is_shown(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_alive(conn) && !l4lb_server_over(conn->server);
+}
+
 /* Keep the rows with the lowest hashes. */
 static bool collect(struct l4lb_conn *conn, void *arg)
 {
@@ -93,7 +98,7 @@ static bool collect(struct l4lb_conn *conn, void *arg)
 
 	hash = l4lb_conn_table_hash(walk->table, &flow,
 				    l4lb_conn_test(conn, L4LB_CONN_TEMPLATE));
-	if (hash < walk->at || hash > walk->last || !l4lb_conn_alive(conn))
+	if (hash < walk->at || hash > walk->last || !is_shown(conn))
 		return false;
 	while (i && row[i - 1].hash > hash)
 		i--;
@@ -147,7 +152,7 @@ struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk)
 		while (walk->next < walk->n) {
 			row = &walk->rows[walk->next++];
 			go_on_after(walk, row->hash);
-			if (l4lb_conn_alive(row->conn))
+			if (is_shown(row->conn))
 				return row->conn;
 		}
 		if (walk->filled)

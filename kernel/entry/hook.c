@@ -234,7 +234,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	u8 wanted = READ_ONCE(conn->server->on_loss);
 
 	/* A SYN means that the client uses the port for a new connection. */
-	if (l4lb_pkt_opens(pkt) ||
+	if (l4lb_server_over(conn->server) || l4lb_pkt_opens(pkt) ||
 	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
 	    (wanted == L4LB_LOSS_DEFAULT &&
 	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
@@ -517,7 +517,9 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return verdict == NF_ACCEPT ? handle_in(skb, state, af) :
 					      verdict;
 	}
-	conn = l4lb_conn_find_both(ln, &pkt.flow, &is_reply);
+	do {
+		conn = l4lb_conn_find_both(ln, &pkt.flow, &is_reply);
+	} while (is_reply && l4lb_conn_was_over(conn));
 	if (is_reply)
 		return reply(skb, &pkt, conn);
 	verdict = handle_stray(skb, &pkt, ln);

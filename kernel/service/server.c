@@ -11,6 +11,11 @@
  * added again to a service with the same identity before it is freed, the same
  * object is revived with its counters, and the connections go on.
  *
+ * With expire_nodest_conn they are over instead, all at once: packets and
+ * listings pass over them, and work that holds no lock removes them from the
+ * table.  If the server is added again before that is done, another object, its
+ * heir, gets its name and its counters.
+ *
  * References are held by the list it is in (service or trash), by each pool
  * and by each connection.
  */
@@ -58,9 +63,12 @@ static void server_name(struct l4lb_server_name *name,
 	};
 }
 
-/* A new real server, not yet in a service; the caller owns the reference. */
-struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
-				       const struct l4lb_server_config *cfg)
+/* A new real server, not yet in a service; the caller owns the reference.
+ * @old: the one that has its name, or NULL.
+ */
+static struct l4lb_server *server_create(struct l4lb_service *svc,
+					 const struct l4lb_server_config *cfg,
+					 struct l4lb_server *old)
 {
 	struct l4lb_server *server;
 
@@ -79,7 +87,11 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 	server->ln = svc->ln;
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
-	if (l4lb_server_name_add(server)) {
+	INIT_LIST_HEAD(&server->lost);
+	server->heir_of = old;
+	if (old) {
+		server->sched.last_weight = old->sched.last_weight;
+	} else if (l4lb_server_name_add(server)) {
 		l4lb_stats_destroy(&server->stats);
 		kfree(server);
 		return NULL;
@@ -88,8 +100,8 @@ struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
 }
 
 /* A real server in the service or in the trash, or NULL. */
-struct l4lb_server *l4lb_server_find_any(struct l4lb_service *svc,
-					 const struct l4lb_server_config *cfg)
+static struct l4lb_server *find_any(struct l4lb_service *svc,
+				    const struct l4lb_server_config *cfg)
 {
 	struct l4lb_server_name name;
 
@@ -100,9 +112,44 @@ struct l4lb_server *l4lb_server_find_any(struct l4lb_service *svc,
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg)
 {
-	struct l4lb_server *server = l4lb_server_find_any(svc, cfg);
+	struct l4lb_server *server = find_any(svc, cfg);
 
 	return server && server->available ? server : NULL;
+}
+
+static bool has_conns(const struct l4lb_server *server)
+{
+	return atomic_read(&server->sched.total) ||
+	       atomic_read(&server->persist);
+}
+
+/**
+ * l4lb_server_obtain() - a real server that is to be added to a service
+ * @svc: the service, which has no such server
+ * @cfg: its settings
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: one that is in the trash; or a new one, for l4lb_server_untrash() or
+ * l4lb_server_forget(); or NULL without memory.
+ */
+struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,
+				       const struct l4lb_server_config *cfg)
+{
+	struct l4lb_server *old = find_any(svc, cfg);
+
+	if (old && old->over && !has_conns(old))
+		WRITE_ONCE(old->over, false);
+	return old && !old->over ? old : server_create(svc, cfg, old);
+}
+
+/* Frees a real server, or leaves that to its last connection. */
+void l4lb_server_forget(struct l4lb_server *server)
+{
+	list_del_init(&server->node);
+	list_del_init(&server->lost);
+	if (!server->nameless && !server->heir_of)
+		l4lb_server_name_del(server);
+	l4lb_server_put(server);
 }
 
 /* ---- thresholds ---- */
@@ -208,6 +255,7 @@ static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 	server->ln = ln;
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
+	INIT_LIST_HEAD(&server->lost);
 	return server;
 }
 
@@ -253,13 +301,9 @@ static void trash_sweep(struct work_struct *work)
 	struct l4lb_server *server, *next;
 
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node) {
-		if (!trash_expired(server))
-			continue;
-		list_del(&server->node);
-		l4lb_server_name_del(server);
-		l4lb_server_put(server);
-	}
+	list_for_each_entry_safe(server, next, &ln->trash, node)
+		if (trash_expired(server))
+			l4lb_server_forget(server);
 	if (!list_empty(&ln->trash) && !ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
 				   TRASH_SWEEP);
@@ -274,14 +318,68 @@ void l4lb_server_trash(struct l4lb_server *server)
 	lockdep_assert_held(&ln->lock);
 	server->trashed = jiffies;
 	list_move_tail(&server->node, &ln->trash);
+	list_add_tail(&server->lost, &ln->lost);
 	if (!ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
 				   TRASH_SWEEP);
 }
 
+/* @server is about to work in a service.  Configuration mutex held. */
+void l4lb_server_untrash(struct l4lb_server *server)
+{
+	struct l4lb_server *old = server->heir_of;
+
+	lockdep_assert_held(&server->ln->lock);
+	list_del_init(&server->lost);
+	if (!old)
+		return;
+	l4lb_server_name_pass(old, server);
+	old->nameless = true;
+	server->heir_of = NULL;
+	l4lb_stats_inherit(&server->stats, &old->stats);
+}
+
+/* Set on_loss of a removed real server.  Configuration mutex held. */
+void l4lb_server_set_on_loss(struct l4lb_server *server, u8 on_loss)
+{
+	lockdep_assert_held(&server->ln->lock);
+	if (server->on_loss == on_loss)
+		return;
+	WRITE_ONCE(server->on_loss, on_loss);
+	list_move_tail(&server->lost, &server->ln->lost);
+}
+
+/**
+ * l4lb_server_end_conns() - end the connections of removed real servers
+ * @ln: namespace, with expire_nodest_conn; a real server was just removed
+ *
+ * Those with an explicit on_loss are left out: the next packet of a connection
+ * decides, see hook.c.  Each removed server is looked at once.
+ *
+ * Context: configuration mutex held.
+ * Return: true if there are connections to be removed from the table, see
+ * l4lb_conn_remove_over().
+ */
+bool l4lb_server_end_conns(struct l4lb_net *ln)
+{
+	struct l4lb_server *server, *next;
+	bool any = false;
+
+	lockdep_assert_held(&ln->lock);
+	list_for_each_entry_safe(server, next, &ln->lost, lost) {
+		list_del_init(&server->lost);
+		if (server->on_loss != L4LB_LOSS_DEFAULT)
+			continue;
+		WRITE_ONCE(server->over, true);
+		any |= has_conns(server);
+	}
+	return any;
+}
+
 void l4lb_server_trash_init(struct l4lb_net *ln)
 {
 	INIT_LIST_HEAD(&ln->trash);
+	INIT_LIST_HEAD(&ln->lost);
 	INIT_DELAYED_WORK(&ln->trash_work, trash_sweep);
 }
 
@@ -294,11 +392,8 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 
 	cancel_delayed_work_sync(&ln->trash_work);
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node) {
-		list_del(&server->node);
-		l4lb_server_name_del(server);
-		l4lb_server_put(server);
-	}
+	list_for_each_entry_safe(server, next, &ln->trash, node)
+		l4lb_server_forget(server);
 	mutex_unlock(&ln->lock);
 }
 

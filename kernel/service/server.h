@@ -66,6 +66,8 @@ struct l4lb_server_key {
  * @method: IP_VS_CONN_F_MASQ, _LOCALNODE, _TUNNEL, _DROUTE or _BYPASS
  * @available: configured in a service, not in the trash
  * @drains: its weight is 0; see l4lb_server_set_weight()
+ * @over: its connections are over, see l4lb_server_end_conns(); most are still
+ *	in the table
  * @on_loss: copy of its service's policy.on_loss while it is in the trash
  * @stats: counters
  * @sched: the part that schedulers see
@@ -76,6 +78,9 @@ struct l4lb_server_key {
  * @name: its identity, with that of the service it is or was in
  * @by_name: in l4lb_net.server_names from its creation until it leaves the trash
  * @named: the batch that is being applied names it (configuration mutex)
+ * @heir_of: one in the trash with the same name, whose place it is to take when
+ *	it gets into its service
+ * @nameless: an heir has its name
  * @by_key: in l4lb_net.servers while it is in a service
  * @key: its key in l4lb_net.servers
  * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
@@ -84,6 +89,7 @@ struct l4lb_server_key {
  * @tunnel_counted: how it counts there, see tunnel_table.c
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
+ * @lost: in l4lb_net.lost (configuration mutex)
  * @rcu: to free it
  *
  * A packet of an established connection reads the first line, which nothing
@@ -98,6 +104,7 @@ struct l4lb_server {
 	u8				method;
 	bool				available;
 	bool				drains;
+	bool				over;
 	u8				on_loss;
 	struct l4lb_stats		stats;
 
@@ -110,6 +117,8 @@ struct l4lb_server {
 	struct l4lb_server_name		name;
 	struct rhash_head		by_name;
 	bool				named;
+	bool				nameless;
+	struct l4lb_server		*heir_of;
 	struct rhlist_head		by_key;
 	struct l4lb_server_key		key;
 	unsigned long			unlisted;
@@ -117,6 +126,7 @@ struct l4lb_server {
 	u8				tunnel_counted;
 	struct list_head		node;
 	unsigned long			trashed;
+	struct list_head		lost;
 	struct rcu_head			rcu;
 };
 
@@ -147,15 +157,19 @@ static inline bool l4lb_server_available(const struct l4lb_server *server)
 	return READ_ONCE(server->available);
 }
 
+static inline bool l4lb_server_over(const struct l4lb_server *server)
+{
+	return READ_ONCE(server->over);
+}
+
 /* Control path: configuration mutex held, may sleep.  find() returns a server
- * of @svc or NULL; find_any() also finds one that is in the trash.
+ * of @svc or NULL.
  */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg);
-struct l4lb_server *l4lb_server_find_any(struct l4lb_service *svc,
-					 const struct l4lb_server_config *cfg);
-struct l4lb_server *l4lb_server_create(struct l4lb_service *svc,
+struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,
 				       const struct l4lb_server_config *cfg);
+void l4lb_server_forget(struct l4lb_server *server);
 void l4lb_server_save(const struct l4lb_server *server,
 		      struct l4lb_server_config *cfg);
 void l4lb_server_apply(struct l4lb_server *server,
@@ -166,6 +180,9 @@ int l4lb_server_bypass_create(struct l4lb_net *ln);
 void l4lb_server_bypass_destroy(struct l4lb_net *ln);
 
 void l4lb_server_trash(struct l4lb_server *server);
+void l4lb_server_untrash(struct l4lb_server *server);
+void l4lb_server_set_on_loss(struct l4lb_server *server, u8 on_loss);
+bool l4lb_server_end_conns(struct l4lb_net *ln);
 void l4lb_server_trash_init(struct l4lb_net *ln);
 void l4lb_server_trash_flush(struct l4lb_net *ln);
 

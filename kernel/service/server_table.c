@@ -131,6 +131,17 @@ void l4lb_server_name_del(struct l4lb_server *server)
 	l4lb_tunnel_del(server);
 }
 
+/* @heir, of the same name, is found instead of @server.  Configuration mutex
+ * held.
+ */
+void l4lb_server_name_pass(struct l4lb_server *server, struct l4lb_server *heir)
+{
+	lockdep_assert_held(&server->ln->lock);
+	WARN_ON_ONCE(rhashtable_replace_fast(&server->ln->server_names,
+					     &server->by_name, &heir->by_name,
+					     name_params));
+}
+
 /* Configuration mutex held. */
 struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
 					const struct l4lb_server_name *name)

@@ -11,6 +11,8 @@ int l4lb_server_table_add(struct l4lb_server *server);
 void l4lb_server_table_del(struct l4lb_server *server);
 int l4lb_server_name_add(struct l4lb_server *server);
 void l4lb_server_name_del(struct l4lb_server *server);
+void l4lb_server_name_pass(struct l4lb_server *server,
+			   struct l4lb_server *heir);
 struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
 					const struct l4lb_server_name *name);
 struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,

@@ -254,6 +254,12 @@ struct l4lb_server {
 	struct { union nf_inet_addr addr; } sched;
 	struct { struct { u32 fwmark; } svc; } name;
 	struct l4lb_net *ln;
+	bool over;
 };
+
+static inline bool l4lb_server_over(const struct l4lb_server *server)
+{
+	return server->over;
+}
 
 #endif /* _L4LB_UNIT_TABLE_SHIM_H */
