@@ -72,6 +72,7 @@ struct l4lb_defence {
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
  * @generation: changes with every change that a dump would show
+ * @last_id: number of the newest service
  * @n_services: by family: [0] IPv4, [1] IPv6; a family's hooks are registered
  *	while its number or @n_mixed is > 0
  * @hooked: by family: hooks are registered
@@ -117,6 +118,7 @@ struct l4lb_net {
 	struct mutex			lock;
 	struct list_head		services;
 	unsigned int			generation;
+	u64				last_id;
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	bool				hooks_held;

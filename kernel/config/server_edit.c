@@ -120,6 +120,10 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_server_untrash(server);
+	/* A service that was made anew has new counters, and so have its servers. */
+	if (server->service_id && server->service_id != svc->id)
+		l4lb_stats_zero(&server->stats);
+	server->service_id = svc->id;
 	list_move_tail(&server->node, &svc->servers);
 	svc->n_servers++;
 	svc->ln->n_mixed += server_is_mixed(server);

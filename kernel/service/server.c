@@ -90,6 +90,7 @@ static struct l4lb_server *server_create(struct l4lb_service *svc,
 	INIT_LIST_HEAD(&server->lost);
 	server->heir_of = old;
 	if (old) {
+		server->service_id = old->service_id;
 		server->sched.last_weight = old->sched.last_weight;
 	} else if (l4lb_server_name_add(server)) {
 		l4lb_stats_destroy(&server->stats);

@@ -78,6 +78,7 @@ struct l4lb_server_key {
  * @name: its identity, with that of the service it is or was in
  * @by_name: in l4lb_net.server_names from its creation until it leaves the trash
  * @named: the batch that is being applied names it (configuration mutex)
+ * @service_id: of the service it is or was in; 0: none yet
  * @heir_of: one in the trash with the same name, whose place it is to take when
  *	it gets into its service
  * @nameless: an heir has its name
@@ -118,6 +119,7 @@ struct l4lb_server {
 	struct rhash_head		by_name;
 	bool				named;
 	bool				nameless;
+	u64				service_id;
 	struct l4lb_server		*heir_of;
 	struct rhlist_head		by_key;
 	struct l4lb_server_key		key;

@@ -221,6 +221,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 		return ERR_PTR(-ENOMEM);
 	svc->key = *key;
 	svc->ln = ln;
+	svc->id = ++ln->last_id;
 	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	err = l4lb_stats_init(&svc->stats,

@@ -44,6 +44,7 @@ struct l4lb_svc_config {
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
+ * @id: no other service of the namespace has or had this number
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
@@ -67,6 +68,7 @@ struct l4lb_service {
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
+	u64				id;
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;
 	unsigned int			n_servers;
