@@ -130,7 +130,8 @@ struct l4lb_sched_option {
  * @build: derive pool->table from pool->server[].  @old is the previous pool of
  *	the same scheduler instance, from which a rotation may continue, or
  *	NULL (optional; may sleep; negative errno)
- * @free: release pool->table, after a grace period (with @build; may sleep)
+ * @free: release pool->table, after a grace period (with @build; may sleep).  The
+ *	servers may be gone
  * @init: allocate state that outlives pools; ERR_PTR() on failure.  @option
  *	becomes l4lb_pool.option and is valid until after exit(); code without
  *	a pool reads it with READ_ONCE() (optional; may sleep)

@@ -289,6 +289,7 @@ static void service_del(struct l4lb_service *svc)
 	if (svc->policy.fast_path)
 		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_server_del_all(svc);
+	l4lb_server_unstick(svc);
 	if (!--(*count)) {
 		l4lb_hook_unregister(ln, svc->key.af);
 		l4lb_fast_changed(ln);

@@ -237,7 +237,7 @@ int l4lb_server_add(struct l4lb_service *svc,
 		return PTR_ERR(server);
 	l4lb_server_apply(server, cfg);
 	l4lb_server_enlist(server, svc);
-	err = l4lb_service_rebuild(svc);
+	err = l4lb_service_grow(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the real server");
 		l4lb_server_retire(server, svc);
@@ -270,7 +270,7 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 	l4lb_server_save(server, &old);
 	last_weight = server->sched.last_weight;
 	l4lb_server_apply(server, cfg);
-	err = l4lb_service_rebuild(svc);
+	err = l4lb_service_reweigh(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
 		l4lb_server_apply(server, &old);
@@ -301,7 +301,7 @@ int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
 	if (!server)
 		return -ENOENT;
 	l4lb_server_retire(server, svc);
-	if (l4lb_service_rebuild(svc)) {
+	if (l4lb_service_shrink(svc, server)) {
 		NL_SET_ERR_MSG(extack,
 			       "removed, but the scheduler missed it: weight 0 for now");
 		pr_warn("scheduler %s missed a server's removal: weight 0 until the next change\n",

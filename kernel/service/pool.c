@@ -10,7 +10,11 @@
  *	   |                  ^
  *	   +--pool--> pool ---+   one per change; old ones die asynchronously
  *	                |
- *	                +--> real servers (one reference each)
+ *	                +--> real servers (no references)
+ *
+ * A removed real server outlives the pools that it was in: it is not in the next
+ * one, and stays in the trash for much longer than a grace period.  If no next
+ * one could be built, it is stuck: in the trash until there is one.
  *
  * Nothing that runs on l4lb_wq touches the service or the namespace: both may
  * be gone before their pools are.
@@ -84,10 +88,6 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 /* Frees everything but the scheduler's table. */
 static void pool_release(struct l4lb_pool *pool)
 {
-	unsigned int i;
-
-	for (i = 0; i < pool->n; i++)
-		l4lb_server_put(l4lb_server_of(pool->server[i]));
 	l4lb_inst_put(pool->inst);
 	kvfree(pool);
 }
@@ -108,9 +108,10 @@ struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
 {
 	struct l4lb_pool *pool;
 
-	pool = kvzalloc(struct_size(pool, server, n), GFP_KERNEL_ACCOUNT);
+	pool = kvmalloc(struct_size(pool, server, n), GFP_KERNEL_ACCOUNT);
 	if (!pool)
 		return NULL;
+	memset(pool, 0, sizeof(*pool));
 	pool->n = n;
 	pool->af = svc->key.af;
 	INIT_RCU_WORK(&pool->work, pool_free_work);
@@ -120,7 +121,6 @@ struct l4lb_pool *l4lb_pool_new(const struct l4lb_service *svc, unsigned int n)
 void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
 		   struct l4lb_server *server)
 {
-	l4lb_server_hold(server);
 	pool->server[i] = &server->sched;
 }
 
@@ -181,18 +181,95 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 
 	svc->ln->generation++;
 	rcu_assign_pointer(svc->pool, pool);
+	l4lb_server_unstick(svc);
 	if (old)
 		queue_rcu_work(l4lb_wq, &old->work);
 }
 
-int l4lb_service_rebuild(struct l4lb_service *svc)
+/* The present pool with the change that was just made to the list of servers:
+ * the newest is not in it yet, or @gone still is.  To copy the array is quick;
+ * to walk the list is not, where there are thousands.
+ */
+static struct l4lb_pool *pool_next(const struct l4lb_service *svc,
+				   const struct l4lb_server *gone)
 {
-	struct l4lb_pool *pool;
+	const struct l4lb_pool *old = l4lb_pool_current(svc);
+	struct l4lb_pool *pool = l4lb_pool_new(svc, svc->n_servers);
+	unsigned int at = 0;
 
-	lockdep_assert_held(&svc->ln->lock);
-	pool = l4lb_pool_create(svc, svc->inst, svc->flags);
+	if (!pool)
+		return NULL;
+	if (!gone) {
+		memcpy(pool->server, old->server, flex_array_size(old, server,
+								  old->n));
+		l4lb_pool_put(pool, old->n, list_last_entry(&svc->servers,
+							    struct l4lb_server,
+							    node));
+		return pool;
+	}
+	while (old->server[at] != &gone->sched)
+		at++;
+	memcpy(pool->server, old->server, flex_array_size(old, server, at));
+	memcpy(pool->server + at, old->server + at + 1,
+	       flex_array_size(old, server, pool->n - at));
+	return pool;
+}
+
+static int rebuild(struct l4lb_service *svc, struct l4lb_pool *pool)
+{
+	int err;
+
+	if (!pool)
+		return -ENOMEM;
+	err = l4lb_pool_build(svc, pool, svc->inst, svc->flags);
+	if (!err)
+		l4lb_pool_publish(svc, pool);
+	return err;
+}
+
+/* What the present pool lacks, or has too much, is more than one server. */
+static int rebuild_all(struct l4lb_service *svc)
+{
+	struct l4lb_pool *pool = l4lb_pool_create(svc, svc->inst, svc->flags);
+
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	l4lb_pool_publish(svc, pool);
+	return 0;
+}
+
+int l4lb_service_grow(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (svc->stuck)
+		return rebuild_all(svc);
+	return rebuild(svc, pool_next(svc, NULL));
+}
+
+int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone)
+{
+	int err;
+
+	lockdep_assert_held(&svc->ln->lock);
+	if (svc->stuck)
+		err = rebuild_all(svc);
+	else
+		err = rebuild(svc, pool_next(svc, gone));
+	if (err) {
+		gone->stuck = true;
+		svc->stuck = true;
+	}
+	return err;
+}
+
+int l4lb_service_reweigh(struct l4lb_service *svc)
+{
+	const struct l4lb_sched_ops *ops = l4lb_inst_ops(svc->inst);
+
+	lockdep_assert_held(&svc->ln->lock);
+	if (svc->stuck || (ops && ops->build))
+		return rebuild_all(svc);
+	/* Weights are in the servers: packets have seen the new one. */
+	svc->ln->generation++;
 	return 0;
 }

@@ -60,10 +60,13 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags);
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
-/* Build and publish the next pool after any change to its real servers, their
- * weights, the flags or the scheduler.  On failure the old one stays.
+/* Build and publish the next pool after a real server was added, was removed, or
+ * got another weight.  On failure the old one stays; one that was to be removed
+ * from it is then stuck.
  */
-int l4lb_service_rebuild(struct l4lb_service *svc);
+int l4lb_service_grow(struct l4lb_service *svc);
+int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone);
+int l4lb_service_reweigh(struct l4lb_service *svc);
 void l4lb_pool_free(struct l4lb_pool *pool);	/* never published */
 
 #endif /* _L4LB_POOL_H */

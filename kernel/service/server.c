@@ -16,8 +16,8 @@
  * table.  If the server is added again before that is done, another object, its
  * heir, gets its name and its counters.
  *
- * References are held by the list it is in (service or trash), by each pool
- * and by each connection.
+ * References are held by the list it is in (service or trash) and by each
+ * connection.  Pools hold none, see pool.c.
  */
 #include "service/server.h"
 #include "service/route.h"
@@ -285,10 +285,10 @@ void l4lb_server_bypass_destroy(struct l4lb_net *ln)
 
 /* ---- trash ---- */
 
-/* If ours is the last reference, no pool or connection can reach @server. */
+/* If ours is the last reference, no connection can reach @server. */
 static bool trash_expired(struct l4lb_server *server)
 {
-	if (refcount_read(&server->refs) > 1) {
+	if (refcount_read(&server->refs) > 1 || server->stuck) {
 		server->trashed = jiffies;
 		return false;
 	}
@@ -338,6 +338,30 @@ void l4lb_server_untrash(struct l4lb_server *server)
 	old->nameless = true;
 	server->heir_of = NULL;
 	l4lb_stats_inherit(&server->stats, &old->stats);
+}
+
+static void unstick(struct list_head *servers, const struct l4lb_service *svc)
+{
+	struct l4lb_server *server;
+
+	list_for_each_entry(server, servers, node) {
+		if (!server->stuck || memcmp(&server->name.svc, &svc->key,
+					     sizeof(svc->key)))
+			continue;
+		server->stuck = false;
+		server->trashed = jiffies;
+	}
+}
+
+/* @svc has another pool, or is gone.  Configuration mutex held. */
+void l4lb_server_unstick(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (likely(!svc->stuck))
+		return;
+	svc->stuck = false;
+	unstick(&svc->servers, svc);
+	unstick(&svc->ln->trash, svc);
 }
 
 /* Set on_loss of a removed real server.  Configuration mutex held. */

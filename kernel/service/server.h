@@ -74,7 +74,7 @@ struct l4lb_server_key {
  * @persist: number of persistence templates
  * @u_thresh: with this many connections it gets no more; 0: no limit
  * @l_thresh: with fewer connections it gets more again; 0: 3/4 of @u_thresh
- * @refs: list membership, pools and connections hold one each
+ * @refs: list membership and connections hold one each
  * @name: its identity, with that of the service it is or was in
  * @by_name: in l4lb_net.server_names from its creation until it leaves the trash
  * @named: the batch that is being applied names it (configuration mutex)
@@ -82,6 +82,7 @@ struct l4lb_server_key {
  * @heir_of: one in the trash with the same name, whose place it is to take when
  *	it gets into its service
  * @nameless: an heir has its name
+ * @stuck: removed, but the pool of its service still has it
  * @by_key: in l4lb_net.servers while it is in a service
  * @key: its key in l4lb_net.servers
  * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
@@ -119,6 +120,7 @@ struct l4lb_server {
 	struct rhash_head		by_name;
 	bool				named;
 	bool				nameless;
+	bool				stuck;
 	u64				service_id;
 	struct l4lb_server		*heir_of;
 	struct rhlist_head		by_key;
@@ -183,6 +185,7 @@ void l4lb_server_bypass_destroy(struct l4lb_net *ln);
 
 void l4lb_server_trash(struct l4lb_server *server);
 void l4lb_server_untrash(struct l4lb_server *server);
+void l4lb_server_unstick(struct l4lb_service *svc);
 void l4lb_server_set_on_loss(struct l4lb_server *server, u8 on_loss);
 bool l4lb_server_end_conns(struct l4lb_net *ln);
 void l4lb_server_trash_init(struct l4lb_net *ln);

@@ -48,6 +48,7 @@ struct l4lb_svc_config {
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
+ * @stuck: the pool still has a removed server
  * @guard: of its address, once it has or had a guard (configuration mutex)
  * @inserted: it is in l4lb_net.svc_table
  * @named: the batch that is being applied names it (configuration mutex)
@@ -72,6 +73,7 @@ struct l4lb_service {
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;
 	unsigned int			n_servers;
+	bool				stuck;
 	struct l4lb_guarded		*guard;
 	bool				inserted;
 	bool				named;
