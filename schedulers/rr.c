@@ -24,18 +24,16 @@
 static u64 rr_resume(const struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
 	u64 turns = atomic64_read((const atomic64_t *)old->table);
-	unsigned int i;
+	unsigned int i, n = 0;
 	u32 last;
 
 	if (!old->n || !turns)
 		return 0;
 	div_u64_rem(turns - 1, old->n, &last);
-	do {
-		for (i = 0; i < pool->n; i++)
-			if (pool->server[i] == old->server[last])
-				return i + 1;
-	} while (last--);
-	return 0;
+	/* Those that stay are in their old order, before the new ones. */
+	for (i = 0; i <= last && n < pool->n; i++)
+		n += pool->server[n] == old->server[i];
+	return n;
 }
 
 static int rr_build(struct l4lb_pool *pool, const struct l4lb_pool *old)

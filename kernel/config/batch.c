@@ -32,6 +32,9 @@
 #include "service/registry.h"
 #include "service/sched_default.h"
 
+/* Servers between two looks at signals and other processes. */
+#define BREATH		256
+
 int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
 		     unsigned int n_servers)
 {
@@ -244,6 +247,8 @@ static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {
+		if (i % BREATH == 0 && check_signal(extack))
+			return -EINTR;
 		d = &b->servers[s->first + i];
 		b->at_server = i;
 		server = l4lb_server_prepare(s->svc, &d->cfg, extack);
@@ -319,6 +324,10 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		return -ENOMEM;
 	}
 	for (; s->tried < s->n; s->tried++) {
+		if (s->tried % BREATH == 0 && check_signal(extack)) {
+			l4lb_pool_free(pool);
+			return -EINTR;
+		}
 		d = &b->servers[s->first + s->tried];
 		l4lb_server_save(d->server, &d->old);
 		d->old_last = d->server->sched.last_weight;
@@ -362,6 +371,8 @@ static void undo_servers(struct l4lb_batch *b, struct l4lb_batch_service *s)
 			WRITE_ONCE(d->server->sched.last_weight, d->old_last);
 		}
 		l4lb_server_release(d->server);
+		if (i % BREATH == 0)
+			cond_resched();
 	}
 }
 
@@ -399,6 +410,8 @@ static void enlist_servers(struct l4lb_batch *b,
 		server = b->servers[s->first + i].server;
 		if (l4lb_server_is_new(server))
 			l4lb_server_enlist(server, s->svc);
+		if (i % BREATH == 0)
+			cond_resched();
 	}
 }
 
@@ -406,6 +419,7 @@ static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 			  bool *any)
 {
 	struct l4lb_server *server, *next;
+	unsigned int n = 0;
 
 	list_for_each_entry_safe(server, next, &svc->servers, node) {
 		if (!stays(b, server)) {
@@ -413,6 +427,8 @@ static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 			*any = true;
 		}
 		server->named = false;
+		if (++n % BREATH == 0)
+			cond_resched();
 	}
 }
 

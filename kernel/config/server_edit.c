@@ -324,8 +324,11 @@ void l4lb_server_del_all(struct l4lb_service *svc)
 	struct l4lb_server *server, *next;
 
 	lockdep_assert_held(&svc->ln->lock);
-	list_for_each_entry_safe(server, next, &svc->servers, node)
+	list_for_each_entry_safe(server, next, &svc->servers, node) {
 		l4lb_server_retire(server, svc);
+		if (svc->n_servers % 256 == 0)
+			cond_resched();
+	}
 }
 
 /* ---- policy for connections of removed servers ---- */
