@@ -70,36 +70,58 @@ static void __net_exit net_pre_exit(struct net *net)
 	l4lb_fast_stop(ln);
 }
 
-static void __net_exit net_exit(struct net *net)
+static void __net_exit net_empty(struct l4lb_net *ln)
 {
-	struct l4lb_net *ln = l4lb_net(net);
-	/* The connection table is created with the first service. */
-	bool used = rcu_access_pointer(ln->conns);
-
 	mutex_lock(&ln->lock);
 	l4lb_service_flush(ln);
-	l4lb_conn_table_destroy(ln);
+	l4lb_conn_table_stop(ln);
 	l4lb_server_bypass_destroy(ln);
 	mutex_unlock(&ln->lock);
 	l4lb_server_trash_flush(ln);
 	l4lb_defence_exit(ln);
-	l4lb_service_flush_last(ln);
+}
+
+static void __net_exit net_free(struct l4lb_net *ln)
+{
+	l4lb_conn_table_destroy(ln);
 	l4lb_service_net_exit(ln);
 	l4lb_server_table_exit(ln);
 	l4lb_fast_destroy(ln);
+}
+
+/* Thousands of namespaces may go at once: they wait together. */
+static void __net_exit net_exit_batch(struct list_head *nets)
+{
+	bool used = false;
+	struct net *net;
+
+	list_for_each_entry(net, nets, exit_list) {
+		/* The connection table is created with the first service. */
+		used |= !!rcu_access_pointer(l4lb_net(net)->conns);
+		net_empty(l4lb_net(net));
+		cond_resched();
+	}
+	if (used)
+		synchronize_rcu();	/* lookups of services and connections */
+	list_for_each_entry(net, nets, exit_list) {
+		net_free(l4lb_net(net));
+		cond_resched();
+	}
 	if (used) {
-		/* No RCU callback or work may outlive the namespace. */
+		/* No RCU callback or work may outlive its namespace. */
 		rcu_barrier();
 		flush_workqueue(l4lb_wq);
 	}
-	l4lb_route_net_exit(ln);
-	l4lb_net_exit(ln);
+	list_for_each_entry(net, nets, exit_list) {
+		l4lb_route_net_exit(l4lb_net(net));
+		l4lb_net_exit(l4lb_net(net));
+	}
 }
 
 static struct pernet_operations net_ops = {
 	.init		= net_init,
 	.pre_exit	= net_pre_exit,
-	.exit		= net_exit,
+	.exit_batch	= net_exit_batch,
 	.id		= &l4lb_net_id,
 	.size		= sizeof(struct l4lb_net),
 };

@@ -340,18 +340,3 @@ void l4lb_service_del_others(struct l4lb_net *ln)
 {
 	services_del(ln, false);
 }
-
-/* Takes the configuration mutex.  Connections may still hold real servers. */
-void l4lb_service_flush_last(struct l4lb_net *ln)
-{
-	bool any;
-
-	mutex_lock(&ln->lock);
-	ln->exiting = true;
-	any = !list_empty(&ln->services);
-	l4lb_service_flush(ln);
-	mutex_unlock(&ln->lock);
-
-	if (any)
-		synchronize_rcu();	/* lookups in svc_table */
-}

@@ -37,7 +37,5 @@ void l4lb_service_settle(struct l4lb_service *svc,
 /* Allocate what connections need, when the first service is added. */
 int l4lb_service_net_prepare(struct l4lb_net *ln,
 			     struct netlink_ext_ack *extack);
-/* The namespace is going away.  Takes the configuration mutex. */
-void l4lb_service_flush_last(struct l4lb_net *ln);
 
 #endif /* _L4LB_EDIT_H */

@@ -116,8 +116,10 @@ void l4lb_conn_remove_over(struct l4lb_net *ln)
 		l4lb_conn_sweep_over(table);
 }
 
-/* Configuration mutex held; no packet and no reader can see it any more. */
-void l4lb_conn_table_destroy(struct l4lb_net *ln)
+/* Empties the table for good; configuration mutex held.  No packet and no reader
+ * can find it any more.
+ */
+void l4lb_conn_table_stop(struct l4lb_net *ln)
 {
 	struct l4lb_conn_table *table = table_locked(ln);
 
@@ -125,8 +127,16 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 		return;
 	l4lb_conn_sweep_stop(table);
 	conn_flush(ln);
-	RCU_INIT_POINTER(ln->conns, NULL);
-	synchronize_rcu();
+}
+
+/* Call it a grace period after l4lb_conn_table_stop(). */
+void l4lb_conn_table_destroy(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table;
+
+	table = rcu_replace_pointer(ln->conns, NULL, ln->exiting);
+	if (!table)
+		return;
 	l4lb_conn_share_leave(table);
 	l4lb_conn_resize_exit(table);
 	kvfree(table);

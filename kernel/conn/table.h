@@ -103,6 +103,7 @@ struct l4lb_conn_table {
 
 /* Configuration mutex held. */
 int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired);
+void l4lb_conn_table_stop(struct l4lb_net *ln);
 void l4lb_conn_table_destroy(struct l4lb_net *ln);
 /* Have the connections of real servers removed whose connections are over. */
 void l4lb_conn_remove_over(struct l4lb_net *ln);

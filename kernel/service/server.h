@@ -192,11 +192,6 @@ void l4lb_server_trash_init(struct l4lb_net *ln);
 void l4lb_server_trash_flush(struct l4lb_net *ln);
 
 /* Packet path: RCU, BH off. */
-static inline void l4lb_server_hold(struct l4lb_server *server)
-{
-	refcount_inc(&server->refs);
-}
-
 void l4lb_server_put(struct l4lb_server *server);
 
 /* bind() counts a connection (or template) that holds a reference on @server,
