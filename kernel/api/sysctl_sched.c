@@ -52,7 +52,7 @@ static u32 default_of(const struct l4lb_sched_ops *ops)
 	return 0;
 }
 
-/* Configuration mutex not held.  A namespace of an unprivileged user has no
+/* Does not wait for the configuration mutex.  A namespace of an unprivileged user has no
  * such settings, as with ip_vs.
  */
 static int setting_add(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
@@ -80,25 +80,27 @@ static int setting_add(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
 		kfree(setting);
 		return -ENOMEM;
 	}
-	mutex_lock(&ln->lock);
+	spin_lock(&ln->defaults_lock);
 	list_add(&setting->def.node, &ln->sched_defaults);
-	mutex_unlock(&ln->lock);
+	spin_unlock(&ln->defaults_lock);
 	return 0;
 }
 
-/* Configuration mutex not held: writers take it, and are waited for here. */
+/* Configuration mutex not held: writers take it, and are waited for here; without
+ * one of just this setting, nobody waits.
+ */
 static void setting_del(struct l4lb_net *ln, const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_sched_setting *setting, *next, *found = NULL;
 
-	mutex_lock(&ln->lock);
+	spin_lock(&ln->defaults_lock);
 	list_for_each_entry_safe(setting, next, &ln->sched_defaults, def.node) {
 		if (setting->def.ops != ops)
 			continue;
 		list_del(&setting->def.node);
 		found = setting;
 	}
-	mutex_unlock(&ln->lock);
+	spin_unlock(&ln->defaults_lock);
 	if (!found)
 		return;
 	unregister_net_sysctl_table(found->header);

@@ -15,6 +15,7 @@ int l4lb_net_init(struct l4lb_net *ln, struct net *net)
 	ln->net = net;
 	mutex_init(&ln->lock);
 	ln->generation = 1;
+	spin_lock_init(&ln->defaults_lock);
 	INIT_LIST_HEAD(&ln->sched_defaults);
 	ln->drops = __alloc_percpu(sizeof(u64) * L4LB_DROP_MAX,
 				   __alignof__(u64));

@@ -85,6 +85,7 @@ struct l4lb_defence {
  * @trash_work: frees old entries of @trash
  * @exiting: the namespace is going: nothing may be added
  * @sysctl_header: the namespace's sysctl directory
+ * @defaults_lock: protects @sched_defaults; taken after @lock
  * @sched_defaults: defaults of schedulers' options, see sched_default.c
  * @sched_nets: in the list of all namespaces, see registry.c
  */
@@ -130,6 +131,7 @@ struct l4lb_net {
 	struct delayed_work		trash_work;
 	bool				exiting;
 	struct ctl_table_header		*sysctl_header;
+	spinlock_t			defaults_lock;
 	struct list_head		sched_defaults;
 	struct list_head		sched_nets;
 };

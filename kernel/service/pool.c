@@ -26,7 +26,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
+struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_sched_inst *inst;

@@ -40,7 +40,7 @@ static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc
 }
 
 /* Return: one reference; NULL for "none"; or an ERR_PTR().  May sleep. */
-struct l4lb_sched_inst *l4lb_inst_create(const struct l4lb_net *ln,
+struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops);
 void l4lb_inst_put(struct l4lb_sched_inst *inst);
 /* Sets the values and bits of all options, and tells the scheduler. */

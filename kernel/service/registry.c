@@ -15,8 +15,13 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
-static DEFINE_MUTEX(sched_lock);	/* protects the lists */
+/* Each user of a scheduler looks for it: nobody holds this for long. */
+static DEFINE_MUTEX(sched_lock);	/* protects sched_list */
 static LIST_HEAD(sched_list);
+/* Held while namespaces are told; also for changes of sched_list.  Taken before
+ * sched_lock.
+ */
+static DEFINE_MUTEX(nets_lock);
 static LIST_HEAD(sched_nets);	/* all namespaces */
 static const struct l4lb_sched_listener *listener;
 
@@ -94,6 +99,7 @@ static void sched_refuse(const struct l4lb_sched_ops *ops, const char *why)
 	       L4LB_SCHED_NAME_MAX, ops->name, why);
 }
 
+/* Waits for no configuration mutex, which a long batch may hold. */
 static void tell_removed(const struct l4lb_sched_ops *ops)
 {
 	struct l4lb_net *ln;
@@ -123,14 +129,14 @@ int l4lb_sched_net_init(struct l4lb_net *ln)
 	const struct l4lb_sched_ops *ops;
 	int err = 0;
 
-	mutex_lock(&sched_lock);
+	mutex_lock(&nets_lock);
 	list_add_tail(&ln->sched_nets, &sched_nets);
 	list_for_each_entry(ops, &sched_list, list) {
 		err = listener->added(ln, ops);
 		if (err)
 			break;
 	}
-	mutex_unlock(&sched_lock);
+	mutex_unlock(&nets_lock);
 	if (err)
 		l4lb_sched_net_exit(ln);
 	return err;
@@ -140,11 +146,11 @@ void l4lb_sched_net_exit(struct l4lb_net *ln)
 {
 	const struct l4lb_sched_ops *ops;
 
-	mutex_lock(&sched_lock);
+	mutex_lock(&nets_lock);
 	list_del(&ln->sched_nets);
 	list_for_each_entry(ops, &sched_list, list)
 		listener->removed(ln, ops);
-	mutex_unlock(&sched_lock);
+	mutex_unlock(&nets_lock);
 }
 
 /**
@@ -164,11 +170,18 @@ int l4lb_sched_register(struct l4lb_sched_ops *ops)
 		return -EINVAL;
 	}
 
+	mutex_lock(&nets_lock);
 	mutex_lock(&sched_lock);
-	err = sched_find(ops->name) ? -EEXIST : tell_added(ops);
-	if (!err)
-		list_add_tail(&ops->list, &sched_list);
+	err = sched_find(ops->name) ? -EEXIST : 0;
 	mutex_unlock(&sched_lock);
+	if (!err)
+		err = tell_added(ops);
+	if (!err) {
+		mutex_lock(&sched_lock);
+		list_add_tail(&ops->list, &sched_list);
+		mutex_unlock(&sched_lock);
+	}
+	mutex_unlock(&nets_lock);
 	if (err == -EEXIST)
 		sched_refuse(ops, "is registered already");
 	return err;
@@ -183,10 +196,12 @@ EXPORT_SYMBOL_GPL(l4lb_sched_register);
  */
 void l4lb_sched_unregister(struct l4lb_sched_ops *ops)
 {
+	mutex_lock(&nets_lock);
 	mutex_lock(&sched_lock);
 	list_del(&ops->list);
-	tell_removed(ops);
 	mutex_unlock(&sched_lock);
+	tell_removed(ops);
+	mutex_unlock(&nets_lock);
 
 	synchronize_rcu();		/* ends pick() on old pools */
 	rcu_barrier();			/* queues their rcu_work ... */
@@ -210,7 +225,7 @@ static const struct l4lb_sched_ops *sched_try_get(const char *name)
  * l4lb_sched_get() - find a scheduler, loading its module if need be
  * @name: as user space gave it
  *
- * Loading may take long, and the module's init takes sched_lock: call it
+ * Loading may take long, and the module's init takes the locks here: call it
  * without the configuration mutex.
  *
  * Return: the scheduler with a reference on its module, or NULL.

@@ -16,20 +16,23 @@
  *
  * Context: configuration mutex held.
  */
-u32 l4lb_sched_default(const struct l4lb_net *ln,
-		       const struct l4lb_sched_ops *ops, unsigned int i)
+u32 l4lb_sched_default(struct l4lb_net *ln, const struct l4lb_sched_ops *ops,
+		       unsigned int i)
 {
 	const struct l4lb_sched_option *o = &ops->options[i];
 	const struct l4lb_sched_default *d;
+	u32 value = o->def;
 
 	lockdep_assert_held(&ln->lock);
 	if (!o->sysctl)
 		return o->def;
+	spin_lock(&ln->defaults_lock);
 	list_for_each_entry(d, &ln->sched_defaults, node)
 		if (d->ops == ops)
-			return clamp_t(u32, max(READ_ONCE(d->value), 0) / HZ,
-				       o->min, o->max);
-	return o->def;
+			value = clamp_t(u32, max(READ_ONCE(d->value), 0) / HZ,
+					o->min, o->max);
+	spin_unlock(&ln->defaults_lock);
+	return value;
 }
 
 /* Services that do not set the options themselves get the new default. */

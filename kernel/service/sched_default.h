@@ -19,8 +19,8 @@ struct l4lb_sched_default {
 };
 
 /* Configuration mutex held. */
-u32 l4lb_sched_default(const struct l4lb_net *ln,
-		       const struct l4lb_sched_ops *ops, unsigned int i);
+u32 l4lb_sched_default(struct l4lb_net *ln, const struct l4lb_sched_ops *ops,
+		       unsigned int i);
 void l4lb_sched_default_changed(struct l4lb_net *ln,
 				const struct l4lb_sched_ops *ops);
 
