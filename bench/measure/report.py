@@ -31,6 +31,8 @@ TITLES = {
     "configuration": "Configuration",
     "services": "Many services",
     "schedulers": "Many servers: new connections by scheduler",
+    "removal": "Real servers added and removed one by one",
+    "namespaces": "Namespaces that end together",
 }
 # Highest load of a calm machine; the guest itself is a load of 1.
 BUSY = 2

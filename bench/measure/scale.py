@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """Memory, listings, expiry, configuration, and large numbers of services and servers."""
 
+import ctypes
+import os
+import socket
+import statistics
+import subprocess
 import time
 from pathlib import Path
 
 from bed import Bed, MeasureError, Traffic
+from lab.genl import ROUTE, Ipvs
+from lab.netns import CLONE_NEWNET, setns
 from systems import IP_VS, L4LB, service_lines
 
 MEMORY = ("MemFree", "Slab", "VmallocUsed", "Percpu")
+BARRIER, PAUSE = "ipip", 0.05   # seconds
 IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
 
 
@@ -169,8 +177,95 @@ def schedulers(session):
             clear(session)
 
 
+def removal(session):
+    """Real servers are added and removed one by one, by netlink; with expire_nodest_conn, beside
+    few connections and beside many."""
+    bed, spec = session.bed, session.spec
+    clear(session)
+    with Ipvs(bed.ns) as ipvs:
+        for services, servers in spec["pools"]:
+            session.figure(f"{services} x {servers} servers added one by one",
+                           lambda n=services, m=servers: fill(ipvs, n, m), "ms")
+            clear(session)
+        bed.ns.sysctl("net/ipv4/vs/expire_nodest_conn", 1)
+        for count in (0, spec["many"]):
+            clear(session)
+            session.director.standard(bed)
+            if count:
+                Traffic(bed, method="dr", flows=count).each(64)
+            session.figure(f"a server removed beside {count} connections",
+                           lambda: 1e3 * removed(ipvs), "us")
+        bed.ns.sysctl("net/ipv4/vs/expire_nodest_conn", 0)
+        clear(session)
+
+
+def fill(ipvs, services, servers):
+    """Milliseconds to add SERVERS to each of SERVICES."""
+    names = [ipvs.service(f"198.18.0.{n + 1}", 80, sched="wlc") for n in range(services)]
+    started = time.monotonic()
+    for service in names:
+        for n in range(servers):
+            service.server(f"10.1.{n >> 8}.{n & 255}", 80, method=ROUTE)
+    return 1e3 * (time.monotonic() - started)
+
+
+def removed(ipvs, rounds=20):
+    """Milliseconds to remove a server, the median of some."""
+    service, times = ipvs.service("198.18.0.1", 80, sched="wlc"), []
+    for n in range(rounds):
+        service.server(f"10.1.0.{n + 1}", 80, method=ROUTE)
+        started = time.monotonic()
+        service.delete_server(f"10.1.0.{n + 1}", 80)
+        times.append(1e3 * (time.monotonic() - started))
+        time.sleep(0.02)        # ip_vs looks at its connections
+    service.delete()
+    return statistics.median(times)
+
+
+def namespaces(session):
+    """Namespaces that end together, with a service each and without."""
+    count = session.spec["namespaces"]
+    for kind, make in (("unused", lambda ipvs: None),
+                       ("used", lambda ipvs: ipvs.service("198.18.0.1", 80, sched="rr"))):
+        session.figure(f"{count} {kind} namespaces end",
+                       lambda make=make: ended([Bare(make) for _ in range(count)]), "ms")
+
+
+def ended(many):
+    """Milliseconds until all of MANY have gone. A module with parts for each namespace cannot
+    be loaded while the kernel is at work on some."""
+    subprocess.run(["modprobe", "-r", BARRIER], check=True)
+    started = time.monotonic()
+    for each in many:
+        os.close(each.fd)
+    for action in (["modprobe", BARRIER], ["modprobe", "-r", BARRIER]) * 2:
+        time.sleep(PAUSE)       # the kernel begins with those that are left
+        subprocess.run(action, check=True)
+    return 1e3 * (time.monotonic() - started - 4 * PAUSE)
+
+
+class Bare:
+    """A network namespace that only an open file holds."""
+
+    def __init__(self, make):
+        libc = ctypes.CDLL(None, use_errno=True)
+        back = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        if libc.unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "unshare")
+        self.fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        with Ipvs(self) as ipvs:
+            make(ipvs)
+        setns(back)
+        os.close(back)
+
+    @staticmethod
+    def socket(*args):
+        return socket.socket(*args)
+
+
 GROUPS = {"memory": filled, "listing": listing, "expiry": expiry,
-          "configuration": configuration, "services": services, "schedulers": schedulers}
+          "configuration": configuration, "services": services, "schedulers": schedulers,
+          "removal": removal, "namespaces": namespaces}
 PACKETS = ("services", "schedulers")
 
 
