@@ -21,6 +21,10 @@ DEFAULT, KEEP = 0, 1     # on_loss
 
 # ---- connections ----
 
+def counters(raw):
+    return {k: v for k, v in raw.dest(1)["stats"].items() if not k.endswith("ps")}
+
+
 @pytest.mark.smoke
 def test_over_at_once(nat, family, proto, only_l4lb):
     """With expire_nodest_conn a removed server's connections are over when the command returns,
@@ -31,13 +35,13 @@ def test_over_at_once(nat, family, proto, only_l4lb):
         client, silent = raw.client(), raw.client()
         for each in (client, silent):
             each.establish()
-        before = raw.dest(1)["stats"]
+        before = counters(raw)
         raw.remove(1)
         assert client.row() is None
         raw.add(1)
         assert client.row() is None
         assert (raw.dest(1)["active"], raw.dest(1)["inactive"]) == (0, 0)
-        assert raw.dest(1)["stats"] == before
+        assert counters(raw) == before
         silent.reply(number=1)
         raw.fence()
         assert not raw.client_tap.take(lambda p: p.dst == silent.address and p.src == raw.vip)

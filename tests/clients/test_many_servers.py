@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Services of thousands of real servers: what one change costs, and what a batch does meanwhile.
+Small numbers and large ones are timed one after the other."""
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from lab.genl import (
+    L_DESTS,
+    L_ENTRY,
+    L_SERVICE,
+    REPLACE,
+    ROUTE,
+    Ipvs,
+    L4lb,
+    attr,
+    batch_entry,
+    batch_server,
+    ident,
+)
+from lab.netns import SLOW, Namespace, wait_until
+from lab.packet import UDP
+
+VIP, PORT = "198.51.100.9", 80
+MANY = 10_000
+CHUNK, CHUNKS = 100, 6
+# To walk all servers would be five times as much, and to count each reference ten times.
+AT_MOST = 2
+BATCH = 16_000
+
+pytestmark = pytest.mark.usefixtures("only_l4lb")
+
+
+def addresses(first, count):
+    return [f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(first, first + count)]
+
+
+def entries(first, count, sched="rr", weight=1):
+    """One service with COUNT servers: an attribute holds only some hundreds."""
+    servers = [batch_server(rip, 0, method=ROUTE, weight=weight)
+               for rip in addresses(first, count)]
+    return [batch_entry(VIP, PORT, servers[:500], proto=UDP, sched=sched)] + [
+        attr(L_ENTRY, [attr(L_SERVICE, ident(UDP, VIP, PORT)),
+                       attr(L_DESTS, servers[n:n + 500])]) for n in range(500, count, 500)]
+
+
+@pytest.fixture
+def ns(backend):
+    for name in ("rr", "wlc", "wrr"):
+        backend.need_scheduler(name)
+    before = backend.refcount()
+    ns = Namespace("many")
+    try:
+        ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
+              "address add 192.0.2.1/24 dev d0", f"address add {VIP}/32 dev d0",
+              "route add 10.0.0.0/8 via 192.0.2.2")
+        yield ns
+    finally:
+        ns.destroy()
+    wait_until(lambda: backend.refcount() <= before, 30, what="references to the module")
+
+
+def quickest(service, first):
+    """Seconds for CHUNK additions, weights and removals: the least of some rounds."""
+    best = [float("inf")] * 3
+    for n in range(CHUNKS):
+        rips = addresses(first + n * CHUNK, CHUNK)      # one seen before may wait for packets
+        for i, action in enumerate((
+                lambda rip: service.server(rip, 0, method=ROUTE),
+                lambda rip, n=n: service.edit_server(rip, 0, method=ROUTE, weight=2 + n),
+                lambda rip: service.delete_server(rip, 0))):
+            began = time.perf_counter()
+            for rip in rips:
+                action(rip)
+            best[i] = min(best[i], time.perf_counter() - began)
+    return best
+
+
+# ---- one by one ----
+
+def test_one_change_of_many(ns):
+    """A server is added, gets a weight, and is removed: among ten, and among thousands."""
+    with Ipvs(ns) as ipvs, L4lb(ns) as l4lb:
+        times = []
+        for count in (10, MANY):
+            l4lb.set_services(entries(1 << 17, count, sched="wlc"), REPLACE)
+            times.append(quickest(ipvs.service(VIP, PORT, proto=UDP, add=False), 1))
+        ratios = [many / few for few, many in zip(*times)]
+        assert max(ratios) <= AT_MOST, [f"{r:.2f}" for r in ratios]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("sched", ("rr", "wrr", "wlc"))
+def test_effective_at_once(ns, sched):
+    """The next packet after each command's answer sees it, however many servers there are."""
+    with Ipvs(ns) as ipvs, L4lb(ns) as l4lb, sender(ns) as send:
+        l4lb.set_services(entries(1 << 17, 2000, sched=sched, weight=0))
+        service = ipvs.service(VIP, PORT, proto=UDP, add=False)
+        for n in range(1, 6):
+            rip = addresses(n, 1)[0]
+            service.server(rip, 0, method=ROUTE)
+            send()
+            assert service.find(rip)["stats"]["conns"] == 1
+            service.edit_server(rip, 0, method=ROUTE, weight=0)
+            send()
+            assert service.find(rip)["stats"]["conns"] == 1
+            service.edit_server(rip, 0, method=ROUTE, weight=7)
+            send()
+            assert service.find(rip)["stats"]["conns"] == 2
+            service.delete_server(rip, 0)
+            before = service.stats["conns"]
+            send()
+            assert service.stats["conns"] == before
+        assert len(service.servers()) == 2000
+
+
+@contextlib.contextmanager
+def sender(ns):
+    """A function that sends a datagram from a new port."""
+    ports = itertools.count(2000)
+
+    def send():
+        with contextlib.suppress(OSError), \
+                ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.bind(("192.0.2.1", next(ports)))
+            s.sendto(b"x", (VIP, PORT))
+    yield send
+
+
+# ---- counters ----
+
+def percpu():
+    """Bytes in use for per-CPU memory."""
+    lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Percpu:")) * 1024
+
+
+def test_unused_servers_need_no_counters(ns):
+    """Only a server that gets packets has counters on each CPU."""
+    with L4lb(ns) as l4lb:
+        l4lb.set_services(entries(1, 10))
+        before = percpu()
+        l4lb.set_services(entries(1, MANY))
+        assert percpu() - before < MANY * 48 * os.cpu_count() / 4
+
+
+def test_first_packets_count(ns):
+    """Each server's first packet is counted, though many get theirs at the same time."""
+    count = 600
+    with L4lb(ns) as l4lb, Ipvs(ns) as ipvs, sender(ns) as send:
+        l4lb.set_services(entries(1, count))
+        for _ in range(count):
+            send()
+        stats = [each["stats"] for each in
+                 ipvs.service(VIP, PORT, proto=UDP, add=False).servers()]
+    assert {(each["conns"], each["inpkts"], each["inbytes"]) for each in stats} == {(1, 1, 29)}
+    assert len(stats) == count
+
+
+# ---- batches ----
+
+def test_killed_in_one_service(ns):
+    """A process whose batch has one service of many servers can be killed at any time: it ends
+    long before the batch would, and nothing has changed."""
+    batch = entries(1, BATCH // SLOW)
+    with L4lb(ns) as l4lb, Ipvs(ns) as ipvs:
+        began = time.monotonic()
+        l4lb.set_services(batch)
+        whole = time.monotonic() - began
+        ipvs.flush()
+        ended = []
+        for part in (0.3, 0.5, 0.7):
+            child = os.fork()
+            if not child:
+                try:
+                    with L4lb(ns) as other:
+                        other.set_services(batch)
+                finally:
+                    os._exit(0)
+            time.sleep(part * whole)
+            os.kill(child, signal.SIGKILL)
+            began = time.monotonic()
+            if os.WIFSIGNALED(os.waitpid(child, 0)[1]):
+                ended.append(time.monotonic() - began)
+                assert ipvs.services() == []
+            ipvs.flush()
+    assert ended and min(ended) < whole / 4, (whole, ended)
