@@ -257,22 +257,26 @@ def route_churn(session):
     and a slice is ten milliseconds: a hundred changes in a second of packets."""
     for family, route in ((4, "192.0.2.0/24 via 10.0.0.2"),
                           (6, "2001:2:0:ffff::/64 via 2001:db8::2")):
-        traffic = Traffic(session.bed, family, "udp", "nat")
-        size = least(family, "udp", 64)
-        traffic.preload(size)
-        traffic.random(size, 500, reply=True)
-        trial = traffic.random(size, 500, reply=True)
-        count = max(500, int(CHANGE * trial.packets / max(trial.ns, 1)))
-        turns = itertools.cycle(("add", "del"))
-
-        def once(t=traffic, s=size, n=count, f=family, r=route, how=turns):
-            session.bed.ns.ip(f"route {next(how)} {r} dev gen0", family=f)
-            result = t.random(s, n, reply=True)
-            return result.ns / result.packets
         session.figure(f"udp{family} nat reply",
-                       lambda o=once, s=size: session.bracketed(o, s))
-        if next(turns) == "del":
-            session.bed.ns.ip(f"route del {route} dev gen0", family=family)
+                       lambda f=family, r=route: churned(session, f, r))
+
+
+def churned(session, family, route):
+    traffic, size = Traffic(session.bed, family, "udp", "nat"), least(family, "udp", 64)
+    traffic.preload(size)
+    traffic.random(size, 500, reply=True)
+    trial = traffic.random(size, 500, reply=True)
+    count = max(500, int(CHANGE * trial.packets / max(trial.ns, 1)))
+    turns = itertools.cycle(("add", "del"))
+
+    def once():
+        session.bed.ns.ip(f"route {next(turns)} {route} dev gen0", family=family)
+        result = traffic.random(size, count, reply=True)
+        return result.ns / result.packets
+    found = session.bracketed(once, size)
+    if next(turns) == "del":
+        session.bed.ns.ip(f"route del {route} dev gen0", family=family)
+    return found
 
 
 def teardown(session):

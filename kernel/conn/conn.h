@@ -264,7 +264,6 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
-
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);
 

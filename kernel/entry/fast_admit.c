@@ -65,9 +65,9 @@ void l4lb_fast_expect_reply(const struct sk_buff *skb, struct l4lb_conn *conn)
 	    l4lb_fast_mode(ln, svc) == L4LB_FAST_PATH_OFF ||
 	    l4lb_fast_has_ipsec(ln->net))
 		return;
-	/* A rerouted reply has a reference. */
-	this_cpu_write(l4lb_fast_reply.conn,
-		       skb_dst_is_noref(skb) ? conn : NULL);
+	if (!skb_dst_is_noref(skb))
+		conn = NULL;		/* it was rerouted */
+	this_cpu_write(l4lb_fast_reply.conn, conn);
 	this_cpu_write(l4lb_fast_reply.skb, skb);
 }
 

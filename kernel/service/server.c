@@ -76,10 +76,8 @@ static struct l4lb_server *server_create(struct l4lb_service *svc,
 	if (!server)
 		return NULL;
 	if (l4lb_stats_init(&server->stats,
-			    !READ_ONCE(svc->ln->sysctl.run_estimation))) {
-		kfree(server);
-		return NULL;
-	}
+			    !READ_ONCE(svc->ln->sysctl.run_estimation)))
+		goto free;
 	server->sched.addr = cfg->addr;
 	server->sched.port = cfg->port;
 	server->sched.af = cfg->af;
@@ -89,15 +87,23 @@ static struct l4lb_server *server_create(struct l4lb_service *svc,
 	INIT_LIST_HEAD(&server->node);
 	INIT_LIST_HEAD(&server->lost);
 	server->heir_of = old;
+	if (l4lb_tunnel_add(server))
+		goto destroy;
 	if (old) {
 		server->service_id = old->service_id;
 		server->sched.last_weight = old->sched.last_weight;
 	} else if (l4lb_server_name_add(server)) {
-		l4lb_stats_destroy(&server->stats);
-		kfree(server);
-		return NULL;
+		goto tunnel_del;
 	}
 	return server;
+
+tunnel_del:
+	l4lb_tunnel_del(server);
+destroy:
+	l4lb_stats_destroy(&server->stats);
+free:
+	kfree(server);
+	return NULL;
 }
 
 /* A real server in the service or in the trash, or NULL. */
@@ -150,6 +156,7 @@ void l4lb_server_forget(struct l4lb_server *server)
 	list_del_init(&server->lost);
 	if (!server->nameless && !server->heir_of)
 		l4lb_server_name_del(server);
+	l4lb_tunnel_del(server);
 	l4lb_server_put(server);
 }
 

@@ -109,17 +109,9 @@ struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,
 /* Configuration mutex held.  Look first whether the name is taken. */
 int l4lb_server_name_add(struct l4lb_server *server)
 {
-	int err;
-
 	lockdep_assert_held(&server->ln->lock);
-	err = l4lb_tunnel_add(server);
-	if (err)
-		return err;
-	err = rhashtable_insert_fast(&server->ln->server_names,
-				     &server->by_name, name_params);
-	if (err)
-		l4lb_tunnel_del(server);
-	return err;
+	return rhashtable_insert_fast(&server->ln->server_names,
+				      &server->by_name, name_params);
 }
 
 /* Configuration mutex held. */
@@ -128,7 +120,6 @@ void l4lb_server_name_del(struct l4lb_server *server)
 	lockdep_assert_held(&server->ln->lock);
 	rhashtable_remove_fast(&server->ln->server_names, &server->by_name,
 			       name_params);
-	l4lb_tunnel_del(server);
 }
 
 /* @heir, of the same name, is found instead of @server.  Configuration mutex

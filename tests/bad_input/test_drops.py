@@ -98,6 +98,7 @@ def test_reason(lab, family, reason):
     counted_once(lab, family, reason, CASES[reason])
 
 
+@pytest.mark.smoke
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 def test_no_memory_for_the_route(nat, family):
     """The client gets no error: the server may well be reachable."""

@@ -35,6 +35,7 @@ def cut(source, to, proto, body, **kwargs):
     return packet.fragment4(packet.ip4(source, to, proto, body, **kwargs), 1220)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("proto", (ESP, AH, GRE, OSPF, packet.IPIP),
                          ids=("esp", "ah", "gre", "ospf", "ipip"))
 @pytest.mark.parametrize("source", (STRANGER, None), ids=("stranger", "server"))
