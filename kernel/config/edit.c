@@ -61,7 +61,7 @@ int l4lb_service_insert(struct l4lb_service *svc,
 
 	lockdep_assert_held(&ln->lock);
 	if (l4lb_at_limit(ln->n_inserted, &ln->sysctl.services_max)) {
-		NL_SET_ERR_MSG(extack, "as many services as net.ipv4.vs.services_max allows: delete some first");
+		NL_SET_ERR_MSG(extack, "net.ipv4.vs.services_max allows no more services");
 		return -ENOSPC;
 	}
 	err = l4lb_hook_register(ln, svc->key.af);

@@ -164,7 +164,7 @@ static struct l4lb_server *server_prepare_new(struct l4lb_service *svc,
 	int err;
 
 	if (l4lb_at_limit(svc->ln->n_servers, &svc->ln->sysctl.servers_max)) {
-		NL_SET_ERR_MSG(extack, "as many real servers as net.ipv4.vs.servers_max allows: delete some first");
+		NL_SET_ERR_MSG(extack, "net.ipv4.vs.servers_max allows no more real servers");
 		return ERR_PTR(-ENOSPC);
 	}
 	err = l4lb_hook_register(svc->ln, cfg->af);

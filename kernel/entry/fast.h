@@ -65,7 +65,7 @@ struct l4lb_fast_page {
  * struct l4lb_fast - the fast path of a namespace
  * @pages: ways back by number; a page stays once it is there (@lock)
  * @ways: ways back that are valid, by route (RCU; written with @lock)
- * @resting: ways back that have ended, the first first (@lock)
+ * @resting: ways back that have ended, the oldest first (@lock)
  * @last_back: the highest number that a way back has had (@lock)
  * @swept: bucket of @ways that was searched last for routes that ended (@lock)
  * @ids: numbers of @devices (@lock)

@@ -219,7 +219,7 @@ static __always_inline enum l4lb_fast_count
 find_request_exit(const struct l4lb_conn *conn, struct exit *exit)
 {
 	exit->route = l4lb_route_get(conn->server, conn->method);
-	if (unlikely(IS_ERR(exit->route) || exit->route->local))
+	if (IS_ERR(exit->route) || unlikely(exit->route->local))
 		return L4LB_SLOW_ROUTE;
 	exit->dst = exit->route->dst;
 	return find_neigh(exit, exit->route->af, &exit->route->to) ?
