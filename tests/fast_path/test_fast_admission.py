@@ -27,6 +27,7 @@ from lab.flows import (
 )
 from lab.netns import run
 from lab.packet import ACK, TCP, UDP
+from lab.raw import Raw
 from lab.settings import setting
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -245,6 +246,7 @@ def test_queued_replies(nat, family, hook):
     """So do replies that wait after the director has translated them. Its connection may be
     gone when the program decides."""
     needs_queues(nat)
+    Raw(nat, UDP, family)       # keeps the hooks: without them the kernel drops what waits
     raw = ready(nat, UDP, family)
     client = raw.client()
     client.open()
