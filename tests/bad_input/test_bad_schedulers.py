@@ -445,6 +445,10 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
     raise AssertionError("no end of allocations")
 
 
+# A new weight needs no new pool, unless the scheduler makes a table of the weights.
+WITH_TABLE = ("mh", "rr", "sh", "twos", "wrr")
+
+
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ALL if faults.available() else ALL[:1])
 def test_no_memory(nat, backend, faulty, log, sched):
@@ -475,12 +479,11 @@ def test_no_memory(nat, backend, faulty, log, sched):
     fail_each(faulty, {"no memory for the service or its scheduler"}, site.state,
               lambda: shaky.edit(sched=sched), lambda: plain.edit(sched=first), alive)
     plain.edit(sched=sched)
-    fail_each(faulty, {"no memory for the real server",
-                       "the scheduler could not take the real server"}, site.state,
+    fail_each(faulty, {"the scheduler could not take the real server"}, site.state,
               lambda: shaky.server(address(3), port, weight=3, **method),
               lambda: raw.remove(3), alive)
-    fail_each(faulty, {"the scheduler could not take the change"}, site.state,
-              lambda: shaky.edit_server(address(2), port, weight=3, **method),
+    fail_each(faulty, {"the scheduler could not take the change"} if sched in WITH_TABLE else set(),
+              site.state, lambda: shaky.edit_server(address(2), port, weight=3, **method),
               lambda: raw.edit(2, weight=7), alive)
     log.refresh()
     log.seen.clear()
