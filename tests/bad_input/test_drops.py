@@ -106,7 +106,7 @@ def test_no_memory_for_the_route(nat, family):
     client = raw.client()
     raw.fence()     # asks programs for link addresses, which need memory
     before = counts(nat)
-    with faults.failing_cache("kmalloc-64"):
+    with faults.failing_cache("kmalloc-128"):
         client.send()
         raw.fence()
     after = counts(nat)
