@@ -80,7 +80,7 @@ struct l4lb_fast_page {
 struct l4lb_fast {
 	struct l4lb_fast_page	*pages[1 << (L4LB_FAST_BACK_BITS -
 					     L4LB_FAST_PAGE_BITS)];
-	DECLARE_HASHTABLE(ways, 8);
+	DECLARE_HASHTABLE(ways, L4LB_FAST_BACK_BITS - 4);
 	struct list_head	resting;
 	unsigned int		last_back;
 	unsigned int		swept;

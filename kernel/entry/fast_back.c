@@ -20,6 +20,8 @@
 
 #include "service/route.h"
 
+#define SWEEP_BUCKETS	32	/* looked at for each new way */
+
 /* What a way back is found by. */
 struct want {
 	struct dst_entry	*dst;
@@ -114,7 +116,7 @@ static void sweep(struct l4lb_fast *fast)
 	struct hlist_node *next;
 	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < SWEEP_BUCKETS; i++) {
 		fast->swept = (fast->swept + 1) % HASH_SIZE(fast->ways);
 		hlist_for_each_entry_safe(back, next, &fast->ways[fast->swept],
 					  node)

@@ -15,6 +15,7 @@
  */
 #include "entry/fast_device.h"
 
+#include <linux/mm.h>
 #include <linux/netfilter_netdev.h>
 #include <linux/rtnetlink.h>
 #include <net/l3mdev.h>
@@ -227,11 +228,11 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	lockdep_assert_held(&ln->lock);
 	if (ln->fast)
 		return 0;
-	fast = kzalloc(sizeof(*fast), GFP_KERNEL);
+	fast = kvzalloc(sizeof(*fast), GFP_KERNEL);
 	if (!fast)
 		return -ENOMEM;
 	if (l4lb_fast_back_init(fast)) {
-		kfree(fast);
+		kvfree(fast);
 		return -ENOMEM;
 	}
 	fast->ln = ln;
@@ -267,7 +268,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 	WARN_ON(!xa_empty(&ln->fast->devices));
 	xa_destroy(&ln->fast->devices);
 	l4lb_fast_routes_free(ln->fast);
-	kfree(ln->fast);
+	kvfree(ln->fast);
 	ln->fast = NULL;
 }
 
