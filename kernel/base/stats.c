@@ -214,13 +214,17 @@ void l4lb_stats_read(const struct l4lb_stats *stats,
 void l4lb_stats_inherit(struct l4lb_stats *stats, struct l4lb_stats *old)
 {
 	spin_lock_bh(&old->lock);
+	write_seqcount_begin(&old->seq);
 	swap(stats->cpu, old->cpu);
 	stats->zero = old->zero;
 	stats->last = old->last;
 	stats->rate = old->rate;
 	stats->frozen = old->frozen;
-	stats->due = old->due;
+	stats->phase = old->phase;
+	stats->end = old->end;
+	write_seqcount_end(&old->seq);
 	spin_unlock_bh(&old->lock);
+	l4lb_stats_look(stats);
 }
 
 void l4lb_stats_zero(struct l4lb_stats *stats)
