@@ -47,8 +47,7 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * struct l4lb_conn - a connection or a persistence template
  * @last: jiffies of the last packet, accurate to 1/4 s
  * @timeout: jiffies it lives without packets; up to %L4LB_CONN_TIMEOUT_MAX
- * @flags: L4LB_CONN_* bits; the upper half: number of the way by which its
- *	replies may take the fast path, see fast_back.h
+ * @flags: L4LB_CONN_* bits; the upper half: number of its way back, fast_back.h
  * @admitted: jiffies when its present term on the fast path began
  * @refs: template: the table's, plus one for each connection it controls
  * @server: real server; holds a reference; never NULL in the table
@@ -264,6 +263,7 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
+
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);
 
