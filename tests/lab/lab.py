@@ -16,6 +16,11 @@ class Topologies:
         self.built = {}
 
     def __getitem__(self, shape):
+        if shape in self.built and self.built[shape].director.ns.had_rules:
+            # Routes of replies would be left to the stack, as with rules.
+            spoiled = self.built.pop(shape)
+            spoiled.flush()
+            spoiled.topo.destroy()
         if shape not in self.built:
             self.built[shape] = Lab(shape)
         return self.built[shape]

@@ -83,6 +83,8 @@ class Namespace:
 
     def __init__(self, name, create=True):
         self.name = name
+        # The kernel remembers it as long as the namespace lives, also without a rule.
+        self.had_rules = False
         if create:
             run(["ip", "netns", "add", name])
         self.fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -113,6 +115,10 @@ class Namespace:
             os.close(back)
 
     def run(self, argv, **kwargs):
+        words = argv.split() if isinstance(argv, str) else argv
+        if words[0] == "ip":
+            lines = [" ".join(map(str, words)), kwargs.get("text_input") or ""]
+            self.had_rules |= any("rule add" in line for line in lines)
         with self.enter():
             return run(argv, **kwargs)
 
