@@ -7,7 +7,7 @@ from pathlib import Path
 
 DEBUG = Path("/sys/kernel/debug")
 FAIL_NTH = Path("/proc/thread-self/fail-nth")
-ABSENT = "Debian's kernels have no fault injection; runs on the debug kernel (suite stage uml)"
+ABSENT = "Debian's kernels have no fault injection; runs on the debug kernel (suite stage debug)"
 
 
 def available():
