@@ -28,6 +28,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from torture.program import program
+
 LAB = Path(__file__).resolve().parent
 TOP = LAB.parents[1]
 RESULTS = TOP / "build/results"
@@ -178,6 +180,7 @@ class Stage:
                 raise StageError(f"the {flavour} UML kernel could not be built")
             make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}",
                  *(["L4LB_GCOV=y"] if self.coverage else []))
+        program()
         # If they cannot be compiled, one test is skipped.
         subprocess.run([LAB / "go-clients"], stdin=subprocess.DEVNULL, check=False)
 

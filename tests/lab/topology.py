@@ -119,6 +119,11 @@ class Topology:
         self._taps[role].drain()
         return self._taps[role]
 
+    def close_tap(self, role):
+        """Frames that nobody takes would fill its queue."""
+        if role in self._taps:
+            self._taps.pop(role).close()
+
     # -- life
 
     def create(self):
