@@ -53,6 +53,8 @@ help:
 	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
+	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
+	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
 	@echo '  modules     builds the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
 	@echo '  ipvsctl     builds the command-line tool as build/ipvsctl'
 	@echo '  install     installs modules (for the kernel of KDIR) and ipvsctl (PREFIX=$(PREFIX), DESTDIR=)'
@@ -204,6 +206,11 @@ bench-instructions bench-misses: bench-%:
 soak:
 	@tests/lab/deps
 	@bench/soak $(call options,kernel minutes seed)
+
+.PHONY: torture
+torture:
+	@tests/lab/deps
+	@tests/lab/torture $(call options,hours kernel seed phases)
 
 .PHONY: style
 style:

@@ -132,3 +132,27 @@ def _insist(fd, data):
             os.write(fd, data)
             return
     raise RuntimeError("faults cannot be switched off")
+
+
+class FailingShare:
+    """Inside, PERCENT of the allocations from slab CACHES fail; afterwards .count says how
+    many did."""
+
+    MANY = 1 << 30
+
+    def __init__(self, caches, percent):
+        self.caches = [Path("/sys/kernel/slab", name, "failslab") for name in caches]
+        self.percent, self.count = percent, 0
+
+    def __enter__(self):
+        for flag in self.caches:
+            flag.write_text("1", encoding="ascii")
+        _write(DEBUG / "failslab", cache_filter="Y", **ALWAYS | {
+            "times": self.MANY, "probability": self.percent})
+        return self
+
+    def __exit__(self, *_):
+        self.count = self.MANY - int((DEBUG / "failslab/times").read_text("ascii"))
+        _write(DEBUG / "failslab", probability=0, cache_filter="N", times=-1)
+        for flag in self.caches:
+            flag.write_text("0", encoding="ascii")

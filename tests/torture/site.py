@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a round is about: the three topologies with honest and hostile services, a
+namespace for hostile messages, and a table full of held connections."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+from lab import fuzz, genl
+from lab.backend import Backend
+from lab.lab import Lab
+from lab.netns import Namespace
+from lab.packet import TCP, UDP
+from lab.topology import SHAPES
+
+from . import hostile
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bench/measure"))
+
+# For honest connections: no client is hashed to another server when weights change.
+SCHEDULERS = [name for name in fuzz.SCHEDULERS if name not in ("ovf",)]
+# Entries of a director's table: hostile packets fill it, and entries replace each other.
+CONN_MAX = 100_000
+TOUCHED = 20_000
+
+
+class Module(Backend):
+    """l4lb; the generator of held connections, whose name begins alike, is no part of it."""
+
+    def __init__(self):
+        super().__init__("l4lb")
+
+    def family(self):
+        return [name for name in super().family() if name != "l4lb_gen"]
+
+
+class Site:
+    """One topology: its honest services on the VIP, hostile ones on the raw VIP."""
+
+    def __init__(self, shape):
+        self.lab = Lab(shape)
+        self.port = self.lab.http_port()
+        self.target = hostile.Target(self.lab)
+        self.l4lb = None
+
+    def entries(self, dice, schedulers=SCHEDULERS):
+        """Services with random ones of SCHEDULERS, and random weights."""
+        lab = self.lab
+        out = [genl.batch_entry(lab.vip(family), self.port, [genl.batch_server(
+            lab.rip(n, family), self.port, method=lab.method, weight=dice.randint(1, 9))
+            for n in (1, 2, 3, 4)], proto, sched=dice.choice(schedulers))
+            for family in (4, 6) for proto in (TCP, UDP)]
+        out += self.target.entries(lambda: dice.choice(schedulers), lambda: dice.randint(0, 9))
+        # Some that nothing is sent to, which come and go.
+        return out + [genl.batch_entry(lab.raw_vip(4, 1), 9000 + n, [lab.phantom(1)])
+                      for n in range(dice.choice((0, 20)))]
+
+    def open(self, dice, schedulers=SCHEDULERS):
+        """Configures the module that was just loaded."""
+        self.lab._ipvs = None
+        self.l4lb = genl.L4lb(self.lab.director.ns)
+        self.lab.director.ns.sysctl("net/ipv4/vs/conn_max", CONN_MAX)
+        self.reload(dice, schedulers)
+
+    def reload(self, dice, schedulers=SCHEDULERS):
+        self.l4lb.set_services(self.entries(dice, schedulers), genl.REPLACE)
+
+    def close(self):
+        if self.l4lb:
+            self.l4lb.close()
+            self.l4lb = None
+        self.lab.flush()
+
+
+class Sites:
+    """All topologies."""
+
+    def __init__(self):
+        self.all = [Site(shape) for shape in SHAPES]
+
+    def __iter__(self):
+        return iter(self.all)
+
+    def __getitem__(self, shape):
+        return next(site for site in self.all if site.lab.shape == shape)
+
+    def destroy(self):
+        for site in self.all:
+            site.close()
+            site.lab.topo.destroy()
+
+
+class Held:
+    """COUNT connections in one table, made by bench/gen's generator."""
+
+    def __init__(self, count):
+        self.count, self.stack = count, contextlib.ExitStack()
+
+    def __enter__(self):
+        from bed import Bed, Traffic
+        from systems import service_lines
+        self.bed = self.stack.enter_context(Bed(servers=4).stand())
+        self.bed.ns.sysctl("net/ipv4/vs/conn_max", 2 * self.count)
+        self.bed.ns.run(["ipvsadm", "-R"], text_input="\n".join(
+            service_lines(4, "udp", 2, "dr", servers=4)) + "\n")
+        self.bed.ns.run("ipvsadm --set 0 0 7000")
+        self.traffic = Traffic(self.bed, method="dr", flows=self.count, scheduled=True)
+        self.traffic.each(64)
+        return self
+
+    def __exit__(self, *what):
+        return self.stack.__exit__(*what)
+
+    def touch(self):
+        """Packets of connections at random; raises unless all pass."""
+        self.traffic.random(64, min(self.count, TOUCHED))
+
+    def there(self):
+        """The number of connections in the table, as the kernel counts them for servers."""
+        from scale import connections
+        return connections(self.bed)
+
+
+@contextlib.contextmanager
+def own_namespace(name):
+    """A namespace in which fuzz.Generator's commands make sense."""
+    ns = Namespace(name)
+    try:
+        ns.ip(*fuzz.SETUP)
+        yield ns
+    finally:
+        ns.destroy()
