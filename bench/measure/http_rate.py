@@ -82,4 +82,4 @@ def measure(spec, sheet, session, director):
             with sheet.guard("http", name), director.loaded(), all_processors(), \
                     cluster(director, method) as topo:
                 director.set_fast_path(topo, value)
-                compare(session(spec, sheet, None, director, name, "http"), topo, method)
+                compare(session(spec, sheet, None, director, name, group="http"), topo, method)

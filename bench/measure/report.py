@@ -33,6 +33,7 @@ TITLES = {
     "schedulers": "Many servers: new connections by scheduler",
     "removal": "Real servers added and removed one by one",
     "namespaces": "Namespaces that end together",
+    "many-servers": "Few servers and many: new connections by schedulers that look at loads",
 }
 # Highest load of a calm machine; the guest itself is a load of 1.
 BUSY = 2

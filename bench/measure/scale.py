@@ -16,6 +16,9 @@ from systems import IP_VS, L4LB, service_lines
 
 MEMORY = ("MemFree", "Slab", "VmallocUsed", "Percpu")
 BARRIER, PAUSE = "ipip", 0.05   # seconds
+# Groups, with the names of their schedulers and numbers of servers in the specification.
+BY_SCHEDULER = {"schedulers": ("schedulers", "servers"),
+                "many-servers": ("by_load", "few_and_many")}
 IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
 
 
@@ -263,15 +266,36 @@ class Bare:
         return socket.socket(*args)
 
 
+def many_servers(session):
+    """New connections with few servers and with many, by schedulers that choose by load."""
+    clear(session)
+    for scheduler in session.spec["by_load"]:
+        for count in session.spec["few_and_many"]:
+            session.director.configure(session.bed, service_lines(
+                4, "udp", 100, "dr", servers=count, scheduler=scheduler))
+
+            def once(n=1000):
+                return per_packet(Traffic(session.bed, vip=100, flows=n, scheduled=True).each(64))
+
+            def measure(once=once):
+                once(session.spec["new"] // 4)
+                return session.bracketed(once)
+            session.figure(f"{scheduler}, {count} servers", measure, x=count)
+            clear(session)
+
+
 GROUPS = {"memory": filled, "listing": listing, "expiry": expiry,
           "configuration": configuration, "services": services, "schedulers": schedulers,
-          "removal": removal, "namespaces": namespaces}
+          "removal": removal, "namespaces": namespaces, "many-servers": many_servers}
 PACKETS = ("services", "schedulers")
+SLICED = ("many-servers",)
+LOADS = 3               # of a module, without which slices make no figure
 
 
 def measure(spec, sheet, session):
-    for number in range(spec["again"]):
-        for group in [g for g in GROUPS if g in spec["groups"]]:
+    for number in range(max(spec["again"], LOADS)):
+        for group in [g for g in GROUPS if g in spec["groups"] and
+                      (number < spec["again"] or g in SLICED)]:
             for director in (IP_VS, L4LB)[::1 if number % 2 == 0 else -1]:
                 for part in parts(spec, group):
                     # Other groups do not depend on the fast path.
@@ -283,21 +307,22 @@ def measure(spec, sheet, session):
 def parts(spec, group):
     """The specifications to measure with a table each: connections from another scheduler's
     turn would disturb."""
-    if group != "schedulers":
+    if group not in BY_SCHEDULER:
         return [spec]
-    return [spec | {"schedulers": [name]} for name in spec["schedulers"]]
+    names, _ = BY_SCHEDULER[group]
+    return [spec | {names: [name]} for name in spec[names]]
 
 
 def one(spec, sheet, session, director, path, *, group):
     """Measures GROUP. DIRECTOR is loaded after the bed is built: the memory is its own."""
-    bed = Bed(servers=max(spec["servers"]) if group == "schedulers" else 4)
+    bed = Bed(servers=max(spec[BY_SCHEDULER[group][1]]) if group in BY_SCHEDULER else 4)
     name, value = path
     with bed.stand():
         before = memory() if group == "memory" else None
         with director.loaded():
             director.standard(bed)
             director.set_fast_path(bed, value)
-            it = session(spec, sheet, bed, director, name, group)
+            it = session(spec, sheet, bed, director, name, group=group)
             if group == "memory":
                 filled(it, before)
             else:
