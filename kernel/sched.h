@@ -18,6 +18,8 @@
 #include <linux/netfilter.h>
 #include <linux/workqueue.h>
 
+#include "service/tournament.h"
+
 #define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
 #define L4LB_SCHED_WHAT_MAX	80	/* likewise, of an option's line */
 #define L4LB_SCHED_OPTIONS_MAX	16
@@ -60,6 +62,7 @@ struct l4lb_flow {
  * @last_weight: its last weight that was not 0; 0 if it never had one
  * @active: connections in an active state (TCP: from SYN to established)
  * @total: all connections, active and inactive
+ * @match: private to the core
  *
  * Everything but the address changes while it is being read: READ_ONCE().
  */
@@ -72,6 +75,18 @@ struct l4lb_sched_server {
 	int			last_weight;
 	atomic_t		active;
 	atomic_t		total;
+	struct l4lb_match __rcu	*match;
+};
+
+/**
+ * struct l4lb_rank - how good a choice a real server is; the lowest is best
+ * @load: divided by @weight this is the rank.  The product of one server's
+ *	@load and another's @weight must fit 64 bits
+ * @weight: 0: it must not be chosen
+ */
+struct l4lb_rank {
+	u64			load;
+	u64			weight;
 };
 
 /**
@@ -84,6 +99,7 @@ struct l4lb_sched_server {
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
  * @work: private to the core
+ * @tournament: private to the core
  * @n: number of entries in @server
  * @server: real servers in the order of adding, oldest first
  *
@@ -99,6 +115,7 @@ struct l4lb_pool {
 	u8				af;
 	struct l4lb_sched_inst		*inst;
 	struct rcu_work			work;
+	struct l4lb_tournament		*tournament;
 	unsigned int			n;
 	struct l4lb_sched_server		*server[] __counted_by(n);
 };
@@ -127,6 +144,10 @@ struct l4lb_sched_option {
  * @pick: choose a real server for a new flow, or NULL if none may take it
  *	(required; softirq or process context with BH off, under RCU, must not
  *	sleep; several CPUs at once)
+ * @rank: what @pick gives to l4lb_pool_lowest(), for which the core then keeps
+ *	account of changes: a choice among many servers costs little more than
+ *	one among few.  A rank depends on nothing but weight, overloaded, active
+ *	and total (optional; up to %L4LB_SCHED_RANKS)
  * @build: derive pool->table from pool->server[].  @old is the previous pool of
  *	the same scheduler instance, from which a rotation may continue, or
  *	NULL (optional; may sleep; negative errno)
@@ -153,6 +174,7 @@ struct l4lb_sched_ops {
 	/* fast path */
 	struct l4lb_sched_server *(*pick)(const struct l4lb_pool *pool,
 					  const struct l4lb_flow *flow);
+	struct l4lb_rank (*rank[L4LB_SCHED_RANKS])(const struct l4lb_sched_server *d);
 
 	/* control path, under the configuration mutex */
 	int (*build)(struct l4lb_pool *pool, const struct l4lb_pool *old);
@@ -213,8 +235,125 @@ static inline bool l4lb_server_less(const struct l4lb_sched_server *a,
 	       l4lb_server_load(b) * READ_ONCE(a->weight);
 }
 
-struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool);
-struct l4lb_sched_server *l4lb_pool_fastest(const struct l4lb_pool *pool);
+/* The weight of a real server that may get a new connection, otherwise 0. */
+static inline u64 l4lb_server_capacity(const struct l4lb_sched_server *d)
+{
+	return READ_ONCE(d->overloaded) ? 0 : READ_ONCE(d->weight);
+}
+
+/* Is a before b?  No server is before one of the same rank. */
+static inline bool l4lb_rank_lower(struct l4lb_rank a, struct l4lb_rank b)
+{
+	return a.load * b.weight < b.load * a.weight;
+}
+
+/* Scans all servers, from the newest to the oldest. */
+static __always_inline struct l4lb_sched_server *
+l4lb_pool_scan(const struct l4lb_pool *pool,
+	       struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
+{
+	struct l4lb_rank lowest = { .load = 1 }, r;	/* infinite */
+	struct l4lb_sched_server *best = NULL;
+	unsigned int i;
+
+	for (i = pool->n; i--;) {
+		r = rank(pool->server[i]);
+		if (!l4lb_rank_lower(r, lowest))
+			continue;
+		best = pool->server[i];
+		lowest = r;
+	}
+	return best;
+}
+
+/* The umpire's verdict; as l4lb_pool_scan(), for the players of a match. */
+static __always_inline u32
+l4lb_match_winner(const struct l4lb_pool *pool, const struct l4lb_umpire *u,
+		  struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
+{
+	struct l4lb_rank lowest = { .load = 1 }, r;
+	u32 winner = L4LB_NOBODY;
+	unsigned int i;
+
+	for (i = u->n; i--;) {
+		r = rank(pool->server[u->player[i]]);
+		if (!l4lb_rank_lower(r, lowest))
+			continue;
+		winner = u->player[i];
+		lowest = r;
+	}
+	return winner;
+}
+
+/**
+ * l4lb_pool_lowest() - the real server of the lowest rank
+ * @pool: to choose from
+ * @rank: gives a server's rank: the name of a function, not a variable
+ *
+ * A tie goes to the server added last.  With up to 16 servers, and when @rank
+ * is not in l4lb_sched_ops.rank, it looks at each server; otherwise at those
+ * that have changed and at a few more, see service/tournament.c.
+ *
+ * Context: as l4lb_sched_ops.pick.
+ * Return: the server, or NULL if none may be chosen.
+ */
+static __always_inline struct l4lb_sched_server *
+l4lb_pool_lowest(const struct l4lb_pool *pool,
+		 struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
+{
+	unsigned int i = 0;
+
+	if (!pool->tournament)
+		return l4lb_pool_scan(pool, rank);
+	while (i < L4LB_SCHED_RANKS && pool->ops->rank[i] != rank)
+		i++;
+	if (i < L4LB_SCHED_RANKS) {
+		struct l4lb_umpire u = { .rank = i };
+
+		while (l4lb_tournament_next(pool->tournament, &u))
+			u.winner = l4lb_match_winner(pool, &u, rank);
+		if (u.winner == L4LB_NOBODY)
+			return NULL;
+		/* It may have changed a moment ago. */
+		if (u.winner != L4LB_UNKNOWN &&
+		    rank(pool->server[u.winner]).weight)
+			return pool->server[u.winner];
+	}
+	return l4lb_pool_scan(pool, rank);
+}
+
+/* Connections in proportion to the weight, as l4lb_server_less() compares. */
+static inline struct l4lb_rank
+l4lb_rank_least(const struct l4lb_sched_server *d)
+{
+	return (struct l4lb_rank) {
+		.load = l4lb_server_load(d), .weight = l4lb_server_capacity(d),
+	};
+}
+
+/* The delay of one more connection: (active + 1) / weight. */
+static inline struct l4lb_rank
+l4lb_rank_fastest(const struct l4lb_sched_server *d)
+{
+	return (struct l4lb_rank) {
+		.load = (u64)atomic_read(&d->active) + 1,
+		.weight = l4lb_server_capacity(d),
+	};
+}
+
+/* The usable real server that is least loaded for its weight, or NULL. */
+static inline struct l4lb_sched_server *
+l4lb_pool_least(const struct l4lb_pool *pool)
+{
+	return l4lb_pool_lowest(pool, l4lb_rank_least);
+}
+
+/* The usable real server with the shortest expected delay, or NULL. */
+static inline struct l4lb_sched_server *
+l4lb_pool_fastest(const struct l4lb_pool *pool)
+{
+	return l4lb_pool_lowest(pool, l4lb_rank_fastest);
+}
 
 /* An address as the hashing schedulers see it: 32 bits, host order. */
 static inline u32 l4lb_addr_fold(const struct l4lb_pool *pool,

@@ -10,29 +10,25 @@
  */
 #include "sched.h"
 
+/* Of 1 / weight, the lowest is that of the highest weight. */
+static inline struct l4lb_rank fo_rank(const struct l4lb_sched_server *d)
+{
+	return (struct l4lb_rank) {
+		.load = 1, .weight = l4lb_server_capacity(d),
+	};
+}
+
 static struct l4lb_sched_server *fo_pick(const struct l4lb_pool *pool,
 					 const struct l4lb_flow *flow)
 {
-	struct l4lb_sched_server *best = NULL;
-	int weight, highest = 0;
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		weight = READ_ONCE(d->weight);
-		if (weight > highest && !READ_ONCE(d->overloaded)) {
-			best = d;
-			highest = weight;
-		}
-	}
-	return best;
+	return l4lb_pool_lowest(pool, fo_rank);
 }
 
 static struct l4lb_sched_ops fo_sched = {
 	.name	= "fo",
 	.owner	= THIS_MODULE,
 	.pick	= fo_pick,
+	.rank	= { fo_rank },
 };
 module_l4lb_sched(fo_sched);
 MODULE_LICENSE("GPL");

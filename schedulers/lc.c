@@ -13,31 +13,24 @@
  */
 #include "sched.h"
 
+static inline struct l4lb_rank lc_rank(const struct l4lb_sched_server *d)
+{
+	return (struct l4lb_rank) {
+		.load = l4lb_server_load(d), .weight = l4lb_server_usable(d),
+	};
+}
+
 static struct l4lb_sched_server *lc_pick(const struct l4lb_pool *pool,
 					 const struct l4lb_flow *flow)
 {
-	struct l4lb_sched_server *best = NULL;
-	u64 load, lowest = 0;
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		if (!l4lb_server_usable(d))
-			continue;
-		load = l4lb_server_load(d);
-		if (!best || load < lowest) {
-			best = d;
-			lowest = load;
-		}
-	}
-	return best;
+	return l4lb_pool_lowest(pool, lc_rank);
 }
 
 static struct l4lb_sched_ops lc_sched = {
 	.name	= "lc",
 	.owner	= THIS_MODULE,
 	.pick	= lc_pick,
+	.rank	= { lc_rank },
 };
 module_l4lb_sched(lc_sched);
 MODULE_LICENSE("GPL");

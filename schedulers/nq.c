@@ -11,24 +11,27 @@
  */
 #include "sched.h"
 
+static inline struct l4lb_rank nq_rank(const struct l4lb_sched_server *d)
+{
+	u64 active = atomic_read(&d->active);
+
+	return (struct l4lb_rank) {
+		.load = active ? active + 1 : 0,
+		.weight = l4lb_server_capacity(d),
+	};
+}
+
 static struct l4lb_sched_server *nq_pick(const struct l4lb_pool *pool,
 					 const struct l4lb_flow *flow)
 {
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		if (!atomic_read(&d->active) && l4lb_server_usable(d))
-			return d;
-	}
-	return l4lb_pool_fastest(pool);
+	return l4lb_pool_lowest(pool, nq_rank);
 }
 
 static struct l4lb_sched_ops nq_sched = {
 	.name	= "nq",
 	.owner	= THIS_MODULE,
 	.pick	= nq_pick,
+	.rank	= { nq_rank },
 };
 module_l4lb_sched(nq_sched);
 MODULE_LICENSE("GPL");

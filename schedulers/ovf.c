@@ -12,30 +12,26 @@
  */
 #include "sched.h"
 
+/* Of 1 / weight, the lowest is that of the highest weight. */
+static inline struct l4lb_rank ovf_rank(const struct l4lb_sched_server *d)
+{
+	u64 weight = l4lb_server_capacity(d);
+	bool full = atomic_read(&d->active) > weight;
+
+	return (struct l4lb_rank) { .load = 1, .weight = full ? 0 : weight };
+}
+
 static struct l4lb_sched_server *ovf_pick(const struct l4lb_pool *pool,
 					  const struct l4lb_flow *flow)
 {
-	struct l4lb_sched_server *best = NULL;
-	int weight, highest = 0;
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		weight = READ_ONCE(d->weight);
-		if (weight > highest && atomic_read(&d->active) <= weight &&
-		    !READ_ONCE(d->overloaded)) {
-			best = d;
-			highest = weight;
-		}
-	}
-	return best;
+	return l4lb_pool_lowest(pool, ovf_rank);
 }
 
 static struct l4lb_sched_ops ovf_sched = {
 	.name	= "ovf",
 	.owner	= THIS_MODULE,
 	.pick	= ovf_pick,
+	.rank	= { ovf_rank },
 };
 module_l4lb_sched(ovf_sched);
 MODULE_LICENSE("GPL");

@@ -22,6 +22,7 @@ static struct l4lb_sched_ops sed_sched = {
 	.name	= "sed",
 	.owner	= THIS_MODULE,
 	.pick	= sed_pick,
+	.rank	= { l4lb_rank_fastest },
 };
 module_l4lb_sched(sed_sched);
 MODULE_LICENSE("GPL");

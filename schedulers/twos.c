@@ -7,9 +7,9 @@
  * Balancing", 1996; load as in IPVS: an active connection counts as much as
  * 257 inactive ones.  The same server may be drawn twice.
  *
- * Almost as even as wlc, without its scan of the whole pool and without its
- * herding: directors that share real servers do not all choose the same one.
- * Wrong tool where picks must be reproducible.
+ * Almost as even as wlc, without its herding: directors that share real
+ * servers do not all choose the same one.  Wrong tool where picks must be
+ * reproducible.
  */
 #include "sched.h"
 

@@ -9,8 +9,7 @@
  * ones and a tie goes to the server that was added last.
  *
  * Wrong tool where a server that fails fast looks idle and attracts
- * everything, and for pools of so many servers that a scan per connection
- * hurts.
+ * everything.
  */
 #include "sched.h"
 
@@ -24,6 +23,7 @@ static struct l4lb_sched_ops wlc_sched = {
 	.name	= "wlc",
 	.owner	= THIS_MODULE,
 	.pick	= wlc_pick,
+	.rank	= { l4lb_rank_least },
 };
 module_l4lb_sched(wlc_sched);
 MODULE_LICENSE("GPL");

@@ -295,7 +295,7 @@ static void service_del(struct l4lb_service *svc)
 		l4lb_fast_changed(ln);
 	}
 	/* The pool pointer stays for readers that still have the service. */
-	queue_rcu_work(l4lb_wq, &l4lb_pool_current(svc)->work);
+	l4lb_pool_retire(l4lb_pool_current(svc));
 	l4lb_inst_put(svc->inst);
 	queue_rcu_work(l4lb_wq, &svc->work);
 	l4lb_sched_put(ops);

@@ -140,6 +140,7 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	WRITE_ONCE(server->on_loss, svc->policy.on_loss);
 	WRITE_ONCE(server->available, false);
 	l4lb_server_set_weight(server, 0);
+	l4lb_server_reweighed(server);
 	RCU_INIT_POINTER(server->svc, NULL);
 	l4lb_server_table_del(server);
 	svc->n_servers--;

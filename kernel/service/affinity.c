@@ -276,29 +276,6 @@ bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds)
 EXPORT_SYMBOL_GPL(l4lb_affinity_due);
 
 /**
- * l4lb_affinity_saturated() - should an address move away from its server?
- * @pool: the service's servers
- * @d: the server that serves the address
- *
- * True if @d has more active connections than its weight, while some server of
- * the pool has fewer than half of its own weight.
- */
-bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
-			     const struct l4lb_sched_server *d)
-{
-	unsigned int i;
-
-	if (atomic_read(&d->active) <= READ_ONCE(d->weight))
-		return false;
-	for (i = 0; i < pool->n; i++)
-		if ((s64)atomic_read(&pool->server[i]->active) * 2 <
-		    READ_ONCE(pool->server[i]->weight))
-			return true;
-	return false;
-}
-EXPORT_SYMBOL_GPL(l4lb_affinity_saturated);
-
-/**
  * l4lb_affinity_create() - an empty cache
  * @option: the scheduler's options; the first are enum l4lb_affinity_option
  *

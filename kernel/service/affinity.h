@@ -56,6 +56,11 @@ struct l4lb_affinity_set {
 	struct l4lb_sched_server	*server[] __counted_by(n);
 };
 
+/* l4lb_sched_ops.rank of a scheduler that calls l4lb_affinity_saturated() and
+ * l4lb_pool_least().
+ */
+#define L4LB_AFFINITY_RANKS	{ l4lb_rank_least, l4lb_affinity_rank_idle }
+
 /* Control path: init(), exit() and changed() of struct l4lb_sched_ops. */
 void *l4lb_affinity_create(const u32 *option);
 void l4lb_affinity_destroy(void *cache);
@@ -70,7 +75,30 @@ void l4lb_affinity_store(struct l4lb_affinity *cache,
 			 struct l4lb_sched_server *const *server,
 			 unsigned int n);
 bool l4lb_affinity_due(const struct l4lb_affinity_set *set, u32 seconds);
-bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
-			     const struct l4lb_sched_server *d);
+
+/* 0 for a server with fewer active connections than half of its weight. */
+static inline struct l4lb_rank
+l4lb_affinity_rank_idle(const struct l4lb_sched_server *d)
+{
+	return (struct l4lb_rank) {
+		.weight = (s64)atomic_read(&d->active) * 2 <
+			  READ_ONCE(d->weight),
+	};
+}
+
+/**
+ * l4lb_affinity_saturated() - should an address move away from its server?
+ * @pool: the service's servers
+ * @d: the server that serves the address
+ *
+ * True if @d has more active connections than its weight, while some server of
+ * the pool has fewer than half of its own weight.
+ */
+static inline bool l4lb_affinity_saturated(const struct l4lb_pool *pool,
+					   const struct l4lb_sched_server *d)
+{
+	return atomic_read(&d->active) > READ_ONCE(d->weight) &&
+	       l4lb_pool_lowest(pool, l4lb_affinity_rank_idle);
+}
 
 #endif /* _L4LB_AFFINITY_H */

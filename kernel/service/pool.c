@@ -89,6 +89,7 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 static void pool_release(struct l4lb_pool *pool)
 {
 	l4lb_inst_put(pool->inst);
+	kvfree(pool->tournament);
 	kvfree(pool);
 }
 
@@ -149,6 +150,7 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 	pool->ops = inst->ops;
 	pool->state = inst->state;
 	pool->option = inst->option;
+	pool->tournament = l4lb_tournament_create(pool);
 	if (!pool->ops->build)
 		return 0;
 	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
@@ -183,7 +185,15 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 	rcu_assign_pointer(svc->pool, pool);
 	l4lb_server_unstick(svc);
 	if (old)
-		queue_rcu_work(l4lb_wq, &old->work);
+		l4lb_pool_retire(old);
+	l4lb_tournament_begin(pool);
+}
+
+/* Frees a published pool when its readers are done. */
+void l4lb_pool_retire(struct l4lb_pool *pool)
+{
+	l4lb_tournament_leave(pool);
+	queue_rcu_work(l4lb_wq, &pool->work);
 }
 
 /* The present pool with the change that was just made to the list of servers:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registry of schedulers, and the choices that several of them share.
+ * Registry of schedulers.
  *
  * A service holds a module reference on its scheduler only while it is bound
  * to it.  The old pools and instance that it leaves behind are torn down later,
@@ -278,59 +278,3 @@ int l4lb_sched_each(unsigned int first,
 	mutex_unlock(&sched_lock);
 	return err;
 }
-
-/**
- * l4lb_pool_least() - the usable real server least loaded for its weight
- * @pool: to choose from
- *
- * Goes from the newest server to the oldest and moves on only to one that is
- * strictly less loaded, so a tie goes to the server added last.
- *
- * Return: the server, or NULL if none is usable.
- */
-struct l4lb_sched_server *l4lb_pool_least(const struct l4lb_pool *pool)
-{
-	struct l4lb_sched_server *best = NULL;
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		if (l4lb_server_usable(d) && (!best || l4lb_server_less(d,
-									best)))
-			best = d;
-	}
-	return best;
-}
-EXPORT_SYMBOL_GPL(l4lb_pool_least);
-
-/* Would one more connection wait less at a than at b? */
-static bool server_faster(const struct l4lb_sched_server *a,
-			  const struct l4lb_sched_server *b)
-{
-	return (u64)(atomic_read(&a->active) + 1) * READ_ONCE(b->weight) <
-	       (u64)(atomic_read(&b->active) + 1) * READ_ONCE(a->weight);
-}
-
-/**
- * l4lb_pool_fastest() - the usable real server with the shortest expected delay
- * @pool: to choose from
- *
- * The delay is (active + 1) / weight; a tie goes to the server added last.
- *
- * Return: the server, or NULL if none is usable.
- */
-struct l4lb_sched_server *l4lb_pool_fastest(const struct l4lb_pool *pool)
-{
-	struct l4lb_sched_server *best = NULL;
-	unsigned int i;
-
-	for (i = pool->n; i--;) {
-		struct l4lb_sched_server *d = pool->server[i];
-
-		if (l4lb_server_usable(d) && (!best || server_faster(d, best)))
-			best = d;
-	}
-	return best;
-}
-EXPORT_SYMBOL_GPL(l4lb_pool_fastest);

@@ -198,6 +198,7 @@ void l4lb_server_bind(struct l4lb_server *server, bool template)
 	atomic_inc(&server->sched.total);
 	smp_mb__after_atomic();	/* write total before reading flag */
 	server_check_thresholds(server);
+	l4lb_server_changed(server);
 }
 
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
@@ -206,10 +207,11 @@ void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
 		atomic_dec(&server->persist);
 	} else {
 		if (active)
-			l4lb_server_active(server, false);
+			atomic_dec(&server->sched.active);
 		atomic_dec(&server->sched.total);
 		smp_mb__after_atomic();	/* write total before reading flag */
 		server_check_thresholds(server);
+		l4lb_server_changed(server);
 	}
 	l4lb_server_put(server);
 }
@@ -246,6 +248,16 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
 	smp_mb();	/* write the levels before reading the flag */
 	server_check_thresholds(server);
+	l4lb_server_reweighed(server);
+}
+
+/* Tells its pool of a new weight or new thresholds. */
+void l4lb_server_reweighed(struct l4lb_server *server)
+{
+	smp_mb();	/* write the weight before reading the match */
+	rcu_read_lock();
+	l4lb_server_changed(server);
+	rcu_read_unlock();
 }
 
 /* ---- bypass ---- */

@@ -178,6 +178,7 @@ void l4lb_server_save(const struct l4lb_server *server,
 		      struct l4lb_server_config *cfg);
 void l4lb_server_apply(struct l4lb_server *server,
 		       const struct l4lb_server_config *cfg);
+void l4lb_server_reweighed(struct l4lb_server *server);
 
 /* l4lb_net.bypass: stands in for a real server in bypassed connections. */
 int l4lb_server_bypass_create(struct l4lb_net *ln);
@@ -200,12 +201,25 @@ void l4lb_server_put(struct l4lb_server *server);
 void l4lb_server_bind(struct l4lb_server *server, bool template);
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active);
 
+/* Tells its pool that its rank may have changed.  A full barrier lies between
+ * the change and the call.
+ */
+static inline void l4lb_server_changed(struct l4lb_server *server)
+{
+	struct l4lb_match *match = rcu_dereference(server->sched.match);
+
+	if (match)
+		l4lb_tournament_mark(match);
+}
+
 static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 {
 	if (active)
 		atomic_inc(&server->sched.active);
 	else
 		atomic_dec(&server->sched.active);
+	smp_mb__after_atomic();	/* write it before reading the match */
+	l4lb_server_changed(server);
 }
 
 /* Call it before the first packet of an interval is counted: the counts so far

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tournaments: the lowest ranked of many real servers.
+ *
+ * Up to 16 servers play a match, the winners of up to 16 matches play the next
+ * one, and so on up to the final.
+ *
+ *	level 0			 final
+ *			    /	   |	 \
+ *	level 1		 match	 match	 match
+ *			/  |  \	 / | \	 / | \
+ *			real servers, 16 a match
+ *
+ * A CPU that changes a server plays nothing: it marks the match of that server
+ * stale, and those above up to the first that is stale already.  A CPU that
+ * picks plays the stale matches again, from the bottom to the final.  So a
+ * change costs a few marks, several changes between two picks cost little more
+ * than one, and a pick costs a match in each level for a server that changed.
+ *
+ * No lock is taken.  Why no change is forgotten for good:
+ *
+ * - A match's mark is removed before its players are looked at, and a server is
+ *   changed before its match is marked, with full barriers in between: either
+ *   the CPU that plays sees the change, or the other one sees no mark and sets
+ *   one.  The same holds for a match and the one above it: whoever finds a
+ *   player's match stale marks the match it has just played (@again).
+ * - Results have a number.  Of two CPUs that play a match at once, the second
+ *   one finds that the result is not the one it began with, and marks the match.
+ *
+ * So whenever no CPU is in the middle of it, each stale match is below stale
+ * ones only, and each other match has the result of a scan.  A CPU that picks
+ * meanwhile may miss what happens at that moment, as a scan may.
+ *
+ * Source: tree selection, Knuth, "The Art of Computer Programming", volume 3,
+ * section 5.2.3, with results that are found when they are needed.
+ */
+#include "service/tournament.h"
+
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "sched.h"
+
+#define LEVELS_MAX	8	/* 16^8 real servers */
+#define STALE_ALL	((1 << L4LB_SCHED_RANKS) - 1)
+
+/**
+ * struct l4lb_tournament - the matches of a pool's real servers
+ * @n_servers: number of players
+ * @levels: number of levels, at least 1
+ * @begun: servers mark their changes in it
+ * @first: for each level, the first of its matches
+ * @n: for each level, the number of its matches
+ * @result: for each rank, results of all matches: a number that grows, and the
+ *	winner in the lower 32 bits
+ * @match: all matches, the final first
+ */
+struct l4lb_tournament {
+	u32			n_servers;
+	unsigned int		levels;
+	bool			begun;
+	u32			first[LEVELS_MAX];
+	u32			n[LEVELS_MAX];
+	atomic64_t		*result[L4LB_SCHED_RANKS];
+	struct l4lb_match	match[];
+};
+
+/* ---- playing ---- */
+
+static u32 match_at(const struct l4lb_tournament *t,
+		    const struct l4lb_umpire *u)
+{
+	return t->first[u->level] + u->index;
+}
+
+static bool match_stale(const struct l4lb_match *match, unsigned int rank)
+{
+	return atomic_read(&match->stale) & BIT(rank);
+}
+
+/* Is there a level below that of @u? */
+static bool has_level_below(const struct l4lb_tournament *t,
+			    const struct l4lb_umpire *u)
+{
+	return u->level + 1 < t->levels;
+}
+
+/* The first stale match of the level below, from the @from-th player on. */
+static bool find_below(const struct l4lb_tournament *t, struct l4lb_umpire *u,
+		       u32 from)
+{
+	u32 i, end, first = u->index * L4LB_MATCH_PLAYERS;
+
+	if (!has_level_below(t, u))
+		return false;
+	end = min(first + L4LB_MATCH_PLAYERS, t->n[u->level + 1]);
+	for (i = first + from; i < end; i++) {
+		if (!match_stale(&t->match[t->first[u->level + 1] + i],
+				 u->rank))
+			continue;
+		u->level++;
+		u->index = i;
+		return true;
+	}
+	return false;
+}
+
+/* The players of a match whose level is not the lowest: winners of others. */
+static void invite_winners(const struct l4lb_tournament *t,
+			   struct l4lb_umpire *u)
+{
+	u32 first = u->index * L4LB_MATCH_PLAYERS, i, end, at, winner;
+
+	end = min(first + L4LB_MATCH_PLAYERS, t->n[u->level + 1]);
+	for (i = first; i < end; i++) {
+		at = t->first[u->level + 1] + i;
+		winner = (u32)atomic64_read(&t->result[u->rank][at]);
+		if (match_stale(&t->match[at], u->rank))
+			u->again = true;
+		if (winner == L4LB_UNKNOWN)
+			u->unknown = true;
+		else if (winner != L4LB_NOBODY)
+			u->player[u->n++] = winner;
+	}
+}
+
+static void invite_servers(const struct l4lb_tournament *t,
+			   struct l4lb_umpire *u)
+{
+	u32 first = u->index * L4LB_MATCH_PLAYERS, i;
+
+	u->n = min_t(u32, L4LB_MATCH_PLAYERS, t->n_servers - first);
+	for (i = 0; i < u->n; i++)
+		u->player[i] = first + i;
+}
+
+static void match_open(struct l4lb_tournament *t, struct l4lb_umpire *u)
+{
+	u32 at = match_at(t, u);
+
+	u->before = atomic64_read(&t->result[u->rank][at]);
+	/* Orders: the result is read before, the players after. */
+	atomic_fetch_andnot(BIT(u->rank), &t->match[at].stale);
+	u->n = 0;
+	u->winner = L4LB_NOBODY;
+	u->again = false;
+	u->unknown = false;
+	if (has_level_below(t, u))
+		invite_winners(t, u);
+	else
+		invite_servers(t, u);
+}
+
+static void match_close(struct l4lb_tournament *t, struct l4lb_umpire *u)
+{
+	u32 at = match_at(t, u);
+	s64 after;
+
+	if (u->unknown)
+		u->winner = L4LB_UNKNOWN;
+	after = (s64)((((u64)u->before >> 32) + 1) << 32 | u->winner);
+	if (atomic64_cmpxchg(&t->result[u->rank][at], u->before, after) !=
+	    u->before || u->again)
+		l4lb_tournament_mark(&t->match[at]);
+}
+
+/**
+ * l4lb_tournament_next() - the next match that must be played
+ * @t: the tournament
+ * @u: with .rank set and the rest 0 for the first call; later with the winner
+ *	of its match, or %L4LB_NOBODY as it came
+ *
+ * Each match comes once at most, so the number of calls is limited.
+ *
+ * Context: RCU, BH off; several CPUs at once.
+ * Return: true with a match in @u; false with the final's winner.
+ */
+bool l4lb_tournament_next(struct l4lb_tournament *t, struct l4lb_umpire *u)
+{
+	u32 from = 0;
+
+	if (u->begun) {
+		match_close(t, u);
+		if (!u->level)
+			return false;
+		from = u->index % L4LB_MATCH_PLAYERS + 1;
+		u->index /= L4LB_MATCH_PLAYERS;
+		u->level--;
+	} else if (!smp_load_acquire(&t->begun)) {	/* before the servers */
+		u->winner = L4LB_UNKNOWN;
+		return false;
+	} else if (!match_stale(&t->match[0], u->rank)) {
+		u->winner = (u32)atomic64_read(&t->result[u->rank][0]);
+		return false;
+	}
+	u->begun = true;
+	while (find_below(t, u, from))
+		from = 0;
+	match_open(t, u);
+	return true;
+}
+EXPORT_SYMBOL_GPL(l4lb_tournament_next);
+
+/**
+ * l4lb_tournament_mark() - a player of a match has changed
+ * @match: the match
+ *
+ * A full barrier lies between the change and the call.
+ *
+ * Context: RCU; several CPUs at once.
+ */
+void l4lb_tournament_mark(struct l4lb_match *match)
+{
+	while (atomic_read(&match->stale) != STALE_ALL &&
+	       atomic_fetch_or(STALE_ALL, &match->stale) != STALE_ALL &&
+	       match->up)
+		match -= match->up;
+}
+
+/* ---- building ---- */
+
+/* Sets the number of matches in each level; returns their sum. */
+static u32 plan_levels(u32 *n, unsigned int *levels, u32 players)
+{
+	u32 below[LEVELS_MAX], sum = 0;
+	unsigned int i, depth = 0;
+
+	do {
+		players = DIV_ROUND_UP(players, L4LB_MATCH_PLAYERS);
+		below[depth++] = players;
+		sum += players;
+	} while (players > 1);
+	for (i = 0; i < depth; i++)
+		n[i] = below[depth - 1 - i];
+	*levels = depth;
+	return sum;
+}
+
+static void link_matches(struct l4lb_tournament *t)
+{
+	unsigned int level;
+	u32 i, above;
+
+	for (level = 1; level < t->levels; level++) {
+		t->first[level] = t->first[level - 1] + t->n[level - 1];
+		for (i = 0; i < t->n[level]; i++) {
+			above = t->first[level - 1] + i / L4LB_MATCH_PLAYERS;
+			t->match[t->first[level] + i].up =
+				t->first[level] + i - above;
+		}
+	}
+}
+
+/**
+ * l4lb_tournament_create() - a tournament of the servers of a new pool
+ * @pool: complete but for its tournament
+ *
+ * Context: process, may sleep.
+ * Return: the tournament, for kvfree(); or NULL if @pool is better scanned: it
+ * is small, its scheduler does not rank, or there is no memory.
+ */
+struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
+{
+	u32 n[LEVELS_MAX] = {}, sum, i;
+	struct l4lb_tournament *t;
+	unsigned int levels, rank;
+	atomic64_t *result;
+	size_t size;
+
+	if (pool->n <= L4LB_MATCH_PLAYERS || !pool->ops || !pool->ops->rank[0])
+		return NULL;
+	sum = plan_levels(n, &levels, pool->n);
+	size = struct_size(t, match, sum);
+	t = kvzalloc(size + L4LB_SCHED_RANKS * sum * sizeof(*result),
+		     GFP_KERNEL | __GFP_NOWARN);
+	if (!t)
+		return NULL;
+	t->n_servers = pool->n;
+	t->levels = levels;
+	memcpy(t->n, n, sizeof(n));
+	link_matches(t);
+	result = (void *)t + size;
+	for (rank = 0; rank < L4LB_SCHED_RANKS; rank++, result += sum) {
+		t->result[rank] = result;
+		for (i = 0; i < sum; i++)
+			atomic64_set(&result[i], L4LB_UNKNOWN);
+	}
+	for (i = 0; i < sum; i++)
+		atomic_set(&t->match[i].stale, STALE_ALL);
+	return t;
+}
+
+/**
+ * l4lb_tournament_begin() - let the servers of a pool mark their changes
+ * @pool: just published; the servers of the pool before have left theirs
+ *
+ * Until the last one does, picks scan the pool.
+ *
+ * Context: configuration mutex held.
+ */
+void l4lb_tournament_begin(const struct l4lb_pool *pool)
+{
+	struct l4lb_tournament *t = pool->tournament;
+	struct l4lb_match *match;
+	unsigned int i;
+
+	if (!t)
+		return;
+	match = &t->match[t->first[t->levels - 1]];
+	for (i = 0; i < pool->n; i++)
+		rcu_assign_pointer(pool->server[i]->match,
+				   &match[i / L4LB_MATCH_PLAYERS]);
+	/* A CPU that does not see its server's match has changed the server
+	 * before that: picks from now on see the change.
+	 */
+	smp_mb();	/* write the matches before reading the servers */
+	smp_store_release(&t->begun, true);	/* after the matches */
+}
+
+/**
+ * l4lb_tournament_leave() - let the servers of a pool mark nothing any more
+ * @pool: about to be freed after a grace period
+ *
+ * Context: configuration mutex held.
+ */
+void l4lb_tournament_leave(const struct l4lb_pool *pool)
+{
+	unsigned int i;
+
+	if (!pool->tournament)
+		return;
+	for (i = 0; i < pool->n; i++)
+		RCU_INIT_POINTER(pool->server[i]->match, NULL);
+}
