@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a stranger's packet costs does not depend on how much is configured: the same packets
-are timed with few services and with thousands."""
+are timed with few services or servers and with thousands."""
 
 import time
 
@@ -17,6 +17,8 @@ ROUNDS = 7
 TRIES = 4
 # A walk of all services would be several times as much.
 AT_MOST = 1.3
+FEW_SERVERS, MANY_SERVERS = 10, 1000
+FLOWS = 400
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -81,3 +83,43 @@ def test_addresses_by_a_plan(nat):
                            for n in range(1, 2001)])
     assert len(nat.ipvs.services()) >= 2000
     nat.ipvs.flush()
+
+
+def new_flows(raw, first):
+    """FLOWS connections that begin, with source ports from FIRST on."""
+    return [packet.tcp_packet(raw.lab.client_address(4), first + i, raw.vip, raw.port, SYN)
+            for i in range(FLOWS)]
+
+
+def quickest(raws):
+    """For each of RAWS, the seconds of its quickest round; they take turns."""
+    best = [float("inf")] * len(raws)
+    for n in range(ROUNDS):
+        for i, raw in enumerate(raws):
+            packets = new_flows(raw, 1024 + FLOWS * (n + ROUNDS * raw.turn))
+            raw.drain()
+            began = time.perf_counter()
+            for p in packets:
+                raw.client_tap.send(p)
+            raw.fence()
+            best[i] = min(best[i], time.perf_counter() - began)
+            raw.drain()
+    return best
+
+
+def test_new_flow_among_many_servers(nat):
+    """By schedulers that choose by load. A scan of 1,000 servers takes longer than all the rest
+    of a new connection."""
+    raws = [Raw(nat, TCP, 4), Raw(nat, TCP, 4)]
+    for raw, servers in zip(raws, (FEW_SERVERS, MANY_SERVERS)):
+        for i in range(1, servers):
+            raw.service.server(raw.address(1), 20000 + i, method=raw.method, weight=1 + i % 3)
+    times = {}
+    for n, sched in enumerate(("lc", "wlc", "sed", "nq", "fo", "ovf", "lblc", "lblcr")):
+        for raw in raws:
+            raw.service.edit(sched=sched)
+            raw.turn = n
+        few, many = quickest(raws)
+        times[sched] = many / few
+    print(", ".join(f"{sched} {ratio:.2f}" for sched, ratio in times.items()))
+    assert not {sched: ratio for sched, ratio in times.items() if ratio > AT_MOST}

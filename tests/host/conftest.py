@@ -13,7 +13,8 @@ def sim(tmp_path_factory):
     """sim("rr", "add 1 1; pick tcp 3") -> the answers, one for each command."""
     build = tmp_path_factory.mktemp("sched")
     core = [ROOT / "kernel" / f for f in ("sched.h", "service/registry.c", "service/affinity.h",
-                                      "service/affinity.c")]
+                                      "service/affinity.c", "service/tournament.h",
+                                      "service/tournament.c")]
     sources = [ROOT / f"schedulers/{name}.c" for name in SCHEDULERS]
     for i, source in enumerate(sources):
         if not source.exists():
@@ -21,11 +22,11 @@ def sim(tmp_path_factory):
             sources[i].write_text(
                 re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
     headers = stubs("sched", [f.read_text() for f in [*core, *sources]])
-    sim_o, registry_o, affinity_o, *objects = compiled(
-        build, [UNIT / "sim.c", core[1], core[3], *sources],
-        ["-include", "tests/unit/shim.h", "-I", headers])
-    for scheduler in objects:
-        linked(build / scheduler.stem, [sim_o, registry_o, affinity_o, scheduler])
+    shared = [UNIT / "sim.c", UNIT / "sim_registry.c", *(f for f in core if f.suffix == ".c")]
+    objects = compiled(build, [*shared, *sources],
+                       ["-include", "tests/unit/shim.h", "-I", headers])
+    for scheduler in objects[len(shared):]:
+        linked(build / scheduler.stem, [*objects[:len(shared)], scheduler])
 
     def run(name, script):
         commands = [c.strip() for c in re.split(r"[;\n]", script) if c.strip()]

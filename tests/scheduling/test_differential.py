@@ -94,26 +94,29 @@ def test_placement(topologies, family, addresses):
 
 # ---- choices by load ----
 
+BY_LOAD = ("lc", "wlc", "sed", "nq", "fo", "ovf", "lblc", "lblcr")
+MANY = 270          # three levels of a tournament
 
-def random_case(sched, length):
-    """Random steps of a service: flows begin and end; servers come, go, and change
-    weight and (except for lblc) thresholds."""
+
+def random_case(sched, length, size=3):
+    """Random steps of a service with SIZE servers at first: flows begin and end; servers come,
+    go, and change weight and (except for lblc) thresholds."""
     chance = random.Random(f"{sched} 1")
     servers, flows, steps = [], [], []
-    fresh = iter(range(2, 250))
+    fresh = iter(f"10.8.{3 + n // 256}.{n % 256}" for n in range(2, 1000))
     thresholds = sched != "lblc"
 
     def options():
         upper = chance.choice((0, 0, 0, 3, 8)) if thresholds else 0
         return [chance.choice((0, 1, 1, 2, 3, 5, 50)), upper, chance.randrange(upper + 1)]
 
-    for _ in range(3):
-        servers.append(f"10.8.3.{next(fresh)}")
+    for _ in range(size):
+        servers.append(next(fresh))
         steps.append(["add", servers[-1], *options()])
     while len(steps) < length:
         what = chance.random()
-        if what < 0.02 and len(servers) < 9:
-            servers.append(f"10.8.3.{next(fresh)}")
+        if what < 0.02 and len(servers) < size + 6:
+            servers.append(next(fresh))
             steps.append(["add", servers[-1], *options()])
         elif what < 0.03 and len(servers) > 2:
             gone = servers.pop(chance.randrange(len(servers)))
@@ -133,12 +136,20 @@ def random_case(sched, length):
 
 
 @pytest.mark.parametrize("steps", (400, pytest.param(1000, marks=pytest.mark.slow)))
-@pytest.mark.parametrize("sched", ("lc", "wlc", "sed", "nq", "fo", "ovf", "lblc", "lblcr"))
+@pytest.mark.parametrize("sched", BY_LOAD)
 def test_choices(topologies, sched, steps):
     """Random steps lead to the same choices."""
     case = random_case(sched, steps)
     got = same(ask(topologies, lambda oracle: oracle.replay(case)))
     assert len(set(got) - {None}) > 2
+
+
+@pytest.mark.parametrize("sched", BY_LOAD)
+def test_choices_among_many(topologies, sched):
+    """So many servers that not each is looked at, see kernel/service/tournament.c."""
+    case = random_case(sched, MANY + 300, MANY)
+    got = same(ask(topologies, lambda oracle: oracle.replay(case)))
+    assert set(got) - {None}
 
 
 @pytest.mark.smoke

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Just enough of the kernel to compile kernel/service/{registry,affinity}.c and the
- * files in schedulers/, unchanged, as a user-space program.  Included on the command
+ * Just enough of the kernel to compile kernel/service/{registry,affinity,tournament}.c
+ * and the files in schedulers/, unchanged, as a user-space program.  Included on the command
  * line; the kernel headers that they include are empty files.
  */
 #ifndef _L4LB_UNIT_SHIM_H
@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,10 @@ union nf_inet_addr {
 
 #undef __counted_by
 #define __counted_by(member)
+#define __rcu
+#undef __always_inline
+#define __always_inline		inline __attribute__((always_inline))
+#define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define BIT(n)			(1UL << (n))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define ERR_PTR(err)		((void *)(long)(err))
@@ -55,16 +60,48 @@ extern __thread unsigned long shim_reads;
 	(shim_reads++, __atomic_load_n(&(x), __ATOMIC_RELAXED))
 #define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 
+/* Lets other threads run where one could be interrupted, now and then. */
+extern bool shim_threads;
+extern __thread u32 shim_pauses;
+
+static inline void shim_pause(void)
+{
+	if (shim_threads && !((shim_pauses = shim_pauses * 1664525 + 1013904223) >> 27))
+		sched_yield();
+}
+
 typedef struct { int counter; } atomic_t;
 typedef struct { s64 counter; } atomic64_t;
 
-#define atomic_read(v)		__atomic_load_n(&(v)->counter, __ATOMIC_RELAXED)
+#define atomic_read(v) \
+	(shim_reads++, shim_pause(), __atomic_load_n(&(v)->counter, __ATOMIC_RELAXED))
 #define atomic_set(v, i) \
 	__atomic_store_n(&(v)->counter, (i), __ATOMIC_RELAXED)
 #define atomic64_read		atomic_read
 #define atomic64_set		atomic_set
 #define atomic64_fetch_inc_relaxed(v) \
 	__atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED)
+
+#define atomic_inc(v)		((void)__atomic_fetch_add(&(v)->counter, 1, __ATOMIC_RELAXED))
+#define atomic_dec(v)		((void)__atomic_fetch_sub(&(v)->counter, 1, __ATOMIC_RELAXED))
+#define atomic_fetch_or(i, v) \
+	(shim_pause(), __atomic_fetch_or(&(v)->counter, (i), __ATOMIC_SEQ_CST))
+#define atomic_fetch_andnot(i, v) \
+	(shim_pause(), __atomic_fetch_and(&(v)->counter, ~(int)(i), __ATOMIC_SEQ_CST))
+#define smp_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define smp_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define rcu_dereference(p)	__atomic_load_n(&(p), __ATOMIC_CONSUME)
+#define rcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
+#define RCU_INIT_POINTER(p, v)	__atomic_store_n(&(p), (v), __ATOMIC_RELAXED)
+
+static inline s64 atomic64_cmpxchg(atomic64_t *v, s64 old, s64 new)
+{
+	shim_pause();
+	__atomic_compare_exchange_n(&v->counter, &old, new, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return old;
+}
 
 static inline u64 div_u64_rem(u64 a, u32 b, u32 *rem)
 {

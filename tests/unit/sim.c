@@ -4,6 +4,7 @@
  *
  *	add ID WEIGHT [UPPER LOWER]	prints ok or a negative errno
  *	edit ID WEIGHT [UPPER LOWER]	likewise
+ *	patch ID WEIGHT [UPPER LOWER]	likewise, without a new pool
  *	del ID				likewise
  *	addr ID ADDRESS [PORT]		sets its address, before it is added
  *	service 4|6 FLAGS		family and flags of the service
@@ -19,10 +20,18 @@
  *	options				prints "NAME=VALUE,MIN,MAX,DEFAULT ..."
  *	race THREADS N			concurrent picks, of addresses 1 to N;
  *					prints "ID=COUNT ..."
+ *	churn THREADS N BURSTS SEED	bursts of N random picks, ends and edits by each thread,
+ *					and some new pools meanwhile; prints how many picks
+ *					between two bursts were not those of a scan
+ *	state				prints "ID=WEIGHT,OVERLOADED,ACTIVE,TOTAL ..." of the
+ *					servers in the service, oldest first
+ *	tournament			prints 1 if the pool has one, otherwise 0
  *	cost				prints the most field reads of one pick so far
+ *	reads				prints the field reads of all picks since the
+ *					last time
  *	registry			tries kernel/service/registry.c; prints its answers
  *
- * Like kernel/service/service.c it builds a new pool for every change, and a server
+ * Like kernel/service/pool.c it builds a new pool for every change, and a server
  * that is deleted and added again keeps its counters.
  */
 #include "service/registry.h"
@@ -33,6 +42,8 @@
 
 __thread unsigned long shim_reads;
 bool shim_no_memory;
+bool shim_threads;
+__thread u32 shim_pauses;
 char shim_requested[64];
 struct workqueue_struct *l4lb_wq;
 unsigned long jiffies = -300 * HZ;	/* wraps soon, as in the kernel */
@@ -53,7 +64,7 @@ static u8 service_af = AF_INET;
 static u32 service_flags;
 static u32 option[L4LB_SCHED_OPTIONS_MAX];
 static void *state;
-static unsigned long worst;
+static unsigned long worst, all_reads;
 
 static int id_of(const struct l4lb_sched_server *d)
 {
@@ -138,6 +149,23 @@ static struct server *server_of(const char *id)
 	return &servers[i];
 }
 
+/* Pools whose readers may not be done yet. */
+static struct l4lb_pool *retired[1024];
+static unsigned int n_retired;
+
+static void free_retired(void)
+{
+	struct l4lb_pool *old;
+
+	while (n_retired) {
+		old = retired[--n_retired];
+		if (ops->free)
+			ops->free(old);
+		kvfree(old->tournament);
+		free(old);
+	}
+}
+
 static int rebuild(void)
 {
 	struct l4lb_pool *next, *old = pool;
@@ -151,15 +179,19 @@ static int rebuild(void)
 	next->flags = service_flags;
 	next->n = n_order;
 	memcpy(next->server, order, n_order * sizeof(*order));
+	next->tournament = l4lb_tournament_create(next);
 	err = ops->build ? ops->build(next, old) : 0;
 	if (err) {
+		kvfree(next->tournament);
 		free(next);
 		return err;
 	}
-	if (old && ops->free)
-		ops->free(old);
-	free(old);
-	pool = next;
+	rcu_assign_pointer(pool, next);
+	if (old) {
+		l4lb_tournament_leave(old);
+		retired[n_retired++] = old;
+	}
+	l4lb_tournament_begin(next);
 	return 0;
 }
 
@@ -170,13 +202,24 @@ static u32 lower_of(const struct server *s)
 	return s->lower ? s->lower : s->upper - s->upper / 4;
 }
 
+static void changed(struct server *s)
+{
+	struct l4lb_match *match;
+
+	smp_mb();
+	match = rcu_dereference(s->sched.match);
+	if (match)
+		l4lb_tournament_mark(match);
+}
+
 static void connected(struct server *s, bool active)
 {
 	if (active)
-		s->sched.active.counter++;
-	s->sched.total.counter++;
+		atomic_inc(&s->sched.active);
+	atomic_inc(&s->sched.total);
 	if (s->upper && (u32)s->sched.total.counter == s->upper)
 		s->sched.overloaded = true;
+	changed(s);
 }
 
 static void configure(struct server *s, char **arg)
@@ -192,6 +235,7 @@ static void configure(struct server *s, char **arg)
 		s->sched.overloaded = true;
 	else if (!s->upper || total < lower_of(s))
 		s->sched.overloaded = false;
+	changed(s);
 }
 
 /* ---- commands ---- */
@@ -218,8 +262,10 @@ static int cmd_edit(struct server *s, char **arg)
 
 	configure(s, arg);
 	err = rebuild();
-	if (err)
+	if (err) {
 		*s = old;
+		changed(s);
+	}
 	return err;
 }
 
@@ -235,6 +281,7 @@ static int cmd_del(struct server *s)
 	n_order = n;
 	s->server.available = false;
 	s->sched.weight = 0;
+	changed(s);
 	return rebuild();
 }
 
@@ -261,6 +308,7 @@ static void pick_one(const struct l4lb_flow *flow)
 	shim_reads = 0;
 	d = ops->pick(pool, flow);
 	worst = max(worst, shim_reads);
+	all_reads += shim_reads;
 	if (!d) {
 		putchar('-');
 		return;
@@ -337,6 +385,137 @@ static void cmd_race(unsigned int threads, unsigned long n)
 	putchar('\n');
 }
 
+/* ---- random changes by several threads ---- */
+
+static struct {
+	pthread_barrier_t	edge;	/* of a burst */
+	unsigned long		steps, bursts;
+} churn;
+
+/* A connection of @s ends, if it has any. */
+static void disconnect(struct server *s, bool active)
+{
+	atomic_t *count = active ? &s->sched.active : &s->sched.total;
+	int had = atomic_read(count);
+
+	while (had > 0 && !__atomic_compare_exchange_n(&count->counter, &had, had - 1, false,
+						       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	changed(s);
+}
+
+static void burst(u64 *seed)
+{
+	unsigned long i;
+	u64 z = *seed;
+
+	for (i = 0; i < churn.steps; i++) {
+		struct l4lb_flow flow = { .af = AF_INET, .proto = 6 };
+		struct l4lb_sched_server *d;
+		struct server *s;
+
+		z = z * 6364136223846793005ULL + 1442695040888963407ULL;
+		s = container_of(order[(z >> 33) % n_order], struct server, sched);
+		switch (z >> 29 & 15) {
+		case 0:
+			WRITE_ONCE(s->sched.weight, z >> 40 & 7);
+			changed(s);
+			break;
+		case 1:
+			WRITE_ONCE(s->sched.overloaded, z >> 40 & 1);
+			changed(s);
+			break;
+		case 2: case 3: case 4: case 5: case 6: case 7:
+			disconnect(s, z >> 40 & 1);
+			break;
+		default:
+			flow.daddr.ip = z >> 40 & 31;
+			d = ops->pick(rcu_dereference(pool), &flow);
+			if (d)
+				connected(container_of(d, struct server, sched), z >> 45 & 1);
+		}
+	}
+	*seed = z;
+}
+
+static void *churner(void *seed)
+{
+	u64 z = (u64)(unsigned long)seed * 0x9e3779b97f4a7c15ULL;
+	unsigned long i;
+
+	shim_pauses = z >> 32;
+	for (i = 0; i < churn.bursts; i++) {
+		pthread_barrier_wait(&churn.edge);
+		burst(&z);
+		pthread_barrier_wait(&churn.edge);
+	}
+	return NULL;
+}
+
+/* Some of the lowest servers, each while those before it cannot be picked. */
+static unsigned int count_wrong(void)
+{
+	struct l4lb_sched_server *hidden[6], *d;
+	struct l4lb_flow flow = { .proto = 6 };
+	unsigned int n, wrong = 0;
+
+	/* Only where a pick depends on nothing else. */
+	if (ops->init || !ops->rank[0])
+		return 0;
+	for (n = 0; n < ARRAY_SIZE(hidden); n++) {
+		d = ops->pick(pool, &flow);
+		wrong += d != l4lb_pool_scan(pool, ops->rank[0]);
+		if (!d)
+			break;
+		hidden[n] = d;
+		d->overloaded = true;
+		changed(container_of(d, struct server, sched));
+	}
+	while (n--) {
+		hidden[n]->overloaded = false;
+		changed(container_of(hidden[n], struct server, sched));
+	}
+	return wrong;
+}
+
+static void cmd_churn(unsigned int threads, unsigned long seed)
+{
+	pthread_t thread[64];
+	unsigned int i, wrong = 0;
+
+	if (threads > ARRAY_SIZE(thread))
+		abort();
+	pthread_barrier_init(&churn.edge, NULL, threads + 1);
+	shim_threads = true;
+	for (i = 0; i < threads; i++)
+		if (pthread_create(&thread[i], NULL, churner, (void *)(seed + i)))
+			abort();
+	for (i = 0; i < churn.bursts; i++) {
+		pthread_barrier_wait(&churn.edge);
+		if (i % 16 == 0)
+			rebuild();
+		pthread_barrier_wait(&churn.edge);
+		free_retired();
+		wrong += count_wrong();
+	}
+	for (i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	pthread_barrier_destroy(&churn.edge);
+	shim_threads = false;
+	printf("wrong %u\n", wrong);
+}
+
+static void cmd_state(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_order; i++)
+		printf("%d=%d,%d,%d,%d ", id_of(order[i]), order[i]->weight,
+		       order[i]->overloaded, order[i]->active.counter,
+		       order[i]->total.counter);
+	putchar('\n');
+}
+
 static void cmd_option(const char *name, u32 value)
 {
 	unsigned int i;
@@ -364,149 +543,7 @@ static void cmd_options(void)
 	putchar('\n');
 }
 
-/* ---- the registry ---- */
-
-static struct l4lb_sched_server *null_pick(const struct l4lb_pool *p,
-					   const struct l4lb_flow *flow)
-{
-	return NULL;
-}
-
-static int null_build(struct l4lb_pool *p, const struct l4lb_pool *old)
-{
-	return 0;
-}
-
-static void null_free(struct l4lb_pool *p)
-{
-}
-
-static void *null_init(const u32 *o)
-{
-	return NULL;
-}
-
-static void null_exit(void *s)
-{
-}
-
-static void try_register(const char *what, struct l4lb_sched_ops ops)
-{
-	static struct l4lb_sched_ops tried[32];
-	static unsigned int n;
-
-	tried[n] = ops;
-	printf("%s:%d ", what, l4lb_sched_register(&tried[n]));
-	n++;
-}
-
-/* Tables of options: good ones with one mistake each, then one that is good. */
-static void try_options(void)
-{
-	static const struct l4lb_sched_option good = {
-		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
-	};
-	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
-	struct l4lb_sched_ops ops = {
-		.name = "o", .pick = null_pick, .owner = THIS_MODULE
-	};
-	static char longest[L4LB_SCHED_WHAT_MAX + 1];
-	unsigned int n = 0;
-
-#define TRY(what, count, ...) do { \
-		struct l4lb_sched_option *o = table[n++]; \
-		for (unsigned int i = 0; i < ARRAY_SIZE(table[0]); i++) { \
-			o[i] = good; \
-			o[i].name[0] = 'a' + i; \
-		} \
-		__VA_ARGS__; \
-		ops.options = o; \
-		ops.n_options = count; \
-		try_register(what, ops); \
-	} while (0)
-	memset(longest, 'x', L4LB_SCHED_WHAT_MAX);
-	TRY("opt-name", 2, strcpy(o[1].name, "A"));
-	TRY("opt-long", 2, memset(o[1].name, 'x', sizeof(o[1].name)));
-	TRY("opt-noname", 2, o[1].name[0] = 0);
-	TRY("opt-twice", 2, o[1].name[0] = 'a');
-	TRY("opt-low", 2, o[1].def = 0);
-	TRY("opt-high", 2, o[1].def = 4);
-	TRY("opt-what", 2, o[1].what = NULL);
-	TRY("opt-whatlong", 2, o[1].what = longest);
-	TRY("opt-many", L4LB_SCHED_OPTIONS_MAX + 1);
-	TRY("opt-count", 0);
-	ops.options = NULL;
-	ops.n_options = 1;
-	try_register("opt-table", ops);
-	ops.n_options = 0;
-	ops.flags = 1;
-	try_register("flags", ops);
-	ops.flags = 0;
-	ops.changed = null_exit;
-	try_register("changed", ops);
-	ops.changed = NULL;
-	longest[L4LB_SCHED_WHAT_MAX - 1] = 0;
-	ops.flags = L4LB_SCHED_FLAGS;
-	TRY("good-options", L4LB_SCHED_OPTIONS_MAX, o[1].what = longest);
-#undef TRY
-}
-
-static void try_get(const char *name)
-{
-	const struct l4lb_sched_ops *found;
-
-	shim_requested[0] = 0;
-	found = l4lb_sched_get(name);
-	printf("get(%s):%s,%s ", name, found ? found->name : "-",
-	       shim_requested[0] ? shim_requested : "-");
-}
-
-static void cmd_registry(void)
-{
-	struct l4lb_sched_ops good = {
-		.name = "good", .pick = null_pick, .owner = THIS_MODULE
-	};
-	struct l4lb_sched_ops bad = good;
-
-	try_register("good", good);
-	try_register("again", good);
-	bad.pick = NULL;
-	try_register("pick", bad);
-	bad = good;
-	strcpy(bad.name, "b");
-	bad.owner = NULL;
-	try_register("owner", bad);
-	bad.owner = THIS_MODULE;
-	bad.build = null_build;
-	try_register("build", bad);
-	bad.build = NULL;
-	bad.free = null_free;
-	try_register("free", bad);
-	bad.free = NULL;
-	bad.init = null_init;
-	try_register("init", bad);
-	bad.init = NULL;
-	bad.exit = null_exit;
-	try_register("exit", bad);
-	bad.exit = NULL;
-	memset(bad.name, 'x', sizeof(bad.name));
-	try_register("long", bad);
-	strcpy(bad.name, "a b");
-	try_register("space", bad);
-	strcpy(bad.name, "none");
-	try_register("none", bad);
-	bad.name[0] = 0;
-	try_register("empty", bad);
-	try_options();
-
-	try_get("good");
-	try_get("absent");
-	try_get("");
-	try_get("../evil");
-	try_get("Absent");
-	try_get("sixteen-letters-");
-	putchar('\n');
-}
+void cmd_registry(void);		/* sim_registry.c */
 
 static void run(char **word)
 {
@@ -520,6 +557,17 @@ static void run(char **word)
 		return cmd_flow(word + 1);
 	if (!strcmp(cmd, "race"))
 		return cmd_race(atoi(word[1]), atol(word[2]));
+	if (!strcmp(cmd, "churn")) {
+		churn.steps = atol(word[2]);
+		churn.bursts = atol(word[3]);
+		return cmd_churn(atoi(word[1]), atol(word[4]));
+	}
+	if (!strcmp(cmd, "state"))
+		return cmd_state();
+	if (!strcmp(cmd, "tournament")) {
+		printf("%d\n", !!pool->tournament);
+		return;
+	}
 	if (!strcmp(cmd, "registry"))
 		return cmd_registry();
 	if (!strcmp(cmd, "options"))
@@ -532,11 +580,18 @@ static void run(char **word)
 		printf("%lu\n", worst);
 		return;
 	}
+	if (!strcmp(cmd, "reads")) {
+		printf("%lu\n", all_reads);
+		all_reads = 0;
+		return;
+	}
 
 	if (!strcmp(cmd, "add"))
 		err = cmd_add(server_of(word[1]), word + 2);
 	else if (!strcmp(cmd, "edit"))
 		err = cmd_edit(server_of(word[1]), word + 2);
+	else if (!strcmp(cmd, "patch"))
+		configure(server_of(word[1]), word + 2);
 	else if (!strcmp(cmd, "del"))
 		err = cmd_del(server_of(word[1]));
 	else if (!strcmp(cmd, "addr"))
@@ -546,7 +601,8 @@ static void run(char **word)
 		service_flags = strtoul(word[2], NULL, 0);
 		err = rebuild();
 	} else if (!strcmp(cmd, "over"))
-		server_of(word[1])->sched.overloaded = atoi(word[2]);
+		server_of(word[1])->sched.overloaded = atoi(word[2]),
+		changed(server_of(word[1]));
 	else if (!strcmp(cmd, "wait"))
 		cmd_wait(atof(word[1]));
 	else if (!strcmp(cmd, "option"))
@@ -557,7 +613,8 @@ static void run(char **word)
 		*(u64 *)pool->table = strtoull(word[1], NULL, 0);
 	else if (!strcmp(cmd, "load"))
 		server_of(word[1])->sched.active.counter = atoi(word[2]),
-		server_of(word[1])->sched.total.counter = atoi(word[3]);
+		server_of(word[1])->sched.total.counter = atoi(word[3]),
+		changed(server_of(word[1]));
 	else
 		abort();
 	if (err)
@@ -587,10 +644,10 @@ int main(int argc, char **argv)
 		if (word[0])
 			run(word);
 		end_grace_period();
+		free_retired();
 	}
-	if (ops->free)
-		ops->free(pool);
-	free(pool);
+	retired[n_retired++] = pool;
+	free_retired();
 	if (ops->exit)
 		ops->exit(state);
 	end_grace_period();

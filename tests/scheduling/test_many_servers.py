@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two processors begin and end connections of one service with many real servers. Afterwards
+each choice is that of a scan of all servers: no processor has forgotten a change."""
+
+import os
+
+import pytest
+from lab import packet
+from lab.oracle import Oracle
+from lab.packet import ACK, RST, SYN
+
+TAKES = 120
+SIZE = 300
+ROUNDS = 12
+FLOWS = 250
+LOADS = {"lc": lambda s: (256 * s["active"] + s["active"] + s["inactive"], 1),
+         "wlc": lambda s: (256 * s["active"] + s["active"] + s["inactive"], s["weight"]),
+         "sed": lambda s: (s["active"] + 1, s["weight"]),
+         "nq": lambda s: (s["active"] + 1 if s["active"] else 0, s["weight"])}
+
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.emulated]
+
+
+def flow(part, i):
+    return f"10.9.{part}.{1 + i % 200}", 2000 + i, "10.50.0.1", 80
+
+
+def traffic(oracle, part):
+    """On processor PART: connections begin, and every other one ends."""
+    os.sched_setaffinity(0, {part})
+    for i in range(FLOWS * ROUNDS):
+        oracle.tap.send(packet.tcp_packet(*flow(part, i), SYN))
+        if i >= 50 and i % 2:
+            for flags in (ACK, RST):
+                oracle.tap.send(packet.tcp_packet(*flow(part, i - 50), flags))
+
+
+def on_both_processors(oracle):
+    children = []
+    for part in range(2):
+        child = os.fork()
+        if not child:
+            try:
+                traffic(oracle, part)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    return children
+
+
+def lowest(servers, load):
+    """The index of a scan's choice; SERVERS are newest first."""
+    best = None
+    for i, s in enumerate(servers):
+        if s["weight"] and (best is None or load(s)[0] * load(servers[best])[1] <
+                            load(servers[best])[0] * load(s)[1]):
+            best = i
+    return best
+
+
+def connections(server):
+    return server["active"] + server["inactive"]
+
+
+def choose_one(oracle, service, i):
+    """(the servers before, the indices of those that got flow I): others may lose connections,
+    which expire."""
+    before = service.servers()
+    oracle.send("tcp", *flow(7, i))
+    oracle.fence()
+    after = service.servers()
+    if sum(map(connections, after)) != sum(map(connections, before)) + 1:
+        return None
+    return before, [k for k, (b, a) in enumerate(zip(before, after))
+                    if connections(a) == connections(b) + 1]
+
+
+@pytest.mark.parametrize("sched", LOADS)
+def test_two_processors(dr, sched):
+    with Oracle(dr) as oracle:
+        os.sched_setaffinity(0, range(os.cpu_count()))
+        service = oracle.service(sched)
+        addresses = [f"10.8.{5 + i // 200}.{1 + i % 200}" for i in range(SIZE)]
+        for i, address in enumerate(addresses):
+            service.server(address, method=dr.method, weight=1 + i % 4)
+        children = on_both_processors(oracle)
+        for n in range(20):
+            service.edit_server(addresses[n], method=dr.method, weight=n % 3)
+        assert [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children] == [0, 0]
+        oracle.fence()
+        asked = list(filter(None, (choose_one(oracle, service, i) for i in range(60))))
+        assert len(asked) > 20
+        for before, got in asked:
+            assert got == [lowest(before, LOADS[sched])]
+        oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
+        service.delete()
+        oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)

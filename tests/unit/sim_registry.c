@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The command "registry" of sim.c: tries kernel/service/registry.c. */
+#include "service/registry.h"
+
+void cmd_registry(void);
+
+static struct l4lb_sched_server *null_pick(const struct l4lb_pool *p,
+					   const struct l4lb_flow *flow)
+{
+	return NULL;
+}
+
+static int null_build(struct l4lb_pool *p, const struct l4lb_pool *old)
+{
+	return 0;
+}
+
+static void null_free(struct l4lb_pool *p)
+{
+}
+
+static void *null_init(const u32 *o)
+{
+	return NULL;
+}
+
+static void null_exit(void *s)
+{
+}
+
+static void try_register(const char *what, struct l4lb_sched_ops ops)
+{
+	static struct l4lb_sched_ops tried[32];
+	static unsigned int n;
+
+	tried[n] = ops;
+	printf("%s:%d ", what, l4lb_sched_register(&tried[n]));
+	n++;
+}
+
+/* Tables of options: good ones with one mistake each, then one that is good. */
+static void try_options(void)
+{
+	static const struct l4lb_sched_option good = {
+		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
+	};
+	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
+	struct l4lb_sched_ops ops = {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE
+	};
+	static char longest[L4LB_SCHED_WHAT_MAX + 1];
+	unsigned int n = 0;
+
+#define TRY(what, count, ...) do { \
+		struct l4lb_sched_option *o = table[n++]; \
+		for (unsigned int i = 0; i < ARRAY_SIZE(table[0]); i++) { \
+			o[i] = good; \
+			o[i].name[0] = 'a' + i; \
+		} \
+		__VA_ARGS__; \
+		ops.options = o; \
+		ops.n_options = count; \
+		try_register(what, ops); \
+	} while (0)
+	memset(longest, 'x', L4LB_SCHED_WHAT_MAX);
+	TRY("opt-name", 2, strcpy(o[1].name, "A"));
+	TRY("opt-long", 2, memset(o[1].name, 'x', sizeof(o[1].name)));
+	TRY("opt-noname", 2, o[1].name[0] = 0);
+	TRY("opt-twice", 2, o[1].name[0] = 'a');
+	TRY("opt-low", 2, o[1].def = 0);
+	TRY("opt-high", 2, o[1].def = 4);
+	TRY("opt-what", 2, o[1].what = NULL);
+	TRY("opt-whatlong", 2, o[1].what = longest);
+	TRY("opt-many", L4LB_SCHED_OPTIONS_MAX + 1);
+	TRY("opt-count", 0);
+	ops.options = NULL;
+	ops.n_options = 1;
+	try_register("opt-table", ops);
+	ops.n_options = 0;
+	ops.flags = 1;
+	try_register("flags", ops);
+	ops.flags = 0;
+	ops.changed = null_exit;
+	try_register("changed", ops);
+	ops.changed = NULL;
+	longest[L4LB_SCHED_WHAT_MAX - 1] = 0;
+	ops.flags = L4LB_SCHED_FLAGS;
+	TRY("good-options", L4LB_SCHED_OPTIONS_MAX, o[1].what = longest);
+#undef TRY
+}
+
+static void try_get(const char *name)
+{
+	const struct l4lb_sched_ops *found;
+
+	shim_requested[0] = 0;
+	found = l4lb_sched_get(name);
+	printf("get(%s):%s,%s ", name, found ? found->name : "-",
+	       shim_requested[0] ? shim_requested : "-");
+}
+
+/* Registers good and bad schedulers and asks for some by name. */
+void cmd_registry(void)
+{
+	struct l4lb_sched_ops good = {
+		.name = "good", .pick = null_pick, .owner = THIS_MODULE
+	};
+	struct l4lb_sched_ops bad = good;
+
+	try_register("good", good);
+	try_register("again", good);
+	bad.pick = NULL;
+	try_register("pick", bad);
+	bad = good;
+	strcpy(bad.name, "b");
+	bad.owner = NULL;
+	try_register("owner", bad);
+	bad.owner = THIS_MODULE;
+	bad.build = null_build;
+	try_register("build", bad);
+	bad.build = NULL;
+	bad.free = null_free;
+	try_register("free", bad);
+	bad.free = NULL;
+	bad.init = null_init;
+	try_register("init", bad);
+	bad.init = NULL;
+	bad.exit = null_exit;
+	try_register("exit", bad);
+	bad.exit = NULL;
+	memset(bad.name, 'x', sizeof(bad.name));
+	try_register("long", bad);
+	strcpy(bad.name, "a b");
+	try_register("space", bad);
+	strcpy(bad.name, "none");
+	try_register("none", bad);
+	bad.name[0] = 0;
+	try_register("empty", bad);
+	try_options();
+
+	try_get("good");
+	try_get("absent");
+	try_get("");
+	try_get("../evil");
+	try_get("Absent");
+	try_get("sixteen-letters-");
+	putchar('\n');
+}
