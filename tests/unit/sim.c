@@ -23,8 +23,6 @@
  *	churn THREADS N BURSTS SEED	bursts of N random picks, ends and edits by each thread,
  *					and some new pools meanwhile; prints how many picks
  *					between two bursts were not those of a scan
- *	state				prints "ID=WEIGHT,OVERLOADED,ACTIVE,TOTAL ..." of the
- *					servers in the service, oldest first
  *	tournament			prints 1 if the pool has one, otherwise 0
  *	cost				prints the most field reads of one pick so far
  *	reads				prints the field reads of all picks since the
@@ -505,17 +503,6 @@ static void cmd_churn(unsigned int threads, unsigned long seed)
 	printf("wrong %u\n", wrong);
 }
 
-static void cmd_state(void)
-{
-	unsigned int i;
-
-	for (i = 0; i < n_order; i++)
-		printf("%d=%d,%d,%d,%d ", id_of(order[i]), order[i]->weight,
-		       order[i]->overloaded, order[i]->active.counter,
-		       order[i]->total.counter);
-	putchar('\n');
-}
-
 static void cmd_option(const char *name, u32 value)
 {
 	unsigned int i;
@@ -545,47 +532,50 @@ static void cmd_options(void)
 
 void cmd_registry(void);		/* sim_registry.c */
 
+static void cmd_churn_words(char **arg)
+{
+	churn.steps = atol(arg[1]);
+	churn.bursts = atol(arg[2]);
+	cmd_churn(atoi(arg[0]), atol(arg[3]));
+}
+
+/* Does a command that prints its own answer; false if it is none of these. */
+static bool answer(char **word)
+{
+	const char *cmd = word[0];
+
+	if (!strcmp(cmd, "pick"))
+		cmd_pick(!strcmp(word[1], "tcp"), word[2] ? atoi(word[2]) : 1);
+	else if (!strcmp(cmd, "flow"))
+		cmd_flow(word + 1);
+	else if (!strcmp(cmd, "race"))
+		cmd_race(atoi(word[1]), atol(word[2]));
+	else if (!strcmp(cmd, "churn"))
+		cmd_churn_words(word + 1);
+	else if (!strcmp(cmd, "tournament"))
+		printf("%d\n", !!pool->tournament);
+	else if (!strcmp(cmd, "registry"))
+		cmd_registry();
+	else if (!strcmp(cmd, "options"))
+		cmd_options();
+	else if (!strcmp(cmd, "refs"))
+		printf("refs %d\n", server_of(word[1])->server.refs.counter);
+	else if (!strcmp(cmd, "cost"))
+		printf("%lu\n", worst);
+	else if (!strcmp(cmd, "reads"))
+		printf("%lu\n", all_reads), all_reads = 0;
+	else
+		return false;
+	return true;
+}
+
 static void run(char **word)
 {
 	const char *cmd = word[0];
 	int err = 0;
 
-	if (!strcmp(cmd, "pick"))
-		return cmd_pick(!strcmp(word[1], "tcp"),
-				word[2] ? atoi(word[2]) : 1);
-	if (!strcmp(cmd, "flow"))
-		return cmd_flow(word + 1);
-	if (!strcmp(cmd, "race"))
-		return cmd_race(atoi(word[1]), atol(word[2]));
-	if (!strcmp(cmd, "churn")) {
-		churn.steps = atol(word[2]);
-		churn.bursts = atol(word[3]);
-		return cmd_churn(atoi(word[1]), atol(word[4]));
-	}
-	if (!strcmp(cmd, "state"))
-		return cmd_state();
-	if (!strcmp(cmd, "tournament")) {
-		printf("%d\n", !!pool->tournament);
+	if (answer(word))
 		return;
-	}
-	if (!strcmp(cmd, "registry"))
-		return cmd_registry();
-	if (!strcmp(cmd, "options"))
-		return cmd_options();
-	if (!strcmp(cmd, "refs")) {
-		printf("refs %d\n", server_of(word[1])->server.refs.counter);
-		return;
-	}
-	if (!strcmp(cmd, "cost")) {
-		printf("%lu\n", worst);
-		return;
-	}
-	if (!strcmp(cmd, "reads")) {
-		printf("%lu\n", all_reads);
-		all_reads = 0;
-		return;
-	}
-
 	if (!strcmp(cmd, "add"))
 		err = cmd_add(server_of(word[1]), word + 2);
 	else if (!strcmp(cmd, "edit"))
