@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Two processors begin and end connections of one service with many real servers. Afterwards
-each choice is that of a scan of all servers: no processor has forgotten a change."""
+"""Services with so many real servers that not each is looked at, see
+kernel/service/tournament.c: no change of a server is forgotten, whoever makes it."""
 
 import os
 
@@ -19,7 +19,7 @@ LOADS = {"lc": lambda s: (256 * s["active"] + s["active"] + s["inactive"], 1),
          "sed": lambda s: (s["active"] + 1, s["weight"]),
          "nq": lambda s: (s["active"] + 1 if s["active"] else 0, s["weight"])}
 
-pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.emulated]
+pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 
 def flow(part, i):
@@ -66,8 +66,35 @@ def calm(service):
     return servers if not sum(s["inactive"] for s in servers) else None
 
 
+@pytest.mark.timer
+@pytest.mark.parametrize("gone", (1, 17))
+def test_a_connection_ends(dr, gone):
+    """Each of 20 servers has a connection, until that of one expires: it gets the next."""
+    with Oracle(dr) as oracle:
+        servers = [f"10.8.{70 + gone}.{n}" for n in range(1, 21)]
+        service = oracle.service("wlc")
+        for server in servers:
+            service.server(server, method=dr.method)
+        flows = [("udp", f"10.9.3.{gone}", 3000 + n, "10.50.0.1", 80) for n in range(21)]
+        dr.ipvs.timeouts(udp=300)
+        try:
+            for flow_ in flows[:20]:
+                oracle.send(*flow_)
+            chosen = oracle.chosen()
+            dr.ipvs.timeouts(udp=1)
+            oracle.send(*next(f for f in flows if chosen.get(f) == servers[gone]))
+            wait_until(lambda: not service.find(servers[gone])["inactive"], 30, "it expires")
+            oracle.send(*flows[20])
+            assert oracle.chosen()[flows[20]] == servers[gone]
+        finally:
+            dr.ipvs.timeouts(udp=300)
+            service.delete()
+
+
+@pytest.mark.emulated
 @pytest.mark.parametrize("sched", LOADS)
 def test_two_processors(dr, sched):
+    """Both begin and end connections of one service; then each choice is that of a scan."""
     with Oracle(dr) as oracle:
         os.sched_setaffinity(0, range(os.cpu_count()))
         service = oracle.service(sched)
