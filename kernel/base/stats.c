@@ -17,6 +17,11 @@
  *
  * Packets do not wait for each other here, and readers take no lock: anybody may
  * read /proc/net/ip_vs_stats all the time.
+ *
+ * There may be many more real servers than ever get a packet, on many CPUs.  So a
+ * real server's counters are allocated late, by its first packet: until then they
+ * are those of nobody, and .due is never in the future.  Without memory for them
+ * that packet is counted under the lock, and the next one tries again.
  */
 #include "base/stats.h"
 #include "base/net.h"
@@ -38,10 +43,29 @@ static unsigned long interval_end(const struct l4lb_stats *stats,
 	return now - (now - stats->phase) % INTERVAL + INTERVAL;
 }
 
-int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
+/* Packets add to these what nobody reads. */
+static DEFINE_PER_CPU(struct l4lb_stats_cpu, of_nobody);
+
+static bool is_late(const struct l4lb_stats *stats)
+{
+	return READ_ONCE(stats->cpu) == &of_nobody;
+}
+
+static struct l4lb_stats_cpu __percpu *cpu_alloc(gfp_t gfp)
+{
+	struct l4lb_stats_cpu __percpu *counters;
+	int cpu;
+
+	counters = alloc_percpu_gfp(struct l4lb_stats_cpu, gfp);
+	if (counters)
+		for_each_possible_cpu(cpu)
+			u64_stats_init(&per_cpu_ptr(counters, cpu)->syncp);
+	return counters;
+}
+
+static void stats_init(struct l4lb_stats *stats, bool frozen)
 {
 	static atomic_t objects = ATOMIC_INIT(0);
-	int cpu;
 
 	memset(stats, 0, sizeof(*stats));
 	spin_lock_init(&stats->lock);
@@ -51,18 +75,30 @@ int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
 	stats->end = interval_end(stats, jiffies);
 	stats->due = jiffies;
 	stats->frozen = frozen;
-	stats->cpu = alloc_percpu_gfp(struct l4lb_stats_cpu, GFP_KERNEL_ACCOUNT);
-	if (!stats->cpu)
-		return -ENOMEM;
-	for_each_possible_cpu(cpu)
-		u64_stats_init(&per_cpu_ptr(stats->cpu, cpu)->syncp);
+	stats->cpu = &of_nobody;
+}
+
+int l4lb_stats_init(struct l4lb_stats *stats, bool frozen)
+{
+	stats_init(stats, frozen);
+	stats->cpu = cpu_alloc(GFP_KERNEL_ACCOUNT);
+	return stats->cpu ? 0 : -ENOMEM;
+}
+
+int l4lb_stats_init_late(struct l4lb_stats *stats, bool frozen)
+{
+	/* A .due of weeks ago is in the future where jiffies have 32 bits. */
+	if (!IS_ENABLED(CONFIG_64BIT))
+		return l4lb_stats_init(stats, frozen);
+	stats_init(stats, frozen);
 	return 0;
 }
 
 /* Context: any, when no reader is left. */
 void l4lb_stats_destroy(struct l4lb_stats *stats)
 {
-	free_percpu(stats->cpu);
+	if (!is_late(stats))
+		free_percpu(stats->cpu);
 	stats->cpu = NULL;
 }
 
@@ -89,7 +125,9 @@ static void stats_sum(const struct l4lb_stats *stats,
 	struct l4lb_counters one;
 	int cpu;
 
-	memset(sum, 0, sizeof(*sum));
+	*sum = stats->early;
+	if (is_late(stats))
+		return;
 	for_each_possible_cpu(cpu) {
 		l4lb_stats_read_cpu(stats, cpu, &one);
 		sum->conns += one.conns;
@@ -176,6 +214,41 @@ unsigned long l4lb_stats_end_interval(struct l4lb_stats *stats)
 	return READ_ONCE(stats->end);
 }
 
+static void count_early(struct l4lb_counters *early,
+			enum l4lb_stats_event event, unsigned int len)
+{
+	early->conns += event == L4LB_STATS_CONN;
+	early->inpkts += event == L4LB_STATS_IN;
+	early->outpkts += event == L4LB_STATS_OUT;
+	early->inbytes += event == L4LB_STATS_IN ? len : 0;
+	early->outbytes += event == L4LB_STATS_OUT ? len : 0;
+}
+
+bool l4lb_stats_begin(struct l4lb_stats *stats, enum l4lb_stats_event event,
+		      unsigned int len)
+{
+	struct l4lb_stats_cpu __percpu *counters;
+	bool begun;
+
+	if (likely(!is_late(stats)))
+		return true;
+	counters = cpu_alloc(GFP_ATOMIC | __GFP_NOWARN);
+	spin_lock(&stats->lock);
+	if (is_late(stats) && counters) {
+		WRITE_ONCE(stats->cpu, counters);
+		counters = NULL;
+	}
+	begun = !is_late(stats);
+	if (!begun) {
+		write_seqcount_begin(&stats->seq);
+		count_early(&stats->early, event, len);
+		write_seqcount_end(&stats->seq);
+	}
+	spin_unlock(&stats->lock);
+	free_percpu(counters);
+	return begun;
+}
+
 static u64 rate_round(u64 rate)
 {
 	return (rate + BIT(RATE_SHIFT - 1)) >> RATE_SHIFT;
@@ -216,6 +289,7 @@ void l4lb_stats_inherit(struct l4lb_stats *stats, struct l4lb_stats *old)
 	spin_lock_bh(&old->lock);
 	write_seqcount_begin(&old->seq);
 	swap(stats->cpu, old->cpu);
+	stats->early = old->early;
 	stats->zero = old->zero;
 	stats->last = old->last;
 	stats->rate = old->rate;

@@ -31,13 +31,14 @@ struct l4lb_counters {
 
 /**
  * struct l4lb_stats - counters of one object and their rates
- * @cpu: live counters
+ * @cpu: live counters; of a real server: from its first packet on
  * @due: of a real server: jiffies when a packet looks again whether its interval,
  *	its service's or its namespace's has ended; never later than any of them
  * @lock: taken to change anything below; packets only try to
  * @seq: for readers, who take no lock
  * @phase: jiffies between a multiple of the interval and the end of one
  * @end: jiffies when the interval that is not yet in the rates ends
+ * @early: packets that were counted without memory for @cpu
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
  * @last: counter values at the end of the last interval
@@ -51,6 +52,7 @@ struct l4lb_stats {
 	unsigned int			phase;
 	unsigned long			end;
 	bool				frozen;
+	struct l4lb_counters		early;
 	struct l4lb_counters		zero;
 	struct l4lb_counters		last;
 	struct l4lb_counters		rate;
@@ -62,7 +64,11 @@ struct l4lb_stats_view {
 	struct l4lb_counters	rate;
 };
 
+enum l4lb_stats_event { L4LB_STATS_CONN, L4LB_STATS_IN, L4LB_STATS_OUT };
+
 int l4lb_stats_init(struct l4lb_stats *stats, bool frozen);
+/* Without per-CPU memory, which l4lb_stats_begin() allocates, if it can be late. */
+int l4lb_stats_init_late(struct l4lb_stats *stats, bool frozen);
 void l4lb_stats_destroy(struct l4lb_stats *stats);
 void l4lb_stats_read(const struct l4lb_stats *stats,
 		     struct l4lb_stats_view *view);
@@ -77,6 +83,13 @@ void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
  */
 unsigned long l4lb_stats_end_interval(struct l4lb_stats *stats);
 
+/* Packet context, BH off; call it before a packet is counted in late stats.
+ * Return: true if they have counters now; false without memory, and the packet
+ * is counted already.
+ */
+bool l4lb_stats_begin(struct l4lb_stats *stats, enum l4lb_stats_event event,
+		      unsigned int len);
+
 /* The next packet shall look for intervals that have ended. */
 static inline void l4lb_stats_look(struct l4lb_stats *stats)
 {
@@ -85,7 +98,8 @@ static inline void l4lb_stats_look(struct l4lb_stats *stats)
 
 static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 {
-	return unlikely(time_after_eq(jiffies, READ_ONCE(stats->due)));
+	/* Before .cpu is read. */
+	return unlikely(time_after_eq(jiffies, smp_load_acquire(&stats->due)));
 }
 
 static inline void l4lb_stats_conn(struct l4lb_stats *stats)

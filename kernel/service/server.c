@@ -75,8 +75,8 @@ static struct l4lb_server *server_create(struct l4lb_service *svc,
 	server = kzalloc(sizeof(*server), GFP_KERNEL_ACCOUNT);
 	if (!server)
 		return NULL;
-	if (l4lb_stats_init(&server->stats,
-			    !READ_ONCE(svc->ln->sysctl.run_estimation)))
+	if (l4lb_stats_init_late(&server->stats,
+				 !READ_ONCE(svc->ln->sysctl.run_estimation)))
 		goto free;
 	server->sched.addr = cfg->addr;
 	server->sched.port = cfg->port;
@@ -441,7 +441,8 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 	mutex_unlock(&ln->lock);
 }
 
-void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc)
+void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
+			   enum l4lb_stats_event event, unsigned int len)
 {
 	struct l4lb_stats *const all[] = {
 		&server->ln->stats, &svc->stats, &server->stats,
@@ -454,5 +455,6 @@ void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc)
 		if (time_before(end, first))
 			first = end;
 	}
-	WRITE_ONCE(server->stats.due, first);
+	if (l4lb_stats_begin(&server->stats, event, len))
+		smp_store_release(&server->stats.due, first);	/* after .cpu */
 }

@@ -224,10 +224,11 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 
 /* Call it before the first packet of an interval is counted: the counts so far
  * belong to earlier ones.  It ends those that are over, of real server, service
- * and namespace, and notes when one ends next.
+ * and namespace, and notes when one ends next.  @event and @len say what the
+ * caller is about to count.
  */
-void l4lb_account_interval(struct l4lb_server *server,
-			   struct l4lb_service *svc);
+void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
+			   enum l4lb_stats_event event, unsigned int len);
 
 /* Account a forwarded packet to real server, service and namespace. */
 static inline void l4lb_account_in(struct l4lb_server *server, unsigned int len)
@@ -237,7 +238,7 @@ static inline void l4lb_account_in(struct l4lb_server *server, unsigned int len)
 	if (!svc)
 		return;
 	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc);
+		l4lb_account_interval(server, svc, L4LB_STATS_IN, len);
 	l4lb_stats_in(&server->stats, len);
 	l4lb_stats_in(&svc->stats, len);
 	l4lb_stats_in(&server->ln->stats, len);
@@ -251,7 +252,7 @@ static inline void l4lb_account_out(struct l4lb_server *server,
 	if (!svc)
 		return;
 	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc);
+		l4lb_account_interval(server, svc, L4LB_STATS_OUT, len);
 	l4lb_stats_out(&server->stats, len);
 	l4lb_stats_out(&svc->stats, len);
 	l4lb_stats_out(&server->ln->stats, len);
@@ -264,7 +265,7 @@ static inline void l4lb_account_conn(struct l4lb_server *server)
 	if (!svc)
 		return;
 	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc);
+		l4lb_account_interval(server, svc, L4LB_STATS_CONN, 0);
 	l4lb_stats_conn(&server->stats);
 	l4lb_stats_conn(&svc->stats);
 	l4lb_stats_conn(&server->ln->stats);
