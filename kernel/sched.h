@@ -268,7 +268,7 @@ l4lb_pool_scan(const struct l4lb_pool *pool,
 
 /* The umpire's verdict; as l4lb_pool_scan(), for the players of a match. */
 static __always_inline u32
-l4lb_match_winner(const struct l4lb_pool *pool, const struct l4lb_umpire *u,
+l4lb_match_winner(const struct l4lb_umpire *u,
 		  struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
 {
 	struct l4lb_rank lowest = { .load = 1 }, r;
@@ -276,7 +276,7 @@ l4lb_match_winner(const struct l4lb_pool *pool, const struct l4lb_umpire *u,
 	unsigned int i;
 
 	for (i = u->n; i--;) {
-		r = rank(pool->server[u->player[i]]);
+		r = rank(u->server[i]);
 		if (!l4lb_rank_lower(r, lowest))
 			continue;
 		winner = u->player[i];
@@ -311,13 +311,12 @@ l4lb_pool_lowest(const struct l4lb_pool *pool,
 		struct l4lb_umpire u = { .rank = i };
 
 		while (l4lb_tournament_next(pool->tournament, &u))
-			u.winner = l4lb_match_winner(pool, &u, rank);
+			u.winner = l4lb_match_winner(&u, rank);
 		if (u.winner == L4LB_NOBODY)
 			return NULL;
 		/* It may have changed a moment ago. */
-		if (u.winner != L4LB_UNKNOWN &&
-		    rank(pool->server[u.winner]).weight)
-			return pool->server[u.winner];
+		if (u.chosen && rank(u.chosen).weight)
+			return u.chosen;
 	}
 	return l4lb_pool_scan(pool, rank);
 }

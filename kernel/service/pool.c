@@ -89,7 +89,7 @@ void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
 static void pool_release(struct l4lb_pool *pool)
 {
 	l4lb_inst_put(pool->inst);
-	kvfree(pool->tournament);
+	l4lb_tournament_put(pool->tournament);
 	kvfree(pool);
 }
 
@@ -150,7 +150,8 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 	pool->ops = inst->ops;
 	pool->state = inst->state;
 	pool->option = inst->option;
-	pool->tournament = l4lb_tournament_create(pool);
+	if (!pool->tournament)
+		pool->tournament = l4lb_tournament_create(pool);
 	if (!pool->ops->build)
 		return 0;
 	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
@@ -184,15 +185,16 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 	svc->ln->generation++;
 	rcu_assign_pointer(svc->pool, pool);
 	l4lb_server_unstick(svc);
+	if (old && old->tournament != pool->tournament)
+		l4lb_tournament_leave(old->tournament);
 	if (old)
-		l4lb_pool_retire(old);
+		queue_rcu_work(l4lb_wq, &old->work);
 	l4lb_tournament_begin(pool);
 }
 
-/* Frees a published pool when its readers are done. */
 void l4lb_pool_retire(struct l4lb_pool *pool)
 {
-	l4lb_tournament_leave(pool);
+	l4lb_tournament_leave(pool->tournament);
 	queue_rcu_work(l4lb_wq, &pool->work);
 }
 
@@ -209,6 +211,8 @@ static struct l4lb_pool *pool_next(const struct l4lb_service *svc,
 
 	if (!pool)
 		return NULL;
+	if (old->inst == svc->inst)
+		pool->tournament = l4lb_tournament_share(old, svc->n_servers);
 	if (!gone) {
 		memcpy(pool->server, old->server, flex_array_size(old, server,
 								  old->n));
@@ -250,10 +254,18 @@ static int rebuild_all(struct l4lb_service *svc)
 
 int l4lb_service_grow(struct l4lb_service *svc)
 {
+	struct l4lb_pool *pool;
+	int err;
+
 	lockdep_assert_held(&svc->ln->lock);
 	if (svc->stuck)
 		return rebuild_all(svc);
-	return rebuild(svc, pool_next(svc, NULL));
+	pool = pool_next(svc, NULL);
+	err = rebuild(svc, pool);
+	if (!err)
+		l4lb_tournament_join(pool->tournament,
+				     pool->server[pool->n - 1]);
+	return err;
 }
 
 int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone)
@@ -265,7 +277,10 @@ int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone)
 		err = rebuild_all(svc);
 	else
 		err = rebuild(svc, pool_next(svc, gone));
-	if (err) {
+	if (!err) {
+		l4lb_tournament_quit(l4lb_pool_current(svc)->tournament,
+				     &gone->sched);
+	} else {
 		gone->stuck = true;
 		svc->stuck = true;
 	}

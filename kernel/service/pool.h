@@ -60,7 +60,8 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags);
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
-void l4lb_pool_retire(struct l4lb_pool *pool);	/* published */
+/* Frees the last pool of a service when its readers are done. */
+void l4lb_pool_retire(struct l4lb_pool *pool);
 /* Build and publish the next pool after a real server was added, was removed, or
  * got another weight.  On failure the old one stays; one that was to be removed
  * from it is then stuck.

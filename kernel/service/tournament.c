@@ -2,14 +2,18 @@
 /*
  * Tournaments: the lowest ranked of many real servers.
  *
- * Up to 16 servers play a match, the winners of up to 16 matches play the next
- * one, and so on up to the final.
+ * Servers have seats, in the order of adding.  Up to 16 neighbours play a match,
+ * the winners of up to 16 matches play the next one, and so on up to the final.
  *
  *	level 0			 final
  *			    /	   |	 \
  *	level 1		 match	 match	 match
  *			/  |  \	 / | \	 / | \
- *			real servers, 16 a match
+ *			seats, 16 a match
+ *
+ * Pools that follow each other share a tournament while only one server comes or
+ * goes: it takes the next seat, or leaves an empty one.  When all seats have been
+ * used, the next pool gets a tournament with half as many again as it needs.
  *
  * A CPU that changes a server plays nothing: it marks the match of that server
  * stale, and those above up to the first that is stale already.  A CPU that
@@ -39,6 +43,7 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
+#include <linux/refcount.h>
 #include <linux/slab.h>
 
 #include "sched.h"
@@ -47,23 +52,29 @@
 #define STALE_ALL	((1 << L4LB_SCHED_RANKS) - 1)
 
 /**
- * struct l4lb_tournament - the matches of a pool's real servers
- * @n_servers: number of players
+ * struct l4lb_tournament - the matches of real servers
+ * @refs: pools that use it; configuration mutex or, of the last one, l4lb_wq
+ * @n_seats: number of seats
+ * @n_used: number of seats that have been taken, the first ones
  * @levels: number of levels, at least 1
  * @begun: servers mark their changes in it
  * @first: for each level, the first of its matches
  * @n: for each level, the number of its matches
  * @result: for each rank, results of all matches: a number that grows, and the
  *	winner in the lower 32 bits
+ * @seat: for each seat the server, or NULL when it has left
  * @match: all matches, the final first
  */
 struct l4lb_tournament {
-	u32			n_servers;
+	refcount_t		refs;
+	u32			n_seats;
+	u32			n_used;
 	unsigned int		levels;
 	bool			begun;
 	u32			first[LEVELS_MAX];
 	u32			n[LEVELS_MAX];
 	atomic64_t		*result[L4LB_SCHED_RANKS];
+	struct l4lb_sched_server __rcu	**seat;
 	struct l4lb_match	match[];
 };
 
@@ -107,6 +118,17 @@ static bool find_below(const struct l4lb_tournament *t, struct l4lb_umpire *u,
 	return false;
 }
 
+static void invite(const struct l4lb_tournament *t, struct l4lb_umpire *u,
+		   u32 seat)
+{
+	struct l4lb_sched_server *server = rcu_dereference(t->seat[seat]);
+
+	if (!server)
+		return;
+	u->server[u->n] = server;
+	u->player[u->n++] = seat;
+}
+
 /* The players of a match whose level is not the lowest: winners of others. */
 static void invite_winners(const struct l4lb_tournament *t,
 			   struct l4lb_umpire *u)
@@ -122,18 +144,18 @@ static void invite_winners(const struct l4lb_tournament *t,
 		if (winner == L4LB_UNKNOWN)
 			u->unknown = true;
 		else if (winner != L4LB_NOBODY)
-			u->player[u->n++] = winner;
+			invite(t, u, winner);
 	}
 }
 
 static void invite_servers(const struct l4lb_tournament *t,
 			   struct l4lb_umpire *u)
 {
-	u32 first = u->index * L4LB_MATCH_PLAYERS, i;
+	u32 i = u->index * L4LB_MATCH_PLAYERS;
+	u32 end = min(i + L4LB_MATCH_PLAYERS, READ_ONCE(t->n_used));
 
-	u->n = min_t(u32, L4LB_MATCH_PLAYERS, t->n_servers - first);
-	for (i = 0; i < u->n; i++)
-		u->player[i] = first + i;
+	for (; i < end; i++)
+		invite(t, u, i);
 }
 
 static void match_open(struct l4lb_tournament *t, struct l4lb_umpire *u)
@@ -166,6 +188,14 @@ static void match_close(struct l4lb_tournament *t, struct l4lb_umpire *u)
 		l4lb_tournament_mark(&t->match[at]);
 }
 
+/* Notes the winner of the final. */
+static bool end_all(const struct l4lb_tournament *t, struct l4lb_umpire *u)
+{
+	u->chosen = u->winner < L4LB_UNKNOWN ?
+		    rcu_dereference(t->seat[u->winner]) : NULL;
+	return false;
+}
+
 /**
  * l4lb_tournament_next() - the next match that must be played
  * @t: the tournament
@@ -175,7 +205,8 @@ static void match_close(struct l4lb_tournament *t, struct l4lb_umpire *u)
  * Each match comes once at most, so the number of calls is limited.
  *
  * Context: RCU, BH off; several CPUs at once.
- * Return: true with a match in @u; false with the final's winner.
+ * Return: true with a match in @u; false with the final's winner, also in .chosen
+ * unless it has just left.
  */
 bool l4lb_tournament_next(struct l4lb_tournament *t, struct l4lb_umpire *u)
 {
@@ -184,16 +215,16 @@ bool l4lb_tournament_next(struct l4lb_tournament *t, struct l4lb_umpire *u)
 	if (u->begun) {
 		match_close(t, u);
 		if (!u->level)
-			return false;
+			return end_all(t, u);
 		from = u->index % L4LB_MATCH_PLAYERS + 1;
 		u->index /= L4LB_MATCH_PLAYERS;
 		u->level--;
 	} else if (!smp_load_acquire(&t->begun)) {	/* before the servers */
 		u->winner = L4LB_UNKNOWN;
-		return false;
+		return end_all(t, u);
 	} else if (!match_stale(&t->match[0], u->rank)) {
 		u->winner = (u32)atomic64_read(&t->result[u->rank][0]);
-		return false;
+		return end_all(t, u);
 	}
 	u->begun = true;
 	while (find_below(t, u, from))
@@ -253,15 +284,8 @@ static void link_matches(struct l4lb_tournament *t)
 	}
 }
 
-/**
- * l4lb_tournament_create() - a tournament of the servers of a new pool
- * @pool: complete but for its tournament
- *
- * Context: process, may sleep.
- * Return: the tournament, for kvfree(); or NULL if @pool is better scanned: it
- * is small, its scheduler does not rank, or there is no memory.
- */
-struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
+/* Matches, results and seats in one piece. */
+static struct l4lb_tournament *tournament_alloc(u32 n_seats)
 {
 	u32 n[LEVELS_MAX] = {}, sum, i;
 	struct l4lb_tournament *t;
@@ -269,15 +293,15 @@ struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
 	atomic64_t *result;
 	size_t size;
 
-	if (pool->n <= L4LB_MATCH_PLAYERS || !pool->ops || !pool->ops->rank[0])
-		return NULL;
-	sum = plan_levels(n, &levels, pool->n);
+	sum = plan_levels(n, &levels, n_seats);
 	size = struct_size(t, match, sum);
-	t = kvzalloc(size + L4LB_SCHED_RANKS * sum * sizeof(*result),
-		     GFP_KERNEL | __GFP_NOWARN);
+	t = kvzalloc(size + L4LB_SCHED_RANKS * sum * sizeof(*result) +
+		     n_seats * sizeof(*t->seat),
+		     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!t)
 		return NULL;
-	t->n_servers = pool->n;
+	refcount_set(&t->refs, 1);
+	t->n_seats = n_seats;
 	t->levels = levels;
 	memcpy(t->n, n, sizeof(n));
 	link_matches(t);
@@ -287,14 +311,71 @@ struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
 		for (i = 0; i < sum; i++)
 			atomic64_set(&result[i], L4LB_UNKNOWN);
 	}
+	t->seat = (void *)result;
 	for (i = 0; i < sum; i++)
 		atomic_set(&t->match[i].stale, STALE_ALL);
 	return t;
 }
 
+/* The match of a seat. */
+static struct l4lb_match *match_of(struct l4lb_tournament *t, u32 seat)
+{
+	return &t->match[t->first[t->levels - 1] + seat / L4LB_MATCH_PLAYERS];
+}
+
+/**
+ * l4lb_tournament_create() - a tournament of the servers of a new pool
+ * @pool: complete but for its tournament
+ *
+ * Context: process, may sleep.
+ * Return: the tournament, for l4lb_tournament_put(); or NULL if @pool is better
+ * scanned: it is small, its scheduler does not rank, or there is no memory.
+ */
+struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
+{
+	struct l4lb_tournament *t;
+	unsigned int i;
+
+	if (pool->n <= L4LB_MATCH_PLAYERS || !pool->ops || !pool->ops->rank[0])
+		return NULL;
+	t = tournament_alloc(pool->n + pool->n / 2);
+	if (!t)
+		return NULL;
+	for (i = 0; i < pool->n; i++)
+		RCU_INIT_POINTER(t->seat[i], pool->server[i]);
+	t->n_used = pool->n;
+	return t;
+}
+
+/**
+ * l4lb_tournament_share() - the tournament of a pool, for the next one
+ * @old: the present pool, of the same scheduler instance
+ * @n: number of servers in the next one, which has one more or one less
+ *
+ * Context: configuration mutex held.
+ * Return: as l4lb_tournament_create(); NULL also if a new one is needed.
+ */
+struct l4lb_tournament *l4lb_tournament_share(const struct l4lb_pool *old,
+					      unsigned int n)
+{
+	struct l4lb_tournament *t = old->tournament;
+
+	if (!t || n <= L4LB_MATCH_PLAYERS ||
+	    (n > old->n && t->n_used == t->n_seats))
+		return NULL;
+	refcount_inc(&t->refs);
+	return t;
+}
+
+void l4lb_tournament_put(struct l4lb_tournament *t)
+{
+	if (t && refcount_dec_and_test(&t->refs))
+		kvfree(t);
+}
+
 /**
  * l4lb_tournament_begin() - let the servers of a pool mark their changes
- * @pool: just published; the servers of the pool before have left theirs
+ * @pool: just published; does nothing if its tournament is shared
  *
  * Until the last one does, picks scan the pool.
  *
@@ -303,15 +384,12 @@ struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool)
 void l4lb_tournament_begin(const struct l4lb_pool *pool)
 {
 	struct l4lb_tournament *t = pool->tournament;
-	struct l4lb_match *match;
 	unsigned int i;
 
-	if (!t)
+	if (!t || t->begun)
 		return;
-	match = &t->match[t->first[t->levels - 1]];
 	for (i = 0; i < pool->n; i++)
-		rcu_assign_pointer(pool->server[i]->match,
-				   &match[i / L4LB_MATCH_PLAYERS]);
+		rcu_assign_pointer(pool->server[i]->match, match_of(t, i));
 	/* A CPU that does not see its server's match has changed the server
 	 * before that: picks from now on see the change.
 	 */
@@ -320,17 +398,65 @@ void l4lb_tournament_begin(const struct l4lb_pool *pool)
 }
 
 /**
- * l4lb_tournament_leave() - let the servers of a pool mark nothing any more
- * @pool: about to be freed after a grace period
+ * l4lb_tournament_join() - give a server the next seat
+ * @t: NULL: does nothing; there is a seat, see l4lb_tournament_share()
+ * @server: does nothing if it has a seat in @t; it has none elsewhere
  *
  * Context: configuration mutex held.
  */
-void l4lb_tournament_leave(const struct l4lb_pool *pool)
+void l4lb_tournament_join(struct l4lb_tournament *t,
+			  struct l4lb_sched_server *server)
 {
-	unsigned int i;
+	u32 seat;
 
-	if (!pool->tournament)
+	if (!t || rcu_access_pointer(server->match))
 		return;
-	for (i = 0; i < pool->n; i++)
-		RCU_INIT_POINTER(pool->server[i]->match, NULL);
+	seat = t->n_used;
+	rcu_assign_pointer(t->seat[seat], server);
+	smp_store_release(&t->n_used, seat + 1);	/* after the seat */
+	rcu_assign_pointer(server->match, match_of(t, seat));
+	smp_mb();	/* write all that before reading marks */
+	l4lb_tournament_mark(match_of(t, seat));
+}
+
+/**
+ * l4lb_tournament_quit() - take a server's seat
+ * @t: NULL: does nothing
+ * @server: does nothing if it has no seat; it has none in another tournament
+ *
+ * Context: configuration mutex held.
+ */
+void l4lb_tournament_quit(struct l4lb_tournament *t,
+			  struct l4lb_sched_server *server)
+{
+	struct l4lb_match *match = rcu_access_pointer(server->match);
+	u32 seat;
+
+	if (!t || !match)
+		return;
+	RCU_INIT_POINTER(server->match, NULL);
+	seat = (match - match_of(t, 0)) * L4LB_MATCH_PLAYERS;
+	while (rcu_access_pointer(t->seat[seat]) != server)
+		seat++;
+	RCU_INIT_POINTER(t->seat[seat], NULL);
+	smp_mb();	/* write the seat before reading marks */
+	l4lb_tournament_mark(match);
+}
+
+/**
+ * l4lb_tournament_leave() - let no server mark its changes any more
+ * @t: NULL: does nothing; its last pool is about to be freed after a grace period
+ *
+ * Context: configuration mutex held.
+ */
+void l4lb_tournament_leave(struct l4lb_tournament *t)
+{
+	struct l4lb_sched_server *server;
+	u32 i;
+
+	for (i = 0; t && i < t->n_used; i++) {
+		server = rcu_dereference_protected(t->seat[i], true);
+		if (server)
+			RCU_INIT_POINTER(server->match, NULL);
+	}
 }

@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 struct l4lb_pool;
+struct l4lb_sched_server;
 struct l4lb_tournament;
 
 #define L4LB_SCHED_RANKS	2	/* of a scheduler, at most */
@@ -31,10 +32,12 @@ struct l4lb_match {
 /**
  * struct l4lb_umpire - plays the stale matches of a tournament
  * @rank: index of the rank that decides
- * @n: number of @player
- * @player: indices in l4lb_pool.server, oldest first
- * @winner: index of the server with the lowest rank, %L4LB_NOBODY, or at the
- *	end %L4LB_UNKNOWN
+ * @n: number of @server and @player
+ * @server: real servers, oldest first
+ * @player: their seats
+ * @winner: seat of the server with the lowest rank, %L4LB_NOBODY, or at the end
+ *	%L4LB_UNKNOWN
+ * @chosen: at the end, the winner or NULL
  * @level: of the match, 0 is the final; private, like all that follow
  * @index: of the match in its level
  * @before: the result that it replaces
@@ -45,8 +48,10 @@ struct l4lb_match {
 struct l4lb_umpire {
 	unsigned int	rank;
 	unsigned int	n;
+	struct l4lb_sched_server	*server[L4LB_MATCH_PLAYERS];
 	u32		player[L4LB_MATCH_PLAYERS];
 	u32		winner;
+	struct l4lb_sched_server	*chosen;
 	unsigned int	level;
 	u32		index;
 	s64		before;
@@ -57,9 +62,22 @@ struct l4lb_umpire {
 bool l4lb_tournament_next(struct l4lb_tournament *t, struct l4lb_umpire *u);
 void l4lb_tournament_mark(struct l4lb_match *match);
 
-/* Control path: configuration mutex held.  create() may sleep. */
+/* Control path: configuration mutex held.  create() may sleep.  A pool has the
+ * present one's tournament, or a new one; after it was published, the old one
+ * is left unless it is shared, begin() starts a new one, and a server that the
+ * old pool did not have joins, or one that is gone quits.
+ */
 struct l4lb_tournament *l4lb_tournament_create(const struct l4lb_pool *pool);
+struct l4lb_tournament *l4lb_tournament_share(const struct l4lb_pool *old,
+					      unsigned int n);
+void l4lb_tournament_leave(struct l4lb_tournament *t);
 void l4lb_tournament_begin(const struct l4lb_pool *pool);
-void l4lb_tournament_leave(const struct l4lb_pool *pool);
+void l4lb_tournament_join(struct l4lb_tournament *t,
+			  struct l4lb_sched_server *server);
+void l4lb_tournament_quit(struct l4lb_tournament *t,
+			  struct l4lb_sched_server *server);
+
+/* A pool that has no readers any more. */
+void l4lb_tournament_put(struct l4lb_tournament *t);
 
 #endif /* _L4LB_TOURNAMENT_H */

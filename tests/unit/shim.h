@@ -94,6 +94,8 @@ typedef struct { s64 counter; } atomic64_t;
 #define rcu_dereference(p)	__atomic_load_n(&(p), __ATOMIC_CONSUME)
 #define rcu_assign_pointer(p, v) __atomic_store_n(&(p), (v), __ATOMIC_RELEASE)
 #define RCU_INIT_POINTER(p, v)	__atomic_store_n(&(p), (v), __ATOMIC_RELAXED)
+#define rcu_access_pointer(p)	READ_ONCE(p)
+#define rcu_dereference_protected(p, c) ((void)(c), READ_ONCE(p))
 
 static inline s64 atomic64_cmpxchg(atomic64_t *v, s64 old, s64 new)
 {
@@ -187,6 +189,7 @@ static inline unsigned long gcd(unsigned long a, unsigned long b)
 
 /* Memory: the next allocations can be made to fail. */
 #define GFP_KERNEL	0
+#define GFP_KERNEL_ACCOUNT	0
 #define struct_size(p, member, n) \
 	(sizeof(*(p)) + sizeof((p)->member[0]) * (size_t)(n))
 extern bool shim_no_memory;
@@ -298,6 +301,9 @@ struct l4lb_sched_server;
 struct l4lb_server { refcount_t refs; bool available; };
 struct l4lb_server *l4lb_server_of(const struct l4lb_sched_server *d);
 #define l4lb_server_available(r)	READ_ONCE((r)->available)
+#define refcount_set(r, n)	((void)((r)->counter = (n)))
+#define refcount_inc(r)		((void)((r)->counter++))
+#define refcount_dec_and_test(r) (!--(r)->counter)
 #define refcount_inc_not_zero(r) \
 	(__atomic_fetch_add(&(r)->counter, 1, __ATOMIC_RELAXED), true)
 #define l4lb_server_put(r) \

@@ -159,12 +159,13 @@ static void free_retired(void)
 		old = retired[--n_retired];
 		if (ops->free)
 			ops->free(old);
-		kvfree(old->tournament);
+		l4lb_tournament_put(old->tournament);
 		free(old);
 	}
 }
 
-static int rebuild(void)
+/* One server was ADDED, or is GONE; or neither. */
+static int rebuild(struct server *added, struct server *gone)
 {
 	struct l4lb_pool *next, *old = pool;
 	int err;
@@ -177,19 +178,27 @@ static int rebuild(void)
 	next->flags = service_flags;
 	next->n = n_order;
 	memcpy(next->server, order, n_order * sizeof(*order));
-	next->tournament = l4lb_tournament_create(next);
+	if (old && (added || gone))
+		next->tournament = l4lb_tournament_share(old, n_order);
+	if (!next->tournament)
+		next->tournament = l4lb_tournament_create(next);
 	err = ops->build ? ops->build(next, old) : 0;
 	if (err) {
-		kvfree(next->tournament);
+		l4lb_tournament_put(next->tournament);
 		free(next);
 		return err;
 	}
 	rcu_assign_pointer(pool, next);
 	if (old) {
-		l4lb_tournament_leave(old);
+		if (old->tournament != next->tournament)
+			l4lb_tournament_leave(old->tournament);
 		retired[n_retired++] = old;
 	}
 	l4lb_tournament_begin(next);
+	if (added)
+		l4lb_tournament_join(next->tournament, &added->sched);
+	if (gone)
+		l4lb_tournament_quit(next->tournament, &gone->sched);
 	return 0;
 }
 
@@ -245,7 +254,7 @@ static int cmd_add(struct server *s, char **arg)
 	configure(s, arg);
 	order[n_order++] = &s->sched;
 	s->server.available = true;
-	err = rebuild();
+	err = rebuild(s, NULL);
 	if (err) {
 		n_order--;
 		s->server.available = false;
@@ -259,7 +268,7 @@ static int cmd_edit(struct server *s, char **arg)
 	int err;
 
 	configure(s, arg);
-	err = rebuild();
+	err = rebuild(NULL, NULL);
 	if (err) {
 		*s = old;
 		changed(s);
@@ -280,7 +289,7 @@ static int cmd_del(struct server *s)
 	s->server.available = false;
 	s->sched.weight = 0;
 	changed(s);
-	return rebuild();
+	return rebuild(NULL, s);
 }
 
 static int parse_address(union nf_inet_addr *addr, const char *text)
@@ -476,6 +485,20 @@ static unsigned int count_wrong(void)
 	return wrong;
 }
 
+/* In the middle of a burst: a server leaves and comes back as the newest, or the
+ * pool is replaced.
+ */
+static void change_pool(unsigned long i)
+{
+	struct server *s = container_of(order[i % n_order], struct server, sched);
+	char weight[] = "2", *arg[] = { weight, NULL, NULL };
+
+	if (i % 16 == 0)
+		rebuild(NULL, NULL);
+	else if (i % 4 == 0 && (cmd_del(s) || cmd_add(s, arg)))
+		abort();
+}
+
 static void cmd_churn(unsigned int threads, unsigned long seed)
 {
 	pthread_t thread[64];
@@ -490,8 +513,7 @@ static void cmd_churn(unsigned int threads, unsigned long seed)
 			abort();
 	for (i = 0; i < churn.bursts; i++) {
 		pthread_barrier_wait(&churn.edge);
-		if (i % 16 == 0)
-			rebuild();
+		change_pool(i);
 		pthread_barrier_wait(&churn.edge);
 		free_retired();
 		wrong += count_wrong();
@@ -589,7 +611,7 @@ static void run(char **word)
 	else if (!strcmp(cmd, "service")) {
 		service_af = atoi(word[1]) == 6 ? AF_INET6 : AF_INET;
 		service_flags = strtoul(word[2], NULL, 0);
-		err = rebuild();
+		err = rebuild(NULL, NULL);
 	} else if (!strcmp(cmd, "over"))
 		server_of(word[1])->sched.overloaded = atoi(word[2]),
 		changed(server_of(word[1]));
@@ -623,7 +645,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < ops->n_options; i++)
 		option[i] = ops->options[i].def;
 	state = ops->init ? ops->init(option) : NULL;
-	if (rebuild())
+	if (rebuild(NULL, NULL))
 		return 2;
 	while (fgets(line, sizeof(line), stdin)) {
 		char *word[8] = { strtok(line, " \n") };
