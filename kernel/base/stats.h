@@ -102,32 +102,22 @@ static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 	return unlikely(time_after_eq(jiffies, smp_load_acquire(&stats->due)));
 }
 
-static inline void l4lb_stats_conn(struct l4lb_stats *stats)
+static __always_inline void l4lb_stats_count(struct l4lb_stats *stats,
+					     enum l4lb_stats_event event,
+					     unsigned int len)
 {
 	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
 
 	u64_stats_update_begin(&s->syncp);
-	u64_stats_inc(&s->conns);
-	u64_stats_update_end(&s->syncp);
-}
-
-static inline void l4lb_stats_in(struct l4lb_stats *stats, unsigned int len)
-{
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
-
-	u64_stats_update_begin(&s->syncp);
-	u64_stats_inc(&s->inpkts);
-	u64_stats_add(&s->inbytes, len);
-	u64_stats_update_end(&s->syncp);
-}
-
-static inline void l4lb_stats_out(struct l4lb_stats *stats, unsigned int len)
-{
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
-
-	u64_stats_update_begin(&s->syncp);
-	u64_stats_inc(&s->outpkts);
-	u64_stats_add(&s->outbytes, len);
+	if (event == L4LB_STATS_CONN) {
+		u64_stats_inc(&s->conns);
+	} else if (event == L4LB_STATS_IN) {
+		u64_stats_inc(&s->inpkts);
+		u64_stats_add(&s->inbytes, len);
+	} else {
+		u64_stats_inc(&s->outpkts);
+		u64_stats_add(&s->outbytes, len);
+	}
 	u64_stats_update_end(&s->syncp);
 }
 

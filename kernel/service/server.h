@@ -230,45 +230,38 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
 			   enum l4lb_stats_event event, unsigned int len);
 
-/* Account a forwarded packet to real server, service and namespace. */
-static inline void l4lb_account_in(struct l4lb_server *server, unsigned int len)
+/* Account a new connection or a forwarded packet of @len bytes to real server,
+ * service and namespace.
+ */
+static __always_inline void l4lb_account(struct l4lb_server *server,
+					 enum l4lb_stats_event event,
+					 unsigned int len)
 {
 	struct l4lb_service *svc = rcu_dereference(server->svc);
 
 	if (!svc)
 		return;
 	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc, L4LB_STATS_IN, len);
-	l4lb_stats_in(&server->stats, len);
-	l4lb_stats_in(&svc->stats, len);
-	l4lb_stats_in(&server->ln->stats, len);
+		l4lb_account_interval(server, svc, event, len);
+	l4lb_stats_count(&server->stats, event, len);
+	l4lb_stats_count(&svc->stats, event, len);
+	l4lb_stats_count(&server->ln->stats, event, len);
+}
+
+static inline void l4lb_account_conn(struct l4lb_server *server)
+{
+	l4lb_account(server, L4LB_STATS_CONN, 0);
+}
+
+static inline void l4lb_account_in(struct l4lb_server *server, unsigned int len)
+{
+	l4lb_account(server, L4LB_STATS_IN, len);
 }
 
 static inline void l4lb_account_out(struct l4lb_server *server,
 				    unsigned int len)
 {
-	struct l4lb_service *svc = rcu_dereference(server->svc);
-
-	if (!svc)
-		return;
-	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc, L4LB_STATS_OUT, len);
-	l4lb_stats_out(&server->stats, len);
-	l4lb_stats_out(&svc->stats, len);
-	l4lb_stats_out(&server->ln->stats, len);
-}
-
-static inline void l4lb_account_conn(struct l4lb_server *server)
-{
-	struct l4lb_service *svc = rcu_dereference(server->svc);
-
-	if (!svc)
-		return;
-	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc, L4LB_STATS_CONN, 0);
-	l4lb_stats_conn(&server->stats);
-	l4lb_stats_conn(&svc->stats);
-	l4lb_stats_conn(&server->ln->stats);
+	l4lb_account(server, L4LB_STATS_OUT, len);
 }
 
 #endif /* _L4LB_SERVER_H */

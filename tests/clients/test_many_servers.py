@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from lab.genl import (
@@ -130,6 +131,41 @@ def sender(ns):
             s.bind(("192.0.2.1", next(ports)))
             s.sendto(b"x", (VIP, PORT))
     yield send
+
+
+# ---- counters ----
+
+def percpu():
+    """Bytes in use for per-CPU memory."""
+    lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Percpu:")) * 1024
+
+
+def test_unused_servers_need_no_counters(ns):
+    """Only a server that gets packets has counters on each CPU."""
+    with L4lb(ns) as l4lb:
+        l4lb.set_services(entries(1, 10))
+        before = percpu()
+        l4lb.set_services(entries(1, MANY), REPLACE)
+        assert percpu() - before < MANY * 48 * os.cpu_count() / 4
+
+
+def test_first_packets_count(ns):
+    """Each server's first packet is counted, also where the kernel has had no time to make
+    per-CPU memory ready."""
+    count = 3000
+    with L4lb(ns) as l4lb, Ipvs(ns) as ipvs, sender(ns) as send:
+        l4lb.set_services(entries(1, count))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        try:
+            for _ in range(count):
+                send()
+        finally:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        stats = [each["stats"] for each in
+                 ipvs.service(VIP, PORT, proto=UDP, add=False).servers()]
+    assert {(each["conns"], each["inpkts"], each["inbytes"]) for each in stats} == {(1, 1, 29)}
+    assert len(stats) == count
 
 
 # ---- batches ----
