@@ -73,6 +73,7 @@ def served_during(raw, other, sends):
     return served
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 @pytest.mark.parametrize("sends", ([SYN], [SYN, ACK]), ids=("syn", "syn-ack"))
 @pytest.mark.parametrize("persistent", (False, True), ids=("plain", "persistent"))
@@ -108,6 +109,7 @@ def test_forged_syns_and_bare_acks(nat, family):
     assert moved(nat, before) == {"evicted": 1}
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("shape", ("nat", "dr"))
 @pytest.mark.parametrize("datagrams", (1, 2, 8))
 def test_forged_datagrams(shape, datagrams, family, request):

@@ -39,6 +39,7 @@ def player(topologies):
         yield duel.Player(topologies, Backend)
 
 
+@pytest.mark.waits
 @pytest.mark.smoke
 def test_same_as_ip_vs(player, numbers, request):
     """Both send the same packets, byte for byte, but for listed differences."""

@@ -653,6 +653,7 @@ def test_a_guard_lets_the_host_work(nat, policy, family):
         inside.connect((raw.vip, tcp.getsockname()[1]))
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("demux", (1, 0), ids=("early-demux", "late-demux"))
 def test_a_guard_lets_answers_in(nat, policy, family, demux):
     """Answers to datagrams that the director sends from the VIP reach a socket that is

@@ -77,6 +77,7 @@ def test_server_drains(nat, family, proto):
     assert client.number == number
 
 
+@pytest.mark.waits
 @BOTH
 def test_service_policy(lab, family, proto):
     """A service's setting applies from the next packet, whatever the namespace's is."""

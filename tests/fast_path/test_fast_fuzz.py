@@ -90,6 +90,7 @@ def cases(seed, count):
         number += 7
 
 
+@pytest.mark.waits
 @pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("mode", ("fast", "new"))

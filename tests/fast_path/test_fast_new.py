@@ -260,6 +260,7 @@ LEFT = {
 }
 
 
+@pytest.mark.waits
 @BOTH
 @pytest.mark.parametrize("what", LEFT, ids=lambda f: f.__name__)
 def test_left_to_the_stack(nat, family, proto, what):
@@ -293,6 +294,7 @@ def strangers(lab, family):
         FRONT[4] + "255", FRONT[4] + "1", lab.raw_vip(4), lab.raw_vip(4, 1)
 
 
+@pytest.mark.waits
 @BOTH
 def test_martian_sources(nat, family, proto):
     """They are left to the stack, which does the same as with fast_path=0."""

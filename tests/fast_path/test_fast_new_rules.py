@@ -94,6 +94,7 @@ def tracking(lab, _):
         yield
 
 
+@pytest.mark.waits
 @BOTH
 @pytest.mark.parametrize("context", (marked, ready_to_drop, tracking), ids=lambda f: f.__name__)
 def test_meanwhile_by_the_stack(nat, family, proto, context):
@@ -188,6 +189,7 @@ def full(raw):
     raw.edit(1, upper=1, lower=0)
 
 
+@pytest.mark.waits
 @BOTH
 @pytest.mark.parametrize("what", (none_at_all, drained, full), ids=lambda f: f.__name__)
 def test_no_server(nat, family, proto, what):
@@ -220,6 +222,7 @@ def test_thresholds(nat, family):
         assert late.icmp()
 
 
+@pytest.mark.waits
 @BOTH
 def test_whose_word_counts(nat, family, proto):
     """The service's setting overrides the namespace's, from the next packet on."""
@@ -356,6 +359,7 @@ def test_a_rule_for_replies(nat, family):
         assert raw.client_tap.take(lambda p: p.dst == client.address) == []
 
 
+@pytest.mark.waits
 def test_repeated(lab, family):
     """A repeated SYN goes to the same server, and opens no new connection."""
     raw = ready(lab, TCP, family, (1, 2))
@@ -406,6 +410,7 @@ def test_server_gone(nat, family):
 
 # ---- limits and floods ----
 
+@pytest.mark.waits
 @BOTH
 def test_full(lab, family, proto):
     """conn_max: connections that were answered, or are well used, stay; a new one is refused,
@@ -427,6 +432,7 @@ def test_full(lab, family, proto):
         late.send().arrive()
 
 
+@pytest.mark.waits
 def test_flood_of_new_flows(lab, family):
     """Unestablished connections make room for new ones at ingress, too."""
     raw = ready(lab, TCP, family)

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lab.netns import Namespace, run
+from lab.netns import Namespace, run, wait_until
 
 TOP = Path(__file__).resolve().parents[2]
 # The ports of each link; each link is a bridge in the namespace of the switch.
@@ -64,6 +64,7 @@ class Network:
         return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("guide", LINKS)
 def test_guide(guide, only_l4lb, monkeypatch):
     monkeypatch.setenv("PATH", f"{TOP / 'build'}:{os.environ['PATH']}")
@@ -73,5 +74,7 @@ def test_guide(guide, only_l4lb, monkeypatch):
             code, said = network.do(machine, command)
             assert said == wanted, f"{machine}# {command}"
             assert code == 0, f"{machine}# {command}"
+            if command.startswith("pkill "):    # it does not wait until they have gone
+                wait_until(lambda c=command: network.do(machine, c)[0] == 1, 10, what=command)
     finally:
         network.close()

@@ -115,6 +115,7 @@ def test_unrelated_device_down(nat, unrelated):
     assert best[1] < 2 * best[0], f"{best[1] / best[0]:.1f} times"
 
 
+@pytest.mark.waits
 def test_device_down_during_a_long_command(nat, unrelated, backend):
     """RTNL never waits for a configuration command: here, for a scheduler's build()."""
     moody = TestModule(backend, "l4lb_moody")

@@ -165,6 +165,7 @@ def receivers(tun, kind, outer):
 RECEIVED = [(o, k) for o in (4, 6) for k in TYPES if (o, k) != (6, "gue")]
 
 
+@pytest.mark.waits
 @pytest.mark.smoke
 @pytest.mark.parametrize("outer, kind", RECEIVED, ids=[f"in{o}-{k}" for o, k in RECEIVED])
 def test_receivers(tun, outer, kind):
@@ -189,6 +190,7 @@ def served(tun, family, outer, kind):
             assert digest == hashlib.sha256(pattern(size)).hexdigest()
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("outer, kind", RECEIVED, ids=[f"in{o}-{k}" for o, k in RECEIVED])
 @pytest.mark.ip_vs_differs("no SCTP association comes about through these tunnels")
 def test_associations(tun, outer, kind):

@@ -135,6 +135,7 @@ def random_case(sched, length, size=3):
     return {"sched": sched, "flags": 0, "steps": steps}
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("steps", (400, pytest.param(1000, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("sched", BY_LOAD)
 def test_choices(topologies, sched, steps):

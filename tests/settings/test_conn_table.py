@@ -37,6 +37,7 @@ def smallest(lab):
 # ---- size ----
 
 
+@pytest.mark.waits
 @pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", "dr"))
@@ -188,6 +189,7 @@ def test_conn_max_by_default(nat):
     assert int(nat.director.ns.sysctl("net/ipv4/vs/conn_max")) > 50000
 
 
+@pytest.mark.waits
 def test_conn_max_refuses(lab, family):
     """Connections that were answered, or are well used, stay; a new one is refused and
     counted."""
@@ -211,6 +213,7 @@ def test_conn_max_refuses(lab, family):
     late.arrive()
 
 
+@pytest.mark.waits
 @pytest.mark.smoke
 def test_conn_max_evicts(lab, family):
     """Unestablished connections make room for new ones, established ones stay."""
@@ -232,6 +235,7 @@ def test_conn_max_evicts(lab, family):
         assert sum(raw.dest(1)[k] for k in ("active", "inactive")) == 6
 
 
+@pytest.mark.waits
 def test_conn_max_and_datagrams(lab, family):
     """A flow of one datagram makes room, then one of a few, then one of a few that was
     answered; one of many does not."""

@@ -53,6 +53,7 @@ def scheduled(raw, tries):
     return got
 
 
+@pytest.mark.waits
 @pytest.mark.smoke
 @pytest.mark.parametrize("rate", (4, 3, 1, 0, -5))
 def test_drop_packet(nat, family, proto, backend, rate):
