@@ -418,7 +418,7 @@ def test_options_change_while_packets_flow(oracle):
     for t in threads:
         t.start()
     try:
-        for i in range(3000 if SLOW == 1 else 1000):
+        for i in range(3000 if SLOW == 1 else 500):
             oracle.send("udp", "10.9.7.8", 3000 + i, f"10.51.{i >> 8}.{i & 255}", 80)
     finally:
         stop.set()

@@ -91,7 +91,6 @@ def cases(seed, count):
 
 
 @pytest.mark.waits
-@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("mode", ("fast", "new"))
 def test_same_as_the_stack(player, mode, request):
