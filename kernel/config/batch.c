@@ -228,9 +228,6 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	}
 	s->cfg.flags = (old & ~s->mask) | (s->cfg.flags & s->mask) |
 		       IP_VS_SVC_F_HASHED;
-	err = l4lb_service_check_flags(s->cfg.flags, s->ops, extack);
-	if (err)
-		return err;
 	err = svc ? prepare_old(s, svc, extack) : prepare_new(ln, s, extack);
 	if (err)
 		return err;

@@ -163,20 +163,6 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 	return pool->ops ? pool->ops->name : "none";
 }
 
-/* A flag of one scheduler may mean something else, or nothing, to another. */
-int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
-			     struct netlink_ext_ack *extack)
-{
-	u32 wrong = flags & L4LB_SCHED_FLAGS & ~(ops ? ops->flags : 0);
-
-	if (!wrong)
-		return 0;
-	l4lb_err_attr_fmt(extack, NULL,
-			  "scheduler %s does not have the flags 0x%x: clear them",
-			  ops ? ops->name : "none", wrong);
-	return -EINVAL;
-}
-
 /* From here on packets find a new service: publish its pool before. */
 void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg)

@@ -98,11 +98,9 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc);
 void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
 			      unsigned long set);
 
-/* The steps of adding and editing: check the flags, create a service, add it to
- * the table, apply its settings.
+/* The steps of adding and editing: create a service, add it to the table, apply
+ * its settings.
  */
-int l4lb_service_check_flags(u32 flags, const struct l4lb_sched_ops *ops,
-			     struct netlink_ext_ack *extack);
 struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 					 const struct l4lb_svc_key *key,
 					 const struct l4lb_sched_ops *ops);

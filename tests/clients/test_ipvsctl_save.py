@@ -7,8 +7,8 @@ machine, so a test starts few of them and the tests without packets share one
 namespace.
 """
 
-
 import pytest
+from lab import genl
 from lab.backend import both_modules
 from lab.ctl import WEB
 
@@ -44,6 +44,17 @@ def test_save_and_restore_round_trip(director, form, tmp_path):
     assert again == {"dry_run": False,
                      "services": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0},
                      "servers": {"added": 0, "changed": 0, "unchanged": 5, "not_in_file": 0}}
+
+
+def test_flags_of_another_program(director):
+    """What another program could set is restored, though the scheduler does not know it."""
+    director.build("svc add tcp 192.0.2.10:80 scheduler sh")
+    with genl.Ipvs(director.ns) as ipvs:
+        ipvs.service("192.0.2.10", 80, add=False).edit(sched="sh", flags=0x30)
+    before, saved = director.state(), director.ctl("save")
+    director.ctl("svc flush --yes")
+    director.ctl("restore", stdin=saved)
+    assert director.state() == before and "flag-3" in saved
 
 
 @pytest.mark.parametrize("change", ("weight 5", "max-conns 10", "min-conns 4",

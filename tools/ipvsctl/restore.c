@@ -105,8 +105,8 @@ static int read_file(const char *file, struct service_list *list)
 	return rc;
 }
 
-/* Each scheduler must be in use, loaded or on disk, and have the flags and
- * options of the file. This is checked before anything is sent: in-tree ip_vs
+/* Each scheduler must be in use, loaded or on disk, and have the options of the
+ * file. This is checked before anything is sent: in-tree ip_vs
  * would stop half-way.
  */
 static int check_schedulers(struct plan *p)
@@ -128,7 +128,7 @@ static int check_schedulers(struct plan *p)
 			return rc;
 		}
 		known = svc->scheduler;
-		rc = scheduler_settle(svc, true);
+		rc = scheduler_settle(svc, FOREIGN_KEPT);
 		if (!rc)
 			rc = policy_settle(svc);
 	}

@@ -92,7 +92,7 @@ static int ask(const char *name, const struct sched_info **info)
 	return err;
 }
 
-int scheduler_settle(struct service *svc, bool flags_named)
+int scheduler_settle(struct service *svc, enum foreign_flags foreign)
 {
 	uint32_t flags = svc->flags & SCHED_FLAGS, wrong;
 	const char *object = svc_text(&svc->id);
@@ -116,8 +116,9 @@ int scheduler_settle(struct service *svc, bool flags_named)
 	if (err)
 		return refuse(err, object, "reading the scheduler's options");
 	wrong = flags & ~info->flags;
-	if (wrong && flags_named)
+	if (wrong && foreign == FOREIGN_REFUSED)
 		return wrong_flags(svc, wrong, info->flags);
-	svc->flags &= ~wrong;
+	if (foreign == FOREIGN_DROPPED)
+		svc->flags &= ~wrong;
 	return check_options(svc, info);
 }

@@ -339,7 +339,7 @@ static int scheduler_set(struct args *a)
 		return rc;
 	snprintf(o.scheduler, sizeof(o.scheduler), "%s", name);
 	svc_opts_apply(&svc, &o);
-	rc = scheduler_settle(&svc, false);
+	rc = scheduler_settle(&svc, FOREIGN_DROPPED);
 	if (rc)
 		return rc;
 	err = kern_service_set(&svc);

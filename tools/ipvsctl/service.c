@@ -87,7 +87,7 @@ static int service_add(struct args *a)
 	if (!rc)
 		rc = wire_open();
 	if (!rc)
-		rc = scheduler_settle(&svc, true);
+		rc = scheduler_settle(&svc, FOREIGN_REFUSED);
 	if (!rc)
 		rc = policy_settle(&svc);
 	if (rc)
@@ -145,7 +145,8 @@ static int change(struct service *svc, const struct svc_opts *o)
 	if (o->named & ~sched)
 		rc = service_check(svc);
 	if (!rc && o->named & (sched | SVC_FLAGS))
-		rc = scheduler_settle(svc, o->named & SVC_FLAGS);
+		rc = scheduler_settle(svc, o->named & SVC_FLAGS ?
+					      FOREIGN_REFUSED : FOREIGN_DROPPED);
 	if (!rc && o->named & SVC_POLICY)
 		rc = policy_settle(svc);
 	if (rc)
@@ -189,7 +190,7 @@ static int service_replace(struct args *a)
 	if (!rc)
 		rc = wire_open();
 	if (!rc)
-		rc = scheduler_settle(&svc, true);
+		rc = scheduler_settle(&svc, FOREIGN_REFUSED);
 	if (!rc)
 		rc = policy_settle(&svc);
 	if (rc)
