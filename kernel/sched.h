@@ -301,22 +301,28 @@ static __always_inline struct l4lb_sched_server *
 l4lb_pool_lowest(const struct l4lb_pool *pool,
 		 struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
 {
-	unsigned int i = 0;
+	unsigned int i = 0, turn;
 
 	if (!pool->tournament)
 		return l4lb_pool_scan(pool, rank);
 	while (i < L4LB_SCHED_RANKS && pool->ops->rank[i] != rank)
 		i++;
-	if (i < L4LB_SCHED_RANKS) {
+	for (turn = 0; i < L4LB_SCHED_RANKS && turn < 2; turn++) {
 		struct l4lb_umpire u = { .rank = i };
+		struct l4lb_match *match;
 
 		while (l4lb_tournament_next(pool->tournament, &u))
 			u.winner = l4lb_match_winner(&u, rank);
 		if (u.winner == L4LB_NOBODY)
 			return NULL;
-		/* It may have changed a moment ago. */
-		if (u.chosen && rank(u.chosen).weight)
+		if (!u.chosen)
+			break;
+		if (rank(u.chosen).weight)
 			return u.chosen;
+		/* It changed a moment ago, and whoever did that will mark it. */
+		match = rcu_dereference(u.chosen->match);
+		if (match)
+			l4lb_tournament_mark(match);
 	}
 	return l4lb_pool_scan(pool, rank);
 }

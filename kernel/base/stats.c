@@ -102,11 +102,10 @@ void l4lb_stats_destroy(struct l4lb_stats *stats)
 	stats->cpu = NULL;
 }
 
-/* One CPU's counters since the object's creation; ZERO does not change them. */
-void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
-			 struct l4lb_counters *count)
+static void read_cpu(const struct l4lb_stats_cpu __percpu *counters, int cpu,
+		     struct l4lb_counters *count)
 {
-	const struct l4lb_stats_cpu *s = per_cpu_ptr(stats->cpu, cpu);
+	const struct l4lb_stats_cpu *s = per_cpu_ptr(counters, cpu);
 	unsigned int start;
 
 	do {
@@ -119,17 +118,25 @@ void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
 	} while (u64_stats_fetch_retry(&s->syncp, start));
 }
 
+/* One CPU's counters since the object's creation; ZERO does not change them. */
+void l4lb_stats_read_cpu(const struct l4lb_stats *stats, int cpu,
+			 struct l4lb_counters *count)
+{
+	read_cpu(READ_ONCE(stats->cpu), cpu, count);
+}
+
 static void stats_sum(const struct l4lb_stats *stats,
 		      struct l4lb_counters *sum)
 {
+	const struct l4lb_stats_cpu __percpu *counters = READ_ONCE(stats->cpu);
 	struct l4lb_counters one;
 	int cpu;
 
 	*sum = stats->early;
-	if (is_late(stats))
+	if (counters == &of_nobody)
 		return;
 	for_each_possible_cpu(cpu) {
-		l4lb_stats_read_cpu(stats, cpu, &one);
+		read_cpu(counters, cpu, &one);
 		sum->conns += one.conns;
 		sum->inpkts += one.inpkts;
 		sum->outpkts += one.outpkts;
@@ -227,15 +234,19 @@ static void count_early(struct l4lb_counters *early,
 bool l4lb_stats_begin(struct l4lb_stats *stats, enum l4lb_stats_event event,
 		      unsigned int len)
 {
-	struct l4lb_stats_cpu __percpu *counters;
+	struct l4lb_stats_cpu __percpu *counters = NULL;
 	bool begun;
 
 	if (likely(!is_late(stats)))
 		return true;
-	counters = cpu_alloc(GFP_ATOMIC | __GFP_NOWARN);
+	/* Without memory, each packet would search for some under a lock of all. */
+	if (READ_ONCE(stats->tried) != jiffies)
+		counters = cpu_alloc(GFP_ATOMIC | __GFP_NOWARN);
+	if (!counters)
+		WRITE_ONCE(stats->tried, jiffies);
 	spin_lock(&stats->lock);
 	if (is_late(stats) && counters) {
-		WRITE_ONCE(stats->cpu, counters);
+		smp_store_release(&stats->cpu, counters);	/* after its zeros */
 		counters = NULL;
 	}
 	begun = !is_late(stats);

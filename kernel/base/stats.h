@@ -38,6 +38,7 @@ struct l4lb_counters {
  * @seq: for readers, who take no lock
  * @phase: jiffies between a multiple of the interval and the end of one
  * @end: jiffies when the interval that is not yet in the rates ends
+ * @tried: jiffies when there was last no memory for @cpu
  * @early: packets that were counted without memory for @cpu
  * @frozen: readers see @last instead of @cpu, and rates stand still
  * @zero: counter values at the last ZERO command; readers see the difference
@@ -52,6 +53,7 @@ struct l4lb_stats {
 	unsigned int			phase;
 	unsigned long			end;
 	bool				frozen;
+	unsigned long			tried;
 	struct l4lb_counters		early;
 	struct l4lb_counters		zero;
 	struct l4lb_counters		last;
@@ -98,15 +100,17 @@ static inline void l4lb_stats_look(struct l4lb_stats *stats)
 
 static inline bool l4lb_stats_due(const struct l4lb_stats *stats)
 {
-	/* Before .cpu is read. */
-	return unlikely(time_after_eq(jiffies, smp_load_acquire(&stats->due)));
+	/* Before .cpu and jiffies are read. */
+	unsigned long due = smp_load_acquire(&stats->due);
+
+	return unlikely(time_after_eq(jiffies, due));
 }
 
 static __always_inline void l4lb_stats_count(struct l4lb_stats *stats,
 					     enum l4lb_stats_event event,
 					     unsigned int len)
 {
-	struct l4lb_stats_cpu *s = this_cpu_ptr(stats->cpu);
+	struct l4lb_stats_cpu *s = this_cpu_ptr(READ_ONCE(stats->cpu));
 
 	u64_stats_update_begin(&s->syncp);
 	if (event == L4LB_STATS_CONN) {

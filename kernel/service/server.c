@@ -441,7 +441,7 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 	mutex_unlock(&ln->lock);
 }
 
-void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
+bool l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
 			   enum l4lb_stats_event event, unsigned int len)
 {
 	struct l4lb_stats *const all[] = {
@@ -455,6 +455,8 @@ void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
 		if (time_before(end, first))
 			first = end;
 	}
-	if (l4lb_stats_begin(&server->stats, event, len))
-		smp_store_release(&server->stats.due, first);	/* after .cpu */
+	if (!l4lb_stats_begin(&server->stats, event, len))
+		return false;
+	smp_store_release(&server->stats.due, first);	/* after .cpu */
+	return true;
 }

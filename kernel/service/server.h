@@ -225,9 +225,9 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 /* Call it before the first packet of an interval is counted: the counts so far
  * belong to earlier ones.  It ends those that are over, of real server, service
  * and namespace, and notes when one ends next.  @event and @len say what the
- * caller is about to count.
+ * caller is about to count.  Return: false if it is counted for @server already.
  */
-void l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
+bool l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
 			   enum l4lb_stats_event event, unsigned int len);
 
 /* Account a new connection or a forwarded packet of @len bytes to real server,
@@ -241,9 +241,9 @@ static __always_inline void l4lb_account(struct l4lb_server *server,
 
 	if (!svc)
 		return;
-	if (l4lb_stats_due(&server->stats))
-		l4lb_account_interval(server, svc, event, len);
-	l4lb_stats_count(&server->stats, event, len);
+	if (!l4lb_stats_due(&server->stats) ||
+	    l4lb_account_interval(server, svc, event, len))
+		l4lb_stats_count(&server->stats, event, len);
 	l4lb_stats_count(&svc->stats, event, len);
 	l4lb_stats_count(&server->ln->stats, event, len);
 }

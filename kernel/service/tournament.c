@@ -16,8 +16,8 @@
  * used, the next pool gets a tournament with half as many again as it needs.
  *
  * A CPU that changes a server plays nothing: it marks the match of that server
- * stale, and those above up to the first that is stale already.  A CPU that
- * picks plays the stale matches again, from the bottom to the final.  So a
+ * stale, and those above, whoever has marked some of them: that CPU may be stopped
+ * before it comes to the next.  A CPU that picks plays the stale matches again, from the bottom to the final.  So a
  * change costs a few marks, several changes between two picks cost little more
  * than one, and a pick costs a match in each level for a server that changed.
  *
@@ -44,11 +44,13 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/refcount.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "sched.h"
 
 #define LEVELS_MAX	8	/* 16^8 real servers */
+#define BREATH		256	/* servers between two looks for other tasks */
 #define STALE_ALL	((1 << L4LB_SCHED_RANKS) - 1)
 
 /**
@@ -77,6 +79,8 @@ struct l4lb_tournament {
 	struct l4lb_sched_server __rcu	**seat;
 	struct l4lb_match	match[];
 };
+
+static_assert(offsetof(struct l4lb_tournament, match) % sizeof(s64) == 0);
 
 /* ---- playing ---- */
 
@@ -244,11 +248,14 @@ EXPORT_SYMBOL_GPL(l4lb_tournament_next);
  */
 void l4lb_tournament_mark(struct l4lb_match *match)
 {
-	while (atomic_read(&match->stale) != STALE_ALL &&
-	       atomic_fetch_or(STALE_ALL, &match->stale) != STALE_ALL &&
-	       match->up)
-		match -= match->up;
+	for (;; match -= match->up) {
+		if (atomic_read(&match->stale) != STALE_ALL)
+			atomic_fetch_or(STALE_ALL, &match->stale);
+		if (!match->up)
+			return;
+	}
 }
+EXPORT_SYMBOL_GPL(l4lb_tournament_mark);
 
 /* ---- building ---- */
 
@@ -379,7 +386,7 @@ void l4lb_tournament_put(struct l4lb_tournament *t)
  *
  * Until the last one does, picks scan the pool.
  *
- * Context: configuration mutex held.
+ * Context: configuration mutex held, may sleep.
  */
 void l4lb_tournament_begin(const struct l4lb_pool *pool)
 {
@@ -388,8 +395,11 @@ void l4lb_tournament_begin(const struct l4lb_pool *pool)
 
 	if (!t || t->begun)
 		return;
-	for (i = 0; i < pool->n; i++)
+	for (i = 0; i < pool->n; i++) {
 		rcu_assign_pointer(pool->server[i]->match, match_of(t, i));
+		if (i % BREATH == 0)
+			cond_resched();
+	}
 	/* A CPU that does not see its server's match has changed the server
 	 * before that: picks from now on see the change.
 	 */
@@ -447,7 +457,7 @@ void l4lb_tournament_quit(struct l4lb_tournament *t,
  * l4lb_tournament_leave() - let no server mark its changes any more
  * @t: NULL: does nothing; its last pool is about to be freed after a grace period
  *
- * Context: configuration mutex held.
+ * Context: configuration mutex held, may sleep.
  */
 void l4lb_tournament_leave(struct l4lb_tournament *t)
 {
@@ -458,5 +468,7 @@ void l4lb_tournament_leave(struct l4lb_tournament *t)
 		server = rcu_dereference_protected(t->seat[i], true);
 		if (server)
 			RCU_INIT_POINTER(server->match, NULL);
+		if (i % BREATH == 0)
+			cond_resched();
 	}
 }
