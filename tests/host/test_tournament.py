@@ -192,6 +192,14 @@ def test_add_and_remove(sim, name):
     same(sim, play)
 
 
+@pytest.mark.parametrize("name", ("lc", "wlc", "sed", "nq"))
+def test_an_interrupted_mark(sim, name):
+    """A processor that stops while it marks a change hides nobody else's."""
+    script = [f"add {i} 1" for i in range(40)]
+    answers = sim(name, "\n".join([*script, "pick tcp", "halfway 36", "pick tcp 7"]))
+    assert picks(answers) == list(range(39, 31, -1))
+
+
 # ---- cost ----
 
 

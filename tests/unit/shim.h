@@ -240,6 +240,7 @@ void queue_delayed_work(void *wq, struct delayed_work *work, unsigned long delay
 void mod_delayed_work(void *wq, struct delayed_work *work, unsigned long delay);
 #define cancel_delayed_work_sync(w)	((w)->pending = false)
 #define cond_resched()			((void)0)
+#define static_assert(e)		_Static_assert(e, #e)
 
 typedef pthread_mutex_t spinlock_t;
 #define spin_lock_init(l)	pthread_mutex_init(l, NULL)

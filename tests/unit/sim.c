@@ -23,6 +23,8 @@
  *	churn THREADS N BURSTS SEED	bursts of N random picks, ends and edits by each thread,
  *					and some new pools meanwhile; prints how many picks
  *					between two bursts were not those of a scan
+ *	halfway ID			a processor that marks ID's change stops after the
+ *					first match
  *	tournament			prints 1 if the pool has one, otherwise 0
  *	cost				prints the most field reads of one pick so far
  *	reads				prints the field reads of all picks since the
@@ -619,6 +621,8 @@ static void run(char **word)
 		cmd_wait(atof(word[1]));
 	else if (!strcmp(cmd, "option"))
 		cmd_option(word[1], strtoul(word[2], NULL, 0));
+	else if (!strcmp(cmd, "halfway"))
+		server_of(word[1])->sched.match->stale.counter = 3;
 	else if (!strcmp(cmd, "memory"))
 		shim_no_memory = !atoi(word[1]);
 	else if (!strcmp(cmd, "turns"))
