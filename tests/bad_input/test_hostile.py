@@ -26,7 +26,7 @@ def test_packets(lab, side, seed, tmp_path, request, only_l4lb):
     honest = Raw(lab, UDP).client()
     honest.open()
     bases = hostile.write(tmp_path / "bases", target.frames(side))
-    number = amount(request.config, each=1000, pairs=4000)
+    number = amount(request.config, few=500, each=1000, pairs=4000)
     found = sent(hostile.Run(lab.nodes[side].ns, "packets", bases, "eth0", seed=seed,
                              count=number))
     # Damaged lengths: the kernel sends no frame without a header.
@@ -46,7 +46,7 @@ def test_messages(nat, seed, tmp_path, request, backend, only_l4lb):
     """They go deep: a good part is accepted."""
     with backend.preloaded(("rr", "wrr", "lc", "wlc", "sh", "mh", "lblc")):
         bases = hostile.write(tmp_path / "bases", hostile.messages(nat.director.ns, seed))
-        number = amount(request.config, each=2000, pairs=8000)
+        number = amount(request.config, few=1000, each=2000, pairs=8000)
         found = sent(hostile.Run(nat.director.ns, "messages", bases, seed=seed, count=number))
     assert found["sent"] == number
     assert found["accepted"] > number / 50
