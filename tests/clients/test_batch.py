@@ -315,7 +315,6 @@ WRONG = {
     "unknown scheduler": (batch_entry(V4, 9, sched="nosuch"), "ENOENT", "no such sched", None),
     "empty scheduler": (batch_entry(V4, 9, sched=""), "ENOENT", "no such scheduler", None),
     "long scheduler": (batch_entry(V4, 9, sched="a" * 16), "EINVAL", "", None),
-    "scheduler's flag": (batch_entry(V4, 9, flags=8), "EINVAL", "does not have the flag", None),
     "IPv6 mask": (batch_entry(V6, 9, netmask=129), "EINVAL", "1 to 128", None),
     "family": (damaged_service({genl.S_AF: u16(7)}), "EAFNOSUPPORT", "family must be", None),
     "no family": (damaged_service({genl.S_AF: None}), "EINVAL", "AF is missing", None),

@@ -32,7 +32,7 @@ MANY = 10_000
 CHUNK, CHUNKS = 100, 6
 # To walk all servers would be five times as much, and to count each reference ten times.
 AT_MOST = 2
-BATCH = 16_000
+BATCH = 60_000
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
