@@ -170,6 +170,20 @@ def test_first_packets_count(ns):
 
 # ---- batches ----
 
+def test_replaced_at_once(ns):
+    """65,000 servers give way to 65,000 others in one message, also on an emulated machine."""
+    count = 65_000
+    with L4lb(ns) as l4lb:
+        l4lb.set_services(entries(1, count))
+        others = entries(1 << 17, count)
+        began = time.monotonic()
+        l4lb.set_services(others, REPLACE)
+        took = time.monotonic() - began
+    listed = ns.run("cat /proc/net/ip_vs").stdout.split("-> 0A")
+    assert len(listed) == 1 + count and all(line[:2] == "02" for line in listed[1:])
+    assert took <= 5 * SLOW, took
+
+
 def test_killed_in_one_service(ns):
     """A process whose batch has one service of many servers can be killed at any time: it ends
     long before the batch would, and nothing has changed."""

@@ -77,6 +77,13 @@ def test_there_are_enough():
     assert sum(mutants.read(path).vehicle == "debug" for path in PATCHES) >= 12
 
 
+def test_known_mistakes():
+    """Mistakes that ip_vs had are imitated, none of them twice with the same words."""
+    known = [mutants.read(path).known for path in PATCHES if mutants.read(path).known]
+    assert len(known) >= 40 and len({*known}) >= 38
+    assert all(len(what) <= 60 for what in known)
+
+
 def test_every_unit_has_one():
     """Each .c file of kernel/ and schedulers/, so that none is left out unnoticed."""
     hit = {name for path in PATCHES for name in mutants.read(path).files}

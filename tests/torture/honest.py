@@ -78,6 +78,8 @@ class Honest(threading.Thread):
         super().__init__(daemon=True)
         self.flows = [make(lab, family, ports[lab.shape]) for lab in labs for family in (4, 6)
                       for make in [Stream] * TCP_FLOWS + [Datagrams] * UDP_FLOWS]
+        for n, flow in enumerate(self.flows):
+            flow.name += f", number {n + 1}"
         self.over, self.exchanges, self.faults = threading.Event(), 0, []
         # From the ninth packet on nothing replaces a connection in a full table.
         for _ in range(9):

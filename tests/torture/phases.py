@@ -21,6 +21,9 @@ from . import hostile
 from .site import SCHEDULERS, own_namespace
 
 FINIT_MODULE = 313
+# What the kernel logs when it cannot create an object for a module.
+CREATION = r"^\S*\s*(kobject_add|kmem_cache_create|sysfs_create|sysfs_slab_add|SLUB: Unable|" \
+           r"kobject: )|failed with error -12|Failed to create slab"
 CACHES = ("l4lb_conn_bucket", "l4lb_conn_ipv4", "l4lb_conn_ipv6")
 RATES = (1, 5, 10, 30)
 # Namespaces that end at once.
@@ -34,7 +37,7 @@ class Session:
 
     def __init__(self, spec, backend, sites, folder):
         self.spec, self.backend, self.sites, self.folder = spec, backend, sites, folder
-        self.log = None
+        self.log, self.debug = None, spec["debug"]
 
     def seed(self, phase):
         """A seed that depends on the round's and on the phase."""
@@ -111,6 +114,19 @@ class Changes:
         return "lists read"
 
 
+def outcomes(site):
+    """{what became of packets: how many}, by the director's counters that never go back."""
+    words = [line.split() for line in site.lab.director.ns.read("/proc/net/l4lb").splitlines()]
+    return {w[0]: int(w[1]) for w in words if len(w) == 2 and w[1].isdigit()}
+
+
+def noticed(site, side, before):
+    """Raises unless the director has met clients' packets in several ways."""
+    ways = [name for name, count in outcomes(site).items() if count > before.get(name, 0)]
+    if side == "client" and len(ways) < 3:
+        raise RuntimeError(f"{site.lab.shape}: clients' packets do not reach the module: {ways}")
+
+
 def packets(session, end):
     """Hostile packets from clients and from real servers of each method, meanwhile changes."""
     counts, changes, turn = {"packets": 0}, Changes(session), 0
@@ -118,6 +134,7 @@ def packets(session, end):
     while time.monotonic() < end or counts["packets"] < session.least("packets"):
         site = session.sites.all[turn % 3]
         side = ("client", "client", "rs1")[turn // 3 % 3]
+        seen = outcomes(site)
         job = hostile.Run(site.lab.nodes[side].ns, "packets", session.bases(site, side), "eth0",
                           seed=session.seed("packets"), first=turn * chunk, count=chunk,
                           seconds=left(end) if time.monotonic() < end else 600)
@@ -129,6 +146,7 @@ def packets(session, end):
             raise RuntimeError(f"{side}'s device is gone")
         counts["packets"] += found["sent"]
         turn += 1
+        noticed(site, side, seen)
     for site in session.sites:
         site.lab.director.ns.forget_paths()
     return added(counts, changes.counts)
@@ -190,9 +208,13 @@ def namespaces(session, end):
                 director.ns.close()
             run("ip -batch -", text_input="".join(
                 f"netns del {d.ns.name}\n" for _, d in batch))
-            counts["namespace exits"] += len(batch)
             for job, _ in batch:
-                counts["packets"] += job.stop()["sent"]
+                # A director's last device goes with its namespace, the sender's with that.
+                found = job.result(timeout=60)
+                if not found["gone"]:
+                    raise RuntimeError("a namespace has ended, but not its devices")
+                counts["packets"] += found["sent"]
+                counts["namespace exits"] += 1
         turn += 1
     return counts
 
@@ -212,6 +234,8 @@ def links(session, end):
             director.ns.run("ip link del out0", timeout=30)
             director.ns.ip(*OUTSIDE)
             counts["link flaps"] += 2
+        if not job.running():
+            raise RuntimeError("the sender ended before the links did")
         counts["packets"] += job.stop()["sent"]
     return counts
 
@@ -223,6 +247,8 @@ def injected(session, end):
     """Every allocation of every command fails once; then a share of the connections' ones
     under traffic."""
     if not faults.available():
+        if session.debug:
+            raise RuntimeError("the debug kernel injects no failures")
         return {}
     # In a process of its own: a failure must not hit what threads need.
     points = run([sys.executable, "-B", "-m", "torture.points", str(session.seed("injected")),
@@ -235,6 +261,8 @@ def injected(session, end):
                 site.lab.client.ns, "packets", session.bases(site, "client"), "eth0",
                 seed=session.seed(f"share{percent}"), seconds=left(end) // len(RATES) + 1).result()["sent"]
         counts["failures by chance"] += share.count
+    if not counts["failures by chance"]:
+        raise RuntimeError("no allocation failed under traffic")
     return counts
 
 
@@ -247,7 +275,7 @@ def failing_load(backend, nth, log):
     image = os.open(backend.modules / "l4lb.ko", os.O_RDONLY | os.O_CLOEXEC)
     try:
         # sysfs and the slab allocator log a failure to create an object, with a stack.
-        with faults.injection(), log.provoked("kobject|kmem_cache|sysfs|cache"):
+        with faults.injection(), log.provoked(CREATION):
             with Fault(nth) as fault:
                 error = libc.syscall(FINIT_MODULE, image, b"", 0) and ctypes.get_errno()
     finally:
@@ -262,14 +290,14 @@ def failing_load(backend, nth, log):
 def unloads(session, end):
     """The module is loaded, configured, used and unloaded while packets keep arriving."""
     site, backend, dice = session.sites["nat"], session.backend, session.dice("unloads")
-    counts = {"unloads": 0, "packets": 0, "failures at chosen points": 0}
+    counts = {"unloads": 0, "packets meanwhile": 0, "failures at chosen points": 0}
     jobs = [hostile.Run(site.lab.nodes[side].ns, "packets", session.bases(site, side), "eth0",
                         progress=False, seed=session.seed(side), count=0)
             for side in ("client", "rs1")]
-    nth = 0
+    nth = dice.randrange(200)
     while time.monotonic() < end or not counts["unloads"]:
         if faults.available():
-            nth = nth + 7 if failing_load(backend, nth or 1, session.log) else 0
+            nth = nth + 1 if failing_load(backend, nth + 1, session.log) else 0
             counts["failures at chosen points"] += bool(nth)
         backend.load()
         # Each scheduler more is a module more to load.
@@ -280,7 +308,7 @@ def unloads(session, end):
         backend.unload()
         counts["unloads"] += 1
     for job in jobs:
-        counts["packets"] += job.stop()["sent"]
+        counts["packets meanwhile"] += job.stop()["sent"]
     return counts
 
 

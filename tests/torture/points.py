@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Each allocation of each command fails once. Inside a guest, from tests/:
+"""Each allocation of each command fails once; a command that fails changes nothing. Inside
+a guest, from tests/:
 
     $PYTHON -B -m torture.points SEED SECONDS
 
-prints how many did.
+prints how many allocations failed.
 """
 
 import errno
@@ -65,13 +66,28 @@ def requests(ipvs, l4lb, dice):
         lambda: service.delete_server("192.0.2.20", 80), service.delete, ipvs.flush))
 
 
-def sweep(client, call):
+def state(ipvs):
+    """The whole configuration, without counters."""
+    found = []
+    for got in ipvs.services():
+        name = {k: got[k] for k in ("addr", "port", "proto", "fwmark", "af") if k in got}
+        for each in (got, *(servers := ipvs.service(**name, add=False).servers())):
+            each.pop("stats")
+        found.append((got, servers))
+    return found
+
+
+def sweep(client, call, observer):
     """CALL with its 1st, 2nd, ... allocation failing; how many did."""
-    failures = 0
+    failures, before = 0, state(observer)
     for client.nth in range(1, 500):
         try:
             call()
+            before = state(observer)
         except OSError as e:
+            if state(observer) != before:
+                raise RuntimeError(f"allocation {client.nth} failed, the command said {e}, and "
+                                   "yet something has changed") from e
             # Sweeps repeat a call that may have succeeded: exists, or does not any more.
             if e.errno not in (errno.ENOMEM, errno.EFAULT, errno.ENOBUFS, errno.EEXIST,
                                errno.ENOENT, errno.ESRCH, errno.EINVAL):
@@ -87,10 +103,10 @@ def main(seed, seconds):
     """The number of failures within SECONDS."""
     failures, dice, end = 0, random.Random(seed), time.monotonic() + seconds
     with own_namespace("faulty") as ns, faults.injection(), FaultyIpvs(ns) as ipvs, \
-            FaultyL4lb(ns) as l4lb:
+            FaultyL4lb(ns) as l4lb, genl.Ipvs(ns) as observer:
         while time.monotonic() < end or not failures:
             for client, call in requests(ipvs, l4lb, dice):
-                failures += sweep(client, call)
+                failures += sweep(client, call, observer)
             ipvs.flush()
     return failures
 

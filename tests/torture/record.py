@@ -22,8 +22,10 @@ ROWS = (
     ("scheduler swaps", "scheduler swaps under traffic", 1_000),
     ("reloads", "reloads of the whole configuration under traffic", 1_000),
     ("exchanges", "exchanges of honest connections", None),
+    ("packets meanwhile", "packets while the module came and went", None),
+    ("bytes left", "bytes more in use after a round, at most", None),
 )
-LARGEST = {"held"}
+LARGEST = {"held", "bytes left"}
 KINDS = {"report": "reports of the kernel", "leak": "leaks", "other": "other failures"}
 
 
