@@ -20,6 +20,7 @@ def seconds(module, sched, services, servers):
     with Backend(module).alone([sched]):
         ns = Namespace("many")
         try:
+            ns.ip("link set lo up")     # without any address ip_vs takes no real server
             with Ipvs(ns) as ipvs:
                 made = [ipvs.service(f"198.18.{n >> 8}.{n & 255}", 80, proto=UDP, sched=sched)
                         for n in range(services)]
