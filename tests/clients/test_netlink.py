@@ -9,6 +9,7 @@ import contextlib
 import errno
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 from lab import genl, packet
@@ -295,6 +296,15 @@ def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
         s.edit(flags=flag | 1, timeout=9)
         assert (s.get()["flags"], s.get()["timeout"]) == (flag | 3, 9)
         s.delete()
+
+
+def test_a_refused_edit_keeps_no_scheduler(ipvs, backend):
+    backend.need_scheduler("rr")
+    users = Path("/sys/module", f"{backend.prefix}rr", "refcnt")
+    before = users.read_text("ascii")
+    with pytest.raises(genl.NetlinkError):
+        ipvs.service(V4, 81, sched="rr", add=False).edit(sched="rr")
+    assert users.read_text("ascii") == before
 
 
 def test_scheduler_change_with_flags(ipvs, backend):

@@ -29,6 +29,8 @@ sys.path.insert(0, str(TOP / "bench/measure"))
 
 # Bytes that a round may leave in use, because the kernel's own caches grow, too.
 LEAK = 16 << 20
+# What the debug kernel keeps about others' memory; some of it only grows.
+DEBUGGERS = ("kmemleak_object", "kmemleak_scan_area", "debug_objects_cache")
 MODPROBE = Path("/proc/sys/kernel/modprobe")
 USUAL = MODPROBE.read_text("ascii") if MODPROBE.exists() else ""
 
@@ -93,6 +95,7 @@ class Memory:
         for line in Path("/proc/slabinfo").read_text("ascii").splitlines()[2:]:
             name, _, number, size = line.split()[:4]
             self.parts[name] = int(number) * int(size)
+        self.total -= sum(self.parts.get(name, 0) for name in DEBUGGERS)
 
     def more(self, before):
         """What has grown most since BEFORE, as text."""

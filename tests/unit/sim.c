@@ -527,6 +527,14 @@ static void cmd_churn(unsigned int threads, unsigned long seed)
 	printf("wrong %u\n", wrong);
 }
 
+static void cmd_halfway(struct server *s)
+{
+	struct l4lb_flow flow = { .proto = 6 };
+
+	ops->pick(pool, &flow);		/* plays all matches */
+	s->sched.match->stale.counter = 3;
+}
+
 static void cmd_option(const char *name, u32 value)
 {
 	unsigned int i;
@@ -622,7 +630,7 @@ static void run(char **word)
 	else if (!strcmp(cmd, "option"))
 		cmd_option(word[1], strtoul(word[2], NULL, 0));
 	else if (!strcmp(cmd, "halfway"))
-		server_of(word[1])->sched.match->stale.counter = 3;
+		cmd_halfway(server_of(word[1]));
 	else if (!strcmp(cmd, "memory"))
 		shim_no_memory = !atoi(word[1]);
 	else if (!strcmp(cmd, "turns"))
