@@ -122,6 +122,7 @@ def begun(sites, session):
     session.backend.load()
     for name in fuzz.SCHEDULERS:
         run(["modprobe", session.backend.prefix + name])
+    run(["modprobe", "dummy"], check=False)     # of later namespaces; UML has it built in
     # Otherwise each unknown name of a scheduler starts a process.
     MODPROBE.write_text("\n", encoding="ascii")
     for site in sites:
