@@ -33,6 +33,7 @@ CHUNK, CHUNKS = 100, 6
 # To walk the list of all servers is half as much again, and to count each reference ten times.
 AT_MOST = 1.3
 BATCH = 60_000
+KILLED = (0.3, 0.4, 0.5, 0.6, 0.7)      # after such parts of a batch's time
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -52,7 +53,7 @@ def entries(first, count, sched="rr", weight=1):
 
 @pytest.fixture
 def ns(backend):
-    for name in ("rr", "wlc", "wrr"):
+    for name in ("rr", "wlc", "wrr", "mh"):
         backend.need_scheduler(name)
     before = backend.refcount()
     ns = Namespace("many")
@@ -121,9 +122,8 @@ def test_effective_at_once(ns, sched):
 
 
 @pytest.mark.parametrize("sched", ("wrr", "mh"))
-def test_new_weight_in_a_table(ns, backend, sched):
+def test_new_weight_in_a_table(ns, sched):
     """A scheduler that has built a table follows a new weight."""
-    backend.need_scheduler(sched)
     with Ipvs(ns) as ipvs, sender(ns) as send:
         service = ipvs.service(VIP, PORT, proto=UDP, sched=sched, flags=0x10)
         for rip in ("10.0.0.1", "10.0.0.2"):
@@ -210,7 +210,7 @@ def test_killed_in_one_service(ns):
         whole = time.monotonic() - began
         ipvs.flush()
         ended = []
-        for part in (0.3, 0.5, 0.7):
+        for part in KILLED:
             child = os.fork()
             if not child:
                 try:
@@ -229,4 +229,4 @@ def test_killed_in_one_service(ns):
             elif killed:
                 ended.append(took)
             ipvs.flush()
-    assert ended and min(ended) < whole / 4, (whole, ended)
+    assert len(ended) > len(KILLED) / 2 and min(ended) < whole / 4, (whole, ended)

@@ -38,7 +38,6 @@ def generate(node, client, more):
         write("kpktgend_0", "rem_device_all")
 
 
-@pytest.mark.waits
 @pytest.mark.smoke
 def test_as_its_manual_shows_it(lab, family):
     raw = ready(lab, UDP, family)
