@@ -309,6 +309,8 @@ def unloads(session, end):
         counts["unloads"] += 1
     for job in jobs:
         counts["packets meanwhile"] += job.stop()["sent"]
+    # What the stack has learned from hostile packets is no leak of the module.
+    site.lab.director.ns.forget_paths()
     return counts
 
 
