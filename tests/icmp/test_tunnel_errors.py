@@ -326,9 +326,8 @@ def narrow(tun, mtu):
 
 
 @pytest.mark.parametrize("family, outer, kind", [
-    (4, 4, "ipip"), pytest.param(4, 4, "gue-csum", marks=pytest.mark.waits), (4, 4, "gre"),
-    (6, 6, "ipip"), pytest.param(6, 6, "gue-csum", marks=pytest.mark.waits), (6, 6, "gre"),
-    (4, 6, "gre"), (6, 4, "ipip")])
+    (4, 4, "ipip"), (4, 4, "gue-csum"), (4, 4, "gre"), (6, 6, "ipip"), (6, 6, "gue-csum"),
+    (6, 6, "gre"), (4, 6, "gre"), (6, 4, "ipip")])
 def test_upload(tun, backend, family, outer, kind):
     """A megabyte arrives by a path with a smaller MTU than the tunnel's first link,
     and the client is told only right MTUs."""
