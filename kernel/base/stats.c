@@ -240,7 +240,7 @@ bool l4lb_stats_begin(struct l4lb_stats *stats, enum l4lb_stats_event event,
 	if (likely(!is_late(stats)))
 		return true;
 	/* Without memory, each packet would search for some under a lock of all. */
-	if (READ_ONCE(stats->tried) != jiffies)
+	if (time_after(jiffies, READ_ONCE(stats->tried)))
 		counters = cpu_alloc(GFP_ATOMIC | __GFP_NOWARN);
 	if (!counters)
 		WRITE_ONCE(stats->tried, jiffies);

@@ -17,9 +17,10 @@
  *
  * A CPU that changes a server plays nothing: it marks the match of that server
  * stale, and those above, whoever has marked some of them: that CPU may be stopped
- * before it comes to the next.  A CPU that picks plays the stale matches again, from the bottom to the final.  So a
- * change costs a few marks, several changes between two picks cost little more
- * than one, and a pick costs a match in each level for a server that changed.
+ * before it comes to the next.  A CPU that picks plays the stale matches again,
+ * from the bottom to the final.  So a change costs a few marks, several changes
+ * between two picks cost little more than one, and a pick costs a match in each
+ * level for a server that changed.
  *
  * No lock is taken.  Why no change is forgotten for good:
  *
