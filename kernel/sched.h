@@ -162,8 +162,8 @@ struct l4lb_sched_option {
  *	with @init; may sleep)
  * @options: the options that a service may set; the scheduler chooses the order
  * @n_options: their number, 0 to %L4LB_SCHED_OPTIONS_MAX
- * @flags: those of %L4LB_SCHED_FLAGS that it understands; its services cannot
- *	have others
+ * @flags: those of %L4LB_SCHED_FLAGS that it understands; others, which a
+ *	service may have, too, must have no effect
  * @name: its name in user space; the module is l4lb_<name>
  * @sysctl: name of a setting in net.ipv4.vs, in seconds: the default of all
  *	options with .sysctl set, which must have the same .def (optional)
@@ -247,42 +247,43 @@ static inline bool l4lb_rank_lower(struct l4lb_rank a, struct l4lb_rank b)
 	return a.load * b.weight < b.load * a.weight;
 }
 
-/* Scans all servers, from the newest to the oldest. */
-static __always_inline struct l4lb_sched_server *
-l4lb_pool_scan(const struct l4lb_pool *pool,
-	       struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
+/* Looks at all of @n servers, from the newest to the oldest.  Return: the index of
+ * the lowest ranked, or @n if none may be chosen.
+ */
+static __always_inline unsigned int
+l4lb_scan(struct l4lb_sched_server *const *server, unsigned int n,
+	  struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
 {
 	struct l4lb_rank lowest = { .load = 1 }, r;	/* infinite */
-	struct l4lb_sched_server *best = NULL;
-	unsigned int i;
+	unsigned int i, best = n;
 
-	for (i = pool->n; i--;) {
-		r = rank(pool->server[i]);
+	for (i = n; i--;) {
+		r = rank(server[i]);
 		if (!l4lb_rank_lower(r, lowest))
 			continue;
-		best = pool->server[i];
+		best = i;
 		lowest = r;
 	}
 	return best;
 }
 
-/* The umpire's verdict; as l4lb_pool_scan(), for the players of a match. */
+static __always_inline struct l4lb_sched_server *
+l4lb_pool_scan(const struct l4lb_pool *pool,
+	       struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
+{
+	unsigned int i = l4lb_scan(pool->server, pool->n, rank);
+
+	return i < pool->n ? pool->server[i] : NULL;
+}
+
+/* The umpire's verdict. */
 static __always_inline u32
 l4lb_match_winner(const struct l4lb_umpire *u,
 		  struct l4lb_rank (*rank)(const struct l4lb_sched_server *d))
 {
-	struct l4lb_rank lowest = { .load = 1 }, r;
-	u32 winner = L4LB_NOBODY;
-	unsigned int i;
+	unsigned int i = l4lb_scan(u->server, u->n, rank);
 
-	for (i = u->n; i--;) {
-		r = rank(u->server[i]);
-		if (!l4lb_rank_lower(r, lowest))
-			continue;
-		winner = u->player[i];
-		lowest = r;
-	}
-	return winner;
+	return i < u->n ? u->player[i] : L4LB_NOBODY;
 }
 
 /**
