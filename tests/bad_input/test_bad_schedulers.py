@@ -14,7 +14,7 @@ import time
 
 import pytest
 from lab import faults, genl
-from lab.faults import Fault
+from lab.faults import FaultyIpvs
 from lab.netns import run, wait_until
 from lab.packet import ACK, RST, SYN, TCP
 from lab.raw import Raw
@@ -374,22 +374,6 @@ def test_removal_never_fails(nat, moody, log):
 # ---- no memory: every allocation in turn ----
 
 ALL = "rr wrr lc wlc lblc lblcr dh sh mh sed nq fo ovf twos".split()
-
-
-class FaultyIpvs(genl.Ipvs):
-    """The NTH allocation of each request fails; HIT: whether it made that many."""
-
-    nth, hit = 0, False
-
-    def request(self, command, payload=b"", flags=genl.F_ACK, version=1):
-        message = self.message(command, payload, flags, version)
-        fault = Fault(self.nth)
-        try:
-            with fault:
-                self.sock.send(message)
-        finally:
-            self.hit = fault.hit
-        return self.answers(dump=flags & genl.F_DUMP == genl.F_DUMP)
 
 
 @pytest.fixture

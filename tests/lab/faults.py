@@ -5,6 +5,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from lab import genl
+
 DEBUG = Path("/sys/kernel/debug")
 FAIL_NTH = Path("/proc/thread-self/fail-nth")
 ABSENT = "Debian's kernels have no fault injection; runs on the debug kernel (suite stage debug)"
@@ -156,3 +158,28 @@ class FailingShare:
         _write(DEBUG / "failslab", probability=0, cache_filter="N", times=-1)
         for flag in self.caches:
             flag.write_text("0", encoding="ascii")
+
+
+class Faulty:
+    """Mixed into a client of netlink: the NTH allocation of each request fails; HIT: whether
+    it made that many."""
+
+    nth, hit = 0, False
+
+    def request(self, command, payload=b"", flags=genl.F_ACK, version=1):
+        message = self.message(command, payload, flags, version)
+        fault = Fault(self.nth)
+        try:
+            with fault:
+                self.sock.send(message)
+        finally:
+            self.hit = self.nth and fault.hit
+        return self.answers(dump=flags & genl.F_DUMP == genl.F_DUMP)
+
+
+class FaultyIpvs(Faulty, genl.Ipvs):
+    pass
+
+
+class FaultyL4lb(Faulty, genl.L4lb):
+    pass

@@ -13,36 +13,10 @@ import sys
 import time
 
 from lab import faults, genl
-from lab.faults import Fault
+from lab.faults import FaultyIpvs, FaultyL4lb
 from lab.packet import UDP
 
 from .site import SCHEDULERS, own_namespace
-
-
-class Faulty:
-    """Mixed into a client: the NTH allocation of each request fails."""
-
-    nth, hit = 0, False
-
-    def request(self, command, payload=b"", flags=genl.F_ACK, version=1):
-        if isinstance(payload, (list, tuple)):
-            payload = b"".join(payload)
-        message = self.message(command, payload, flags, version)
-        fault = Fault(self.nth)
-        try:
-            with fault:
-                self.sock.send(message)
-        finally:
-            self.hit = self.nth and fault.hit
-        return self.answers(dump=flags & genl.F_DUMP == genl.F_DUMP)
-
-
-class FaultyIpvs(Faulty, genl.Ipvs):
-    pass
-
-
-class FaultyL4lb(Faulty, genl.L4lb):
-    pass
 
 
 def requests(ipvs, l4lb, dice):
