@@ -311,7 +311,7 @@ RULES = [
     ("-A -t 192.0.2.10:http\n", 1, 'bad port "http"'),
     ("\n-E -t 192.0.2.10:80\n", 2, '"-E" is not an ipvsadm option that can be restored'),
     ("-A -t 192.0.2.10:80 -p x\n", 1, 'bad -p "x"'),
-    ("-A -t 192.0.2.10:80 -b sh-prot\n", 1, 'unknown flag "sh-prot"'),
+    ("-A -t 192.0.2.10:80 -b sh-prot\n", 1, 'unknown flag "sh-prot": write flag-1'),
     ("-A -t 192.0.2.10:80 -f 7\n", 1, "two services"),
     ("-A -s rr\n", 1, "no service"),
     ("-t 192.0.2.10:80\n", 1, "neither -A nor -a"),

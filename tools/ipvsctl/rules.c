@@ -256,7 +256,8 @@ static int rule_flags(const struct rule *r, struct service *svc)
 			;
 		if (i == n)
 			return fail(RC_USAGE, svc_text(&svc->id),
-				    "unknown flag \"%s\"", word);
+				    "unknown flag \"%s\": write flag-1, flag-2, flag-3, or a name such as sh-port",
+				    word);
 		svc->flags |= names[i].bit;
 	}
 	return RC_OK;
