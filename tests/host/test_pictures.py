@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The pictures of bench/results: each fits on a screen, each experiment has one, and none hides
-its own data."""
+its own data. The figures in README.md and RESULTS.md are those recorded."""
 
+import json
 import re
 import struct
 import sys
@@ -18,6 +19,7 @@ import pages  # noqa: E402
 WIDTH, HEIGHT, BYTES = 1200, 800, 100_000
 PICTURES = sorted(RESULTS.glob("**/*.png"))
 PAGE = (TOP / "bench/RESULTS.md").read_text("utf-8")
+README = (TOP / "README.md").read_text("utf-8")
 
 
 def pixels(path):
@@ -100,3 +102,24 @@ def test_a_system_has_one_colour():
                                      c != pages.GREY}):
         assert len(set(known.values())) == len(known)
     assert not set(pages.OTHERS) & {*pages.SYSTEMS.values(), *pages.SCHEDULERS.values()}
+
+
+def test_the_figures_in_words_are_those_recorded():
+    """README.md's table and RESULTS.md's first two sentences."""
+    record = json.loads((TOP / "bench/instructions.json").read_text("utf-8"))["6.12"]["instructions"]
+
+    def added(name):
+        return record[name] - record["redirect"]
+
+    def ratios(director, new):
+        each = [added(name) / added(f"ip_vs: {what}") for name in record
+                for who, _, what in [name.partition(": ")]
+                if who == director and what.endswith(" new") == new]
+        return f"{min(each):.2f} to {max(each):.2f}"
+    for what, name in (("NAT", "l4lb fast 1: udp4 nat"), ("direct routing", "l4lb fast 1: udp4 dr"),
+                       ("(`fast-path new`)", "l4lb fast 2: udp4 dr new")):
+        ip_vs, l4lb = added("ip_vs: " + name.partition(": ")[2]), added(name)
+        assert f"{what} | {ip_vs:,.0f} | {l4lb:,.0f} | {l4lb / ip_vs:.2f} |" in README
+    for figures in (ratios("l4lb fast 1", False), ratios("l4lb fast 2", True), ratios("l4lb", True),
+                    ratios("l4lb fast 1", True), ratios("l4lb", False)):
+        assert figures in PAGE
