@@ -26,10 +26,10 @@ def strangers(raw):
         yield raw.client(str(FIRST[raw.family] + number), 1024 + number % 60000)
 
 
-def flood(raw, sends, count=2 * ROOM):
-    """COUNT strangers send what SENDS says: a list of TCP flags, or of datagrams. Yields
-    now and then, so that an honest client comes in between."""
-    clients = list(itertools.islice(strangers(raw), count))
+def flood(raw, sends, count=2 * ROOM, first=0):
+    """COUNT strangers, from number FIRST on, send what SENDS says: a list of TCP flags, or of
+    datagrams. Yields now and then, so that an honest client comes in between."""
+    clients = list(itertools.islice(strangers(raw), first, first + count))
     for number, client in enumerate(clients):
         for what in sends:
             client.send(what) if raw.proto == TCP else client.send(payload=what)
@@ -61,7 +61,8 @@ def served_during(raw, other, sends):
         rounds = list(flood(raw, sends, ROOM))      # until it is full
         assert rounds
         served = [0, 0]
-        for _ in flood(raw, sends):
+        # Others than before, whose second time would make them well used.
+        for _ in flood(raw, sends, first=ROOM):
             for number, service in enumerate((raw, other)):
                 served[number] += serves(service) is not None
         for client in proven:
