@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "conn/conntrack.h"
+#include "conn/count.h"
 #include "conn/defence.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
