@@ -86,6 +86,7 @@ struct l4lb_defence {
  * @n_inserted: services in @svc_table, limited by sysctl.services_max
  * @n_servers: real servers of services, limited by sysctl.servers_max
  * @n_mixed: real servers of another family than their service
+ * @n_placeholders: those of @trash that were not added yet
  * @trash: removed real servers that may yet be added again
  * @lost: those of @trash whose connections expire_nodest_conn has yet to end
  * @trash_work: frees old entries of @trash
@@ -136,6 +137,7 @@ struct l4lb_net {
 	unsigned int			n_inserted;
 	unsigned int			n_servers;
 	unsigned int			n_mixed;
+	unsigned int			n_placeholders;
 	struct list_head		trash;
 	struct list_head		lost;
 	struct delayed_work		trash_work;

@@ -55,6 +55,7 @@ enum {
  * @seq: sequence number the server expects next; SCTP: the client packets' tag
  * @ack: number the client expects next; both only for resets, see reset.c
  * @n_holders: template: connections created through it that are not over
+ * @recorded: template: @last, if a record was the last to set it, see copy.h
  * @rcu: to free it
  * @af: AF_INET or AF_INET6: decides between @v4 and @v6
  * @proto: IPPROTO_*
@@ -93,7 +94,10 @@ struct l4lb_conn {
 			u32		seq;
 			u32		ack;
 		};
-		atomic_t		n_holders;
+		struct {
+			atomic_t	n_holders;
+			u32		recorded;
+		};
 		struct rcu_head		rcu;
 	};
 	u8				af;
@@ -248,12 +252,17 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    struct l4lb_conn_target target,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
+					const struct l4lb_flow *flow,
+					struct l4lb_conn_target target,
+					bool template, enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
 /* Removes @conn from the table; safe from several CPUs at once. */
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
+void l4lb_conn_link(struct l4lb_conn *conn, struct l4lb_conn *template);
 
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);
