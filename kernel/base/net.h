@@ -17,6 +17,8 @@ struct ctl_table_header;
 struct l4lb_conn_table;
 struct l4lb_fast;
 struct l4lb_server;
+struct l4lb_sync;
+struct l4lb_sync_queues;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
 struct l4lb_timeouts {
@@ -68,6 +70,10 @@ struct l4lb_defence {
  * @drops: per-CPU array of L4LB_DROP_MAX counters
  * @stats: totals of the namespace
  * @defence: flood defence
+ * @sync: synchronisation daemons, allocated with the first, see sync/daemon.c
+ * @sync_queues: messages of the sending daemon (RCU readers); NULL: there is none
+ * @sync_receives: a receiving daemon runs
+ * @sync_counts: per-CPU array of L4LB_SYNC_COUNTERS counters, allocated with @sync
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
@@ -116,6 +122,10 @@ struct l4lb_net {
 	u64 __percpu			*drops;
 	struct l4lb_stats		stats;
 	struct l4lb_defence		defence;
+	struct l4lb_sync		*sync;
+	struct l4lb_sync_queues __rcu	*sync_queues;
+	bool				sync_receives;
+	u64 __percpu			*sync_counts;
 
 	struct mutex			lock;
 	struct list_head		services;
