@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from lab import sync_wire  # noqa: E402
+from lab import sync_hostile, sync_wire  # noqa: E402
 from lab.packet import AH, ESP, SCTP, TCP, UDP  # noqa: E402
 from lab.sync_wire import (  # noqa: E402
     INACTIVE,
@@ -126,6 +126,8 @@ WRONG = {
     "option-0x41": (message([WEB.v1(option(0x41, bytes(4)))], 5), ["option"], []),
     "template-no-cport": (message([WEB.but(flags=TEMPLATE | NO_CPORT), WEB], 5), ["flags"],
                           [WEB]),
+    "one-packet": (message([WEB.but(flags=ONE_PACKET), WEB], 5), ["flags"], [WEB]),
+    "data-without-name": (message([WEB.but(pe_data=b"x"), WEB], 5), ["option"], [WEB]),
     "flags-first": (message([WEB.but(flags=TEMPLATE | NO_CPORT, state=9)], 5), ["flags"], []),
     "protocol": (message([WEB.but(proto=41), WEB], 5), ["protocol"], [WEB]),
     "protocol-first": (message([WEB.but(proto=0, state=99)], 5), ["protocol"], []),
@@ -178,7 +180,7 @@ def test_strict_about_padding():
 
 @pytest.mark.parametrize(("record", "is_unsupported"), [
     (WEB, False), (SIX, False), (WEB.but(flags=INACTIVE), False),
-    (WEB.but(flags=ONE_PACKET), True), (WEB.but(flags=NO_CPORT), True),
+    (WEB.but(flags=NO_CPORT), True),
     (WEB.but(flags=sync_wire.BYPASS), True), (CALL, True), (FTP, True),
     (FTP.but(sequence=(Sequence(5), Sequence(6))), False), (WEB.but(proto=ESP, state=0), True),
     (WEB.but(flags=TEMPLATE, proto=0), False),
@@ -208,3 +210,36 @@ def test_round_trip():
                           pe_name=chance.choice((b"", b"abc")) if version else b"")
                    for _ in range(chance.randrange(20))]
         assert sync_wire.strict(message(records, 9, version), 9, version) == records
+
+
+# ---- hostile messages
+
+AFTER = WEB.but(client="10.0.0.3")
+V6 = SIX.but(proto=TCP, state=1)
+HOSTILE = sync_hostile.cases(WEB, AFTER, V6)
+
+
+def test_every_hostile_item():
+    assert {case.item for case in HOSTILE} == set(sync_hostile.ITEMS)
+    assert len({case.name for case in HOSTILE}) == len(HOSTILE)
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: case.name)
+def test_hostile(case):
+    """The reader says the same as the list, which was written beside it."""
+    found = read(case.data[:1472], sync_hostile.ID)
+    left_out = [r for r in found.records if sync_wire.unsupported(r)]
+    applied = tuple(r for r in found.records if not r.pe_data)
+    assert applied == case.applied
+    errors = found.errors + ["unsupported"] * len(left_out)
+    assert errors == [case.counter] * bool(case.counter)
+
+
+def test_mutants():
+    """They are reproducible, and many get past the header."""
+    sources = sync_hostile.sources(WEB, AFTER, V6)
+    made = list(sync_hostile.mutants(7, 2000, sources))
+    assert made == list(sync_hostile.mutants(7, 2000, sources))
+    seen = {error for data in made for error in read(data, sync_hostile.ID).errors}
+    assert seen == set(sync_wire.ERRORS) - {"unsupported"}
+    assert sum(bool(read(data, sync_hostile.ID).records) for data in made) > 500

@@ -278,12 +278,15 @@ def _ends(family, *ends):
 
 def valid(record):
     """RECORD, if it makes sense."""
-    if record.flags & (TEMPLATE | NO_CPORT) == TEMPLATE | NO_CPORT:
+    if record.flags & ONE_PACKET or \
+            record.flags & (TEMPLATE | NO_CPORT) == TEMPLATE | NO_CPORT:
         raise DroppedError("flags", rest=False)
     if not record.is_template and record.proto not in STATES:
         raise DroppedError("protocol", rest=False)
     if record.state >= len(TEMPLATE_STATES if record.is_template else STATES[record.proto]):
         raise DroppedError("state", rest=False)
+    if record.pe_data and not record.pe_name:
+        raise DroppedError("option", rest=False)
     return record
 
 
@@ -291,7 +294,7 @@ def unsupported(record):
     """Does l4lb leave this valid record out, because it lacks such connections?"""
     ends = [ipaddress.ip_address(a) for a in (record.client, record.server)]
     return bool(
-        record.flags & (NO_CPORT | ONE_PACKET) or record.method == BYPASS or record.pe_data
+        record.flags & NO_CPORT or record.method == BYPASS or record.pe_data
         or any(s.delta or s.previous for s in record.sequence)
         or not record.is_template and record.proto not in (TCP, UDP, SCTP)
         or record.is_template and record.vport == record.dport == 0xffff
