@@ -40,6 +40,12 @@ class Side:
         (row,) = wait_until(lambda: self.rows(**want), deadline, what=f"a row of {record}")
         return row
 
+    def unread(self):
+        """Bytes that wait in the sockets of the group's port."""
+        return sum(int(line.split()[4].split(":")[1], 16)
+                   for line in self.ns.read("/proc/net/udp").splitlines()[1:]
+                   if line.split()[1].endswith(f":{sync_wire.PORT:04X}"))
+
 
 @pytest.fixture(scope="module")
 def side_of(topologies, module_life):

@@ -228,15 +228,8 @@ def test_id(nat, side, mine, sent, taken):
         if mine < 256:
             side.row(after)
         else:
-            wait_until(lambda: unread(side) == 0, 5)
+            wait_until(lambda: side.unread() == 0, 5)
         assert bool(side.rows(client=record.client)) == taken
-
-
-def unread(side):
-    """Bytes that wait in the sockets of the group's port."""
-    return sum(int(line.split()[4].split(":")[1], 16)
-               for line in side.ns.read("/proc/net/udp").splitlines()[1:]
-               if line.split()[1].endswith(f":{sync_wire.PORT:04X}"))
 
 
 @pytest.mark.smoke
