@@ -18,6 +18,7 @@
 #include "conn/state.h"
 #include "conn/table.h"
 #include "conn/walk.h"
+#include "sync/counter.h"
 
 static struct l4lb_net *seq_net(const struct seq_file *m)
 {
@@ -380,7 +381,22 @@ static int stats_percpu_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* l4lb: drop reasons and fast path counters, one "name value" per line */
+/* Once a daemon has been started here. */
+static void show_sync(struct seq_file *m, const struct l4lb_net *ln)
+{
+	unsigned int i;
+
+	/* Pairs with create() in daemon.c. */
+	if (!smp_load_acquire(&ln->sync))
+		return;
+	for (i = 0; i < L4LB_SYNC_COUNTERS; i++)
+		seq_printf(m, "%s %llu\n", l4lb_sync_counter_name(i),
+			   l4lb_sync_counter_read(ln, i));
+}
+
+/* l4lb: drop reasons, fast path and synchronisation counters, one "name value"
+ * per line
+ */
 static int counters_show(struct seq_file *m, void *v)
 {
 	struct l4lb_net *ln = m->private;
@@ -393,6 +409,7 @@ static int counters_show(struct seq_file *m, void *v)
 	for (count = 0; count < L4LB_FAST_MAX; count++)
 		seq_printf(m, "%s %llu\n", l4lb_fast_name(count),
 			   l4lb_fast_read(ln, count));
+	show_sync(m, ln);
 	return 0;
 }
 

@@ -44,6 +44,7 @@
 #include "service/guard.h"
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
+#include "sync/daemon.h"
 #include "sync/send.h"
 
 /* One test for both. */
@@ -302,7 +303,8 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	struct l4lb_conn *conn;
 
 	if (skb->ipvs_property || !skb_dst(skb) ||
-	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST))
+	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST) ||
+	    l4lb_sync_stands_by(ln))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
@@ -349,16 +351,17 @@ static __always_inline unsigned int
 handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		    u8 af)
 {
+	struct l4lb_net *ln = l4lb_net(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
 
-	if (skb->ipvs_property || !skb_dst(skb))
+	if (skb->ipvs_property || !skb_dst(skb) || l4lb_sync_stands_by(ln))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
-	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
+	return l4lb_icmp_in(skb, &pkt, ln);
 }
 
 /* No connection: a one-packet service's reply, or refused by nat_icmp_send. */
@@ -541,7 +544,8 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	if (is_reply)
 		return reply(skb, &pkt, conn);
 	verdict = handle_stray(skb, &pkt, ln);
-	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST)
+	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST ||
+	    l4lb_sync_stands_by(ln))
 		return verdict;
 	return conn ? handle_known(skb, &pkt, ln, conn) :
 		      handle_new(skb, &pkt, ln);
