@@ -8,6 +8,8 @@
 #include <linux/in.h>
 #include <net/ipv6.h>
 
+#include "config/edit.h"
+
 /* Longer attributes are cut off, shorter ones refused: see netlink_parse.c. */
 static const struct nla_policy daemon_policy[IPVS_DAEMON_ATTR_MAX + 1] = {
 	[IPVS_DAEMON_ATTR_STATE]	= { .type = NLA_U32 },
@@ -91,15 +93,29 @@ static int parse_config(struct l4lb_sync_config *config, struct nlattr **tb,
 	return parse_group(config, tb, info);
 }
 
+/* Connections may come before the first service. */
+static int prepare_backup(struct l4lb_net *ln, struct genl_info *info)
+{
+	int err;
+
+	mutex_lock(&ln->lock);
+	err = ln->exiting ? -ENODEV :
+			    l4lb_service_net_prepare(ln, info->extack);
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
 int l4lb_nl_new_daemon(struct sk_buff *skb, struct genl_info *info)
 {
 	struct nlattr *tb[IPVS_DAEMON_ATTR_MAX + 1];
+	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_sync_config config;
 	int err;
 
 	err = parse_nest(info, tb) ?: parse_config(&config, tb, info);
-	return err ?: l4lb_sync_start(info->user_ptr[0], &config,
-				      info->extack);
+	if (!err && config.state == IP_VS_STATE_BACKUP)
+		err = prepare_backup(ln, info);
+	return err ?: l4lb_sync_start(ln, &config, info->extack);
 }
 
 /* Only the state counts: keepalived also sends other attributes. */

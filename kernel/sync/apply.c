@@ -104,6 +104,14 @@ static bool is_supported(const struct l4lb_sync_record *r)
 
 /* ---- in terms of this director ---- */
 
+/* What is local there is another host here. */
+static u8 record_method(const struct l4lb_sync_record *r)
+{
+	u8 method = r->flags & IP_VS_CONN_F_FWD_MASK;
+
+	return method == IP_VS_CONN_F_LOCALNODE ? IP_VS_CONN_F_DROUTE : method;
+}
+
 static u32 record_mark(const struct l4lb_sync_record *r)
 {
 	return r->flags & L4LB_SYNC_F_TEMPLATE && !r->proto ?
@@ -157,7 +165,7 @@ static void news_read(struct news *news, struct l4lb_net *ln,
 		},
 		.timeout	= min_t(u64, (u64)r->timeout * HZ,
 					L4LB_CONN_TIMEOUT_MAX),
-		.method		= r->flags & IP_VS_CONN_F_FWD_MASK,
+		.method		= record_method(r),
 		.state		= template ? r->state :
 					     l4lb_sync_state_of(r->proto, r->state),
 		.template	= template,
@@ -224,9 +232,7 @@ static bool foresee_server(const struct news *news)
 	struct l4lb_net *ln = news->ln;
 	int err;
 
-	/* Delivered here, not forwarded. */
-	if (news->method == IP_VS_CONN_F_LOCALNODE ||
-	    READ_ONCE(ln->n_placeholders) >= L4LB_PLACEHOLDERS_MAX ||
+	if (READ_ONCE(ln->n_placeholders) >= L4LB_PLACEHOLDERS_MAX ||
 	    !lock_config(ln))
 		return false;
 	err = l4lb_server_foresee(ln, &news->name, news->method);
