@@ -187,7 +187,9 @@ bool l4lb_send_owed(struct l4lb_conn *conn)
 	if (phase == L4LB_SEND_SILENT || phase == L4LB_SEND_NEW ||
 	    !l4lb_send_allowed(conn))
 		return false;
+	if (phase == L4LB_SEND_OVER)
+		return told != TOLD_NEVER && atomic_read(&conn->flags) & failed;
 	if (told == TOLD_NEVER)
-		return phase != L4LB_SEND_OVER && is_first_due(conn);
+		return is_first_due(conn);
 	return late || is_short(conn) || atomic_read(&conn->flags) & failed;
 }
