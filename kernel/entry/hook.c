@@ -45,6 +45,14 @@
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
 #include "sync/daemon.h"
+#include "sync/send.h"
+
+/* One test for both. */
+static bool is_special(const struct l4lb_conn *conn)
+{
+	return atomic_read(&conn->flags) & (BIT(L4LB_CONN_ONE_PACKET) |
+					    BIT(L4LB_CONN_DUE));
+}
 
 /* Forward one packet of @conn. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -54,11 +62,15 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	unsigned int verdict;
 
 	l4lb_account_in(conn->server, skb->len);
-	l4lb_conn_count_packet(conn);
+	if (l4lb_conn_count_packet(conn))
+		l4lb_sync_counted(conn);
 	l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt, skb->len);
-	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
-		return l4lb_forward(skb, pkt, conn, 0);
+	if (unlikely(is_special(conn))) {
+		if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+			return l4lb_forward(skb, pkt, conn, 0);
+		l4lb_sync_due(conn);
+	}
 	l4lb_fast_expect_request();
 	verdict = l4lb_forward(skb, pkt, conn, 0);
 	l4lb_fast_admit_request(conn, skb, in);
