@@ -51,6 +51,20 @@ def up(ns, device):
         "tentative" not in ns.run(["ip", "-o", "-6", "addr", "show", device]).stdout
 
 
+@contextlib.contextmanager
+def stuck(ns, seconds=200, device=DEVICE):
+    """Messages stay in the device's queue for SECONDS; those that are still there at the end
+    of the block are lost. Yields a function, after which messages pass."""
+    def delay(verb, time):
+        ns.run(["tc", "qdisc", verb, "dev", device, "root", "netem", "delay", f"{time}s",
+                "limit", "100000"])
+    delay("add", seconds)
+    try:
+        yield lambda: delay("change", 0)
+    finally:
+        ns.run(["tc", "qdisc", "del", "dev", device, "root"])
+
+
 class Receiver:
     """Has joined GROUP on DEVICE of namespace NS; a context manager."""
 

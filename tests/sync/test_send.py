@@ -5,14 +5,14 @@ import contextlib
 import time
 
 import pytest
-from lab import fast, fwmark, packet, sync_wire
+from lab import counters, fast, fwmark, packet, sync_wire
 from lab.flows import set_policy
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
-from lab.sync_group import DEVICE, GROUP
+from lab.sync_group import GROUP, stuck
 from lab.sync_wire import DIRECT, INACTIVE, NAT, NO_OUTPUT, SYNCED, TEMPLATE, TUNNEL, Record
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -439,17 +439,6 @@ def test_persist_mode(nat, side, wire):
 
 # ---- when a message cannot leave
 
-@contextlib.contextmanager
-def stuck(ns):
-    """Messages stay in the device's queue; after that they leave at once."""
-    ns.run(["tc", "qdisc", "add", "dev", DEVICE, "root", "netem", "delay", "200s", "limit",
-            "100000"])
-    try:
-        yield
-    finally:
-        ns.run(["tc", "qdisc", "del", "dev", DEVICE, "root"])
-
-
 @pytest.mark.waits
 def test_overflow(nat, side):
     """The queue is full: nothing is lost for good, and no packet waits."""
@@ -457,11 +446,12 @@ def test_overflow(nat, side):
     with setting(nat, "sync_qlen_max", 1), setting(nat, "sync_sock_size", 1), \
             side.receiver() as receiver, side.master(maxlen=100):
         wire = Heard(receiver)
-        with stuck(nat.director.ns):
+        with stuck(nat.director.ns, 2) as let_go:
             clients = [thrice(raw.client()) for _ in range(100)]
-            time.sleep(2)
-        assert not all(wire.of(c) for c in clients)
-        wait_until(lambda: all(wire.of(c) for c in clients), 6)
+            assert not any(wire.of(c) for c in clients)
+            assert counters.counts(nat)["sync_overflow"]
+            let_go()
+            wait_until(lambda: all(wire.of(c) for c in clients), 6)
 
 
 # ---- whose it is
