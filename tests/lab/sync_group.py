@@ -52,15 +52,15 @@ def up(ns, device):
 
 
 @contextlib.contextmanager
-def stuck(ns, seconds=200, device=DEVICE):
-    """Messages stay in the device's queue for SECONDS; those that are still there at the end
-    of the block are lost. Yields a function, after which messages pass."""
-    def delay(verb, time):
-        ns.run(["tc", "qdisc", verb, "dev", device, "root", "netem", "delay", f"{time}s",
-                "limit", "100000"])
-    delay("add", seconds)
+def stuck(ns, device=DEVICE):
+    """After the first message or so, hardly a byte leaves. Yields a function, after which all
+    do; those that are still there at the end of the block are lost."""
+    def limit(verb, rate):
+        ns.run(["tc", "qdisc", verb, "dev", device, "root", "tbf", "rate", rate, "burst", "2000",
+                "limit", "1000000"])
+    limit("add", "64bit")
     try:
-        yield lambda: delay("change", 0)
+        yield lambda: limit("change", "1gbit")
     finally:
         ns.run(["tc", "qdisc", "del", "dev", device, "root"])
 
