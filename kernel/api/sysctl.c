@@ -24,8 +24,8 @@
  *
  * These have no effect here:
  *
- *	sync_*, backup_only	there is no state synchronisation yet; the
- *				values are checked as if there were
+ *	sync_retries		a record is not repeated; the next one makes up
+ *				for a lost one (sync/send_rules.c)
  *	est_cpulist, est_nice	there are no threads to place: rates are
  *				computed by packets and readers
  *
