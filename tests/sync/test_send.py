@@ -451,7 +451,7 @@ def test_overflow(nat, side):
             assert not all(wire.of(c) for c in clients)
             assert counters.counts(nat)["sync_overflow"]
             let_go()
-            wait_until(lambda: all(wire.of(c) for c in clients), 6)
+            wait_until(lambda: all(wire.of(c) for c in clients), 15)
 
 
 # ---- whose it is
