@@ -6,12 +6,26 @@ import random
 import re
 import socket
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from lab import sync_hostile, sync_wire
-from lab.packet import AH, ESP, SCTP, TCP, UDP
-from lab.sync_wire import HASHED, ONE_PACKET, SEQUENCE, TEMPLATE, Record, Sequence, message, option
 from simulator import ROOT, UNIT, compiled, linked, stubs
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from lab import sync_hostile, sync_wire  # noqa: E402
+from lab.packet import AH, ESP, SCTP, TCP, UDP  # noqa: E402
+from lab.sync_wire import (  # noqa: E402
+    HASHED,
+    ONE_PACKET,
+    SEQUENCE,
+    TEMPLATE,
+    Record,
+    Sequence,
+    message,
+    option,
+)
 
 SYNC = ROOT / "kernel/sync"
 CORPUS = ROOT / "tests/corpus/sync"
@@ -20,7 +34,6 @@ SOURCES = [SYNC / name for name in ("wire_read.c", "wire_write.c", "wire_state.c
 HEADERS = [STATES, *(SYNC / name for name in ("wire.h", "wire_read.h", "wire_write.h",
                                               "wire_state.h"))]
 ERRORS = ("ok", *sync_wire.ERRORS)
-FAMILY = {socket.AF_INET: 4, socket.AF_INET6: 6}
 
 WEB = Record("10.0.0.2", 3101, "10.0.0.100", 80, "10.1.0.2", 80)
 AFTER = WEB.but(client="10.0.0.3")
