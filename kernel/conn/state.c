@@ -235,7 +235,8 @@ static unsigned int service_timeout(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
-static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
+static __always_inline unsigned int
+state_timeout(const struct l4lb_conn *conn, u8 state)
 {
 	const struct l4lb_net *ln = l4lb_conn_net(conn);
 	unsigned int seconds = service_timeout(conn, state);
