@@ -12,6 +12,7 @@
  * SCTP is followed in the same way, by its chunks.
  */
 #include "conn/state.h"
+#include "conn/copy.h"
 #include "conn/defence.h"
 #include "conn/table.h"
 
@@ -414,6 +415,19 @@ static void trust(struct l4lb_conn *conn)
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
+/* l4lb_conn_lock() held, @conn is not dead. */
+static __always_inline void set_state(struct l4lb_conn *conn, u8 state,
+				      bool active)
+{
+	WRITE_ONCE(conn->state, state);
+	l4lb_conn_set_active(conn, active);
+	l4lb_conn_set_holds(conn, !is_over(conn, state));
+	if (is_established(state)) {
+		assure(conn);
+		l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
+	}
+}
+
 /* The next state is computed again under the lock: meanwhile another CPU may
  * have seen a packet of the other direction.
  */
@@ -425,13 +439,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	spin_lock_bh(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		next = state_after(conn, pkt, reply);
-		WRITE_ONCE(conn->state, next);
-		l4lb_conn_set_active(conn, states[next].active);
-		l4lb_conn_set_holds(conn, !is_over(conn, next));
-		if (is_established(next)) {
-			assure(conn);
-			l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
-		}
+		set_state(conn, next, states[next].active);
 	}
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
@@ -469,6 +477,28 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	} else {
 		l4lb_conn_touch(conn);
 	}
+}
+
+/**
+ * l4lb_state_follow() - what another director says of a connection
+ * @conn: the connection, not a template
+ * @state: enum l4lb_state, of its protocol
+ * @active: the real server counts it as active
+ * @timeout: jiffies; 0: the state's own here
+ *
+ * Context: RCU, BH off.
+ */
+void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
+		       u32 timeout)
+{
+	timeout = min(timeout ?: state_timeout(conn, state),
+		      L4LB_CONN_TIMEOUT_MAX);
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
+		set_state(conn, state, active);
+		l4lb_conn_renew(conn, timeout);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
 const char *l4lb_state_name(const struct l4lb_conn *conn)

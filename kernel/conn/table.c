@@ -269,3 +269,17 @@ refuse:
 	l4lb_conn_table_release(table, template);
 	return false;
 }
+
+bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template)
+{
+	int max = READ_ONCE(table->ln->sysctl.conn_max) ?: INT_MAX;
+	int n = atomic_inc_return(&table->n);
+
+	if (template)
+		atomic_inc(&table->n_templates);
+	if (n <= max && l4lb_conn_share_allows(table, n) &&
+	    (!template || atomic_read(&table->n_templates) <= quota(max)))
+		return true;
+	l4lb_conn_table_release(table, template);
+	return false;
+}

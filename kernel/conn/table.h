@@ -112,6 +112,8 @@ unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 /* Takes room for one more connection; false: there is none.  RCU, BH off. */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 			   const struct l4lb_flow *flow, bool template);
+/* The same for a connection that another director has: nothing is given up. */
+bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template);
 /* Makes room among the connections whose replies have the same header as those
  * of @conn; false: all of them are proven.  RCU, BH off.
  */

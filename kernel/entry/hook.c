@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "conn/conntrack.h"
+#include "conn/count.h"
 #include "conn/defence.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
@@ -226,13 +227,18 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
-/* The real server was removed. */
+/* The real server was removed, or never added: another director has it. */
 static unsigned int handle_lost(struct sk_buff *skb,
 				const struct l4lb_pkt *pkt,
 				struct l4lb_net *ln, struct l4lb_conn *conn)
 {
 	u8 wanted = READ_ONCE(conn->server->on_loss);
 
+	/* It is about to be added, if both directors are set up alike. */
+	if (READ_ONCE(conn->server->placeholder) && !l4lb_pkt_opens(pkt)) {
+		l4lb_drop(ln, L4LB_DROP_NO_DEST);
+		return NF_DROP;
+	}
 	/* A SYN means that the client uses the port for a new connection. */
 	if (l4lb_server_over(conn->server) || l4lb_pkt_opens(pkt) ||
 	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
