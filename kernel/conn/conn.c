@@ -131,6 +131,9 @@ static void let_go(struct l4lb_conn *conn, u32 when)
 		WRITE_ONCE(control->last, when);
 	smp_mb__before_atomic();	/* write its time before releasing it */
 	atomic_dec(&control->n_holders);
+	if (static_branch_unlikely(&l4lb_conn_watched) &&
+	    !atomic_read(&control->n_holders))
+		l4lb_conn_set(control, L4LB_CONN_DIRTY);
 }
 
 /* Undo what creation did before the insertion: references and counters.  @conn
@@ -277,6 +280,8 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	set_tracked(conn, ln);
 	if (control && refcount_inc_not_zero(&control->refs)) {
 		atomic_inc(&control->n_holders);
+		if (static_branch_unlikely(&l4lb_conn_watched))
+			l4lb_watch_held(control);
 		conn->control = control;
 		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
@@ -392,6 +397,13 @@ void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 	l4lb_server_active(conn->server, active);
 }
 
+static void hold_again(struct l4lb_conn *control)
+{
+	atomic_inc(&control->n_holders);
+	if (static_branch_unlikely(&l4lb_conn_watched))
+		l4lb_conn_set(control, L4LB_CONN_DIRTY);
+}
+
 /* Set whether @conn keeps its template from expiring.  l4lb_conn_lock() held,
  * and @conn is not dead.
  */
@@ -403,7 +415,7 @@ void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
 	if (!holds)
 		let_go(conn, jiffies);
 	else if (!l4lb_conn_test_and_set(conn, L4LB_CONN_HOLDS))
-		atomic_inc(&conn->control->n_holders);
+		hold_again(conn->control);
 }
 
 /* From now on @conn is one of the connections of @template, if it has none; a

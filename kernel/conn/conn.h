@@ -27,9 +27,7 @@ enum {
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
 	L4LB_CONN_SERVED,	/* has @served */
-	L4LB_CONN_ANSWERED,	/* a reply was seen after it was established
-				 * (UDP: any reply)
-				 */
+	L4LB_CONN_ANSWERED,	/* a reply was seen (not UDP: once established) */
 	L4LB_CONN_ACKED,	/* TCP: its client has sent an ACK */
 	L4LB_CONN_HALF_OPEN,	/* counted in its table's n_half_open */
 	L4LB_CONN_TRUSTED,	/* template: one of its connections may not be
@@ -37,6 +35,7 @@ enum {
 				 */
 	L4LB_CONN_SYNCED,	/* came by a record of another director */
 	L4LB_CONN_DIRTY,	/* other directors do not know its state */
+	L4LB_CONN_DUE,		/* they are to be told now */
 	L4LB_CONN_BACK = 18,	/* first of 14 bits, see fast_back.h */
 };
 

@@ -7,8 +7,8 @@
  *	connection	copy: no packet of its client was counted
  *	template	copy: no connection has used it since the last record
  *
- * If packets have long stopped coming, a record makes it a copy again: its
- * client is with the other director.  No packet writes anything for that.
+ * If no packets come any more, a record makes it a copy again, and a local one,
+ * too: its client is with the other director.  No packet writes anything for that.
  */
 #include "conn/copy.h"
 
@@ -62,6 +62,7 @@ void l4lb_conn_renew(struct l4lb_conn *conn, u32 timeout)
 
 	if (!l4lb_conn_used_here(conn)) {
 		WRITE_ONCE(conn->last, now);
+		l4lb_conn_set(conn, L4LB_CONN_SYNCED);
 		if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE)) {
 			WRITE_ONCE(conn->recorded, now);
 		} else {

@@ -10,6 +10,7 @@
 #define _L4LB_CONN_COUNT_H
 
 #include "conn/conn.h"
+#include "conn/watch.h"
 
 enum {
 	L4LB_CONN_PACKETS_MANY	= 9,	/* counted up to this */
@@ -33,14 +34,17 @@ static inline void l4lb_conn_set_packets(struct l4lb_conn *conn, unsigned int n)
 		   n << L4LB_CONN_PACKETS_SHIFT);
 }
 
-/* Counts a client's packet; no write to the shared line after a few. */
-static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
+/* Counts a client's packet; no write to the shared line after a few.  True: it is
+ * one of those few, and connections are watched.
+ */
+static __always_inline bool l4lb_conn_count_packet(struct l4lb_conn *conn)
 {
 	u8 packets = READ_ONCE(conn->packets);
 
-	if (packets < L4LB_CONN_PACKETS_MANY << L4LB_CONN_PACKETS_SHIFT)
-		WRITE_ONCE(conn->packets,
-			   packets + (1 << L4LB_CONN_PACKETS_SHIFT));
+	if (packets >= L4LB_CONN_PACKETS_MANY << L4LB_CONN_PACKETS_SHIFT)
+		return false;
+	WRITE_ONCE(conn->packets, packets + (1 << L4LB_CONN_PACKETS_SHIFT));
+	return static_branch_unlikely(&l4lb_conn_watched);
 }
 
 /* When it was last announced, as a number of 4 bits; 0: never. */

@@ -254,6 +254,12 @@ static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
+u32 l4lb_state_timeout(const struct l4lb_conn *conn)
+{
+	return min(state_timeout(conn, READ_ONCE(conn->state)),
+		   L4LB_CONN_TIMEOUT_MAX);
+}
+
 static u8 tcp_after(u8 state, enum side side, u8 flags, bool secure)
 {
 	const u8 (*next)[ON_MAX][L4LB_TCP_MAX] = secure ? tcp_next_secure :
@@ -349,6 +355,9 @@ static void assure(struct l4lb_conn *conn)
 	if (!must_assure(conn))
 		return;
 	l4lb_conn_set(conn, L4LB_CONN_ASSURED);
+	if (static_branch_unlikely(&l4lb_conn_watched) &&
+	    !l4lb_conn_test(conn->control, L4LB_CONN_ASSURED))
+		l4lb_conn_set(conn->control, L4LB_CONN_DIRTY);
 	l4lb_conn_set(conn->control, L4LB_CONN_ASSURED);
 }
 
@@ -436,12 +445,14 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 {
 	u8 next;
 
-	spin_lock_bh(l4lb_conn_lock(conn));
+	spin_lock(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		next = state_after(conn, pkt, reply);
 		set_state(conn, next, states[next].active);
+		if (static_branch_unlikely(&l4lb_conn_watched))
+			l4lb_watch_changed(conn);
 	}
-	spin_unlock_bh(l4lb_conn_lock(conn));
+	spin_unlock(l4lb_conn_lock(conn));
 }
 
 /**
@@ -457,7 +468,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply)
 {
-	unsigned int timeout;
+	u32 timeout;
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
 		l4lb_conn_clear(conn, L4LB_CONN_NO_OUTPUT);
@@ -469,8 +480,7 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (must_trust(conn) && l4lb_defence_victim(conn) == L4LB_VICTIM_NEVER)
 		trust(conn);
 
-	timeout = min(state_timeout(conn, READ_ONCE(conn->state)),
-		      L4LB_CONN_TIMEOUT_MAX);
+	timeout = l4lb_state_timeout(conn);
 	if (READ_ONCE(conn->timeout) != timeout) {
 		WRITE_ONCE(conn->timeout, timeout);
 		WRITE_ONCE(conn->last, (u32)jiffies);

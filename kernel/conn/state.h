@@ -58,6 +58,9 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
 		       u32 timeout);
 
+/* Jiffies a connection lives in its state without packets.  RCU. */
+u32 l4lb_state_timeout(const struct l4lb_conn *conn);
+
 /* As in the column "State": "ESTABLISHED", "UDP", "ASSURED", ... */
 const char *l4lb_state_name(const struct l4lb_conn *conn);
 /* Is there a state with this name? */

@@ -182,7 +182,7 @@ static void unmark_placeholder(struct l4lb_server *server)
  * real server is added.  It goes with its last connection.
  *
  * Context: configuration mutex held, may sleep.
- * Return: 0, also if the name is taken; -ENOSPC, there are
+ * Return: 0; -EEXIST, the name is taken; -ENOSPC, there are
  * %L4LB_PLACEHOLDERS_MAX; -ENOMEM.
  */
 int l4lb_server_foresee(struct l4lb_net *ln,
@@ -192,7 +192,7 @@ int l4lb_server_foresee(struct l4lb_net *ln,
 
 	lockdep_assert_held(&ln->lock);
 	if (l4lb_server_by_name(ln, name))
-		return 0;
+		return -EEXIST;
 	if (ln->exiting || ln->n_placeholders >= L4LB_PLACEHOLDERS_MAX)
 		return -ENOSPC;
 	server = server_create(ln, name, method, NULL);

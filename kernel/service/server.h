@@ -168,9 +168,7 @@ static inline bool l4lb_server_over(const struct l4lb_server *server)
 	return READ_ONCE(server->over);
 }
 
-/* Control path: configuration mutex held, may sleep.  find() returns a server
- * of @svc or NULL.
- */
+/* Control path: configuration mutex held, may sleep. */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg);
 struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,

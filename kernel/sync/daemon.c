@@ -20,7 +20,9 @@
 #include <linux/udp.h>
 #include <net/ipv6.h>
 
+#include "conn/watch.h"
 #include "sync/counter.h"
+#include "sync/send.h"
 #include "sync/thread.h"
 
 #define DEFAULT_GROUP	0xe0000051	/* 224.0.0.81 */
@@ -52,7 +54,6 @@ struct l4lb_sync {
 	struct work_struct	device_work;
 };
 
-DEFINE_STATIC_KEY_FALSE(l4lb_sync_on);
 DEFINE_STATIC_KEY_FALSE(l4lb_sync_receives);
 
 static atomic_t spaces = ATOMIC_INIT(0);
@@ -186,7 +187,7 @@ static void publish(struct l4lb_sync_daemon *daemon)
 	ln->sync->daemons[daemon->config.state] = daemon;
 	if (daemon->queues) {
 		rcu_assign_pointer(ln->sync_queues, daemon->queues);
-		static_branch_inc(&l4lb_sync_on);
+		static_branch_inc(&l4lb_conn_watched);
 	} else {
 		WRITE_ONCE(ln->sync_receives, true);
 		static_branch_inc(&l4lb_sync_receives);
@@ -200,7 +201,7 @@ static void unpublish(struct l4lb_sync_daemon *daemon)
 	lockdep_assert_held(&ln->sync->lock);
 	ln->sync->daemons[daemon->config.state] = NULL;
 	if (daemon->queues) {
-		static_branch_dec(&l4lb_sync_on);
+		static_branch_dec(&l4lb_conn_watched);
 		RCU_INIT_POINTER(ln->sync_queues, NULL);
 	} else {
 		static_branch_dec(&l4lb_sync_receives);
@@ -241,6 +242,8 @@ static int run(struct l4lb_sync *sync, const struct l4lb_sync_config *config,
 	err = l4lb_sync_threads_start(daemon, dev, sync->space);
 	if (err)
 		goto err_destroy;
+	if (daemon->queues)
+		l4lb_sync_send_begin(sync->ln);
 	publish(daemon);
 	return 0;
 

@@ -33,8 +33,9 @@ struct l4lb_sync_config {
 	u8			ttl;
 };
 
-/* On while a sending, or receiving, daemon runs in any namespace. */
-DECLARE_STATIC_KEY_FALSE(l4lb_sync_on);
+/* On while a receiving daemon runs in any namespace.  For a sending one there is
+ * l4lb_conn_watched.
+ */
 DECLARE_STATIC_KEY_FALSE(l4lb_sync_receives);
 
 /* Does the namespace leave the clients' packets to its own stack, because it is

@@ -61,8 +61,9 @@ enum {
  * @L4LB_SYNC_RECORD: record of a wrong length, version or type: the rest of the
  *	message is dropped
  * @L4LB_SYNC_OPTION: option of a wrong length, cut off, or a second of its type:
- *	the rest is dropped; or an unknown one that is not optional: the record is
- * @L4LB_SYNC_FLAGS: template without client port
+ *	the rest is dropped; or an unknown one that is not optional, or data of a
+ *	persistence engine without its name: the record is
+ * @L4LB_SYNC_FLAGS: one packet, or a template without client port
  * @L4LB_SYNC_STATE: the protocol or template has no such state
  * @L4LB_SYNC_PROTOCOL: neither TCP, UDP, SCTP, AH, ESP nor a template
  * @L4LB_SYNC_UNSUPPORTED: valid, but not for this director; not by the reader

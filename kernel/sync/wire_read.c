@@ -62,7 +62,8 @@ static enum l4lb_sync_error check(const struct l4lb_sync_record *record)
 	bool template = record->flags & L4LB_SYNC_F_TEMPLATE;
 	u16 states = template ? 2 : n_states(record->proto);
 
-	if (template && record->flags & L4LB_SYNC_F_NO_CPORT)
+	if (record->flags & L4LB_SYNC_F_ONE_PACKET ||
+	    (template && record->flags & L4LB_SYNC_F_NO_CPORT))
 		return L4LB_SYNC_FLAGS;
 	if (!states)
 		return L4LB_SYNC_PROTOCOL;
@@ -208,6 +209,7 @@ static enum l4lb_sync_error
 parse_v1(struct l4lb_sync_record *record, const u8 *p, size_t left,
 	 size_t *used)
 {
+	enum l4lb_sync_error error;
 	size_t len, fixed;
 	u8 seen = 0;
 
@@ -223,8 +225,13 @@ parse_v1(struct l4lb_sync_record *record, const u8 *p, size_t left,
 	*used = len;
 	if (seen & UNKNOWN)
 		return L4LB_SYNC_OPTION;
+	error = check(record);
+	if (error)
+		return error;
 	record->has_pe = seen & BIT(L4LB_SYNC_OPT_PE_DATA);
-	return check(record);
+	if (record->has_pe && !(seen & BIT(L4LB_SYNC_OPT_PE_NAME)))
+		return L4LB_SYNC_OPTION;
+	return L4LB_SYNC_OK;
 }
 
 /* ---- messages ---- */
