@@ -96,10 +96,12 @@ def test_a_device_that_is_down(quiet):
 
 def test_dry_run(quiet):
     steps = quiet.ctl("-n sync start both dev d0 id 4 port 9").splitlines()
-    assert steps == ["start sync send dev d0 id 4 port 9", "start sync receive dev d0 id 4 port 9"]
+    assert steps == [f"would start sync {role} dev d0 id 4 port 9"
+                     for role in ("send", "receive")]
     assert not runs(quiet)
     quiet.ctl("sync start both dev d0")
-    assert quiet.ctl("-n sync stop").splitlines() == ["stop sync send", "stop sync receive"]
+    assert quiet.ctl("-n sync stop").splitlines() == [
+        "would stop sync send", "would stop sync receive"]
     assert len(runs(quiet)) == 2
 
 
