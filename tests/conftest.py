@@ -57,7 +57,9 @@ def pytest_configure(config):
     for line in ("smoke: a quick representative subset, also for slow kernels",
                  "slow: takes minutes; left out unless asked for",
                  "ip_vs_differs(how, only=''): what in-tree ip_vs does instead, in the rows with "
-                 "ONLY in their name; with --backend ip_vs those must fail"):
+                 "ONLY in their name; with --backend ip_vs those must fail",
+                 "l4lb_differs(how, only=''): what l4lb does instead of ip_vs, on purpose; with "
+                 "--backend l4lb those rows must fail"):
         config.addinivalue_line("markers", line)
     Backend.fast_path = config.getoption("--fast-path")
     if config.option.seed is None:
@@ -186,11 +188,10 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
                 item.add_marker(l4lb)
-    if config.getoption("--backend") == "ip_vs":
-        for item in items:
-            for mark in item.iter_markers("ip_vs_differs"):
-                if mark.kwargs.get("only", "") in item.name:
-                    item.add_marker(pytest.mark.xfail(reason=mark.args[0], strict=True))
+    for item in items:
+        for mark in item.iter_markers(config.getoption("--backend") + "_differs"):
+            if mark.kwargs.get("only", "") in item.name:
+                item.add_marker(pytest.mark.xfail(reason=mark.args[0], strict=True))
     if not config.getoption("-m") and not any("::" in a for a in config.args):
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)

@@ -14,10 +14,10 @@
 #include "conn/table.h"
 #include "entry/fast_device.h"
 #include "entry/hook.h"
-#include "forward/reset.h"
 #include "service/guard.h"
 #include "service/pool.h"
 #include "service/registry.h"
+#include "sync/send.h"
 
 static unsigned int *service_count(const struct l4lb_service *svc)
 {
@@ -132,7 +132,7 @@ void l4lb_service_discard(struct l4lb_service *svc)
 int l4lb_service_net_prepare(struct l4lb_net *ln,
 			     struct netlink_ext_ack *extack)
 {
-	int err = l4lb_conn_table_create(ln, l4lb_reset_idle) ?:
+	int err = l4lb_conn_table_create(ln, &l4lb_sync_events) ?:
 		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln);
 
 	if (err)

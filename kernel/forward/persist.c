@@ -93,6 +93,15 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 	return l4lb_conn_create_template(svc->ln, key, target, timeout, reason);
 }
 
+struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
+				    const struct l4lb_flow *flow)
+{
+	struct l4lb_flow key;
+
+	template_key(svc, flow, &key);
+	return l4lb_conn_find_template(svc->ln, &key);
+}
+
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_flow *flow,
 					enum l4lb_drop *reason)

@@ -83,6 +83,7 @@ struct l4lb_server_key {
  *	it gets into its service
  * @nameless: an heir has its name
  * @stuck: removed, but the pool of its service still has it
+ * @placeholder: it never was in a service, see l4lb_server_foresee()
  * @by_key: in l4lb_net.servers while it is in a service
  * @key: its key in l4lb_net.servers
  * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
@@ -121,6 +122,7 @@ struct l4lb_server {
 	bool				named;
 	bool				nameless;
 	bool				stuck;
+	bool				placeholder;
 	u64				service_id;
 	struct l4lb_server		*heir_of;
 	struct rhlist_head		by_key;
@@ -166,14 +168,14 @@ static inline bool l4lb_server_over(const struct l4lb_server *server)
 	return READ_ONCE(server->over);
 }
 
-/* Control path: configuration mutex held, may sleep.  find() returns a server
- * of @svc or NULL.
- */
+/* Control path: configuration mutex held, may sleep. */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg);
 struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,
 				       const struct l4lb_server_config *cfg);
 void l4lb_server_forget(struct l4lb_server *server);
+int l4lb_server_foresee(struct l4lb_net *ln,
+			const struct l4lb_server_name *name, u8 method);
 void l4lb_server_save(const struct l4lb_server *server,
 		      struct l4lb_server_config *cfg);
 void l4lb_server_apply(struct l4lb_server *server,

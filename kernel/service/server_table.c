@@ -4,7 +4,8 @@
  * A real server of several services is in this table several times, the one
  * that was added last first.
  *
- * And real servers by name, for configuration.  Each is in that table once,
+ * And real servers by name, for configuration and for records of other
+ * directors, which read it under RCU.  Each is in that table once,
  * whether it is in a service or in the trash.
  */
 #include "service/server_table.h"
@@ -139,6 +140,12 @@ struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
 {
 	lockdep_assert_held(&ln->lock);
 	return rhashtable_lookup_fast(&ln->server_names, name, name_params);
+}
+
+struct l4lb_server *l4lb_server_by_name_rcu(struct l4lb_net *ln,
+					    const struct l4lb_server_name *name)
+{
+	return rhashtable_lookup(&ln->server_names, name, name_params);
 }
 
 int l4lb_server_table_init(struct l4lb_net *ln)

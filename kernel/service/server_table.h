@@ -5,6 +5,15 @@
 
 #include "service/server.h"
 
+enum { L4LB_PLACEHOLDERS_MAX = 1024 };	/* of a namespace */
+
+/* Why are packets not forwarded to @server, which is not available? */
+static inline enum l4lb_drop l4lb_server_lack(const struct l4lb_server *server)
+{
+	return READ_ONCE(server->placeholder) ? L4LB_DROP_NO_DEST :
+						L4LB_DROP_DEST_GONE;
+}
+
 int l4lb_server_table_init(struct l4lb_net *ln);
 void l4lb_server_table_exit(struct l4lb_net *ln);
 int l4lb_server_table_add(struct l4lb_server *server);
@@ -15,6 +24,9 @@ void l4lb_server_name_pass(struct l4lb_server *server,
 			   struct l4lb_server *heir);
 struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
 					const struct l4lb_server_name *name);
+/* RCU; it may be in the trash and have no reference any more. */
+struct l4lb_server *l4lb_server_by_name_rcu(struct l4lb_net *ln,
+					    const struct l4lb_server_name *name);
 struct l4lb_server *l4lb_server_by_source(struct l4lb_net *ln,
 					  const struct l4lb_flow *flow,
 					  bool one_packet);

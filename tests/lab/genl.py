@@ -483,15 +483,16 @@ class L4lb(Genl):
             L_POLICY, [attr(POLICY[k], u32(v)) for k, v in values.items()]))
 
 
-def conns(ns):
-    """The rows of /proc/net/ip_vs_conn as dictionaries."""
-    rows = []
-    for line in ns.read("/proc/net/ip_vs_conn").splitlines()[1:]:
+def conns(ns, origin=False):
+    """The rows of /proc/net/ip_vs_conn as dictionaries; with ORIGIN those of
+    ip_vs_conn_sync, which say whether another director has announced them."""
+    rows, more = [], ("origin",) if origin else ()
+    for line in ns.read("/proc/net/ip_vs_conn" + ("_sync" if origin else "")).splitlines()[1:]:
         f = line.split()
         rows.append({"proto": f[0], "client": _unhex(f[1]), "cport": int(f[2], 16),
                      "vip": _unhex(f[3]), "vport": int(f[4], 16),
                      "server": _unhex(f[5]), "dport": int(f[6], 16),
-                     "state": f[7], "expires": int(f[8])})
+                     "state": f[7], **dict(zip(more, f[8:])), "expires": int(f[8 + len(more)])})
     return rows
 
 
