@@ -82,7 +82,7 @@ bool l4lb_send_allowed(const struct l4lb_conn *conn)
 
 static unsigned int threshold_of(const struct l4lb_sysctl *sysctl)
 {
-	return min(READ_ONCE(sysctl->sync_threshold[0]), (int)COUNT_MAX);
+	return min_t(int, READ_ONCE(sysctl->sync_threshold[0]), COUNT_MAX);
 }
 
 bool l4lb_send_counts(const struct l4lb_conn *conn)
@@ -119,15 +119,19 @@ static unsigned int units_since(unsigned int told)
 	return (unit_now() + TOLD_UNITS - told) % TOLD_UNITS;
 }
 
-/* Was it used in the last @units, or in the present one? */
-static bool used(const struct l4lb_conn *conn, unsigned int units)
+/* Was it used in the last @span jiffies?  A template is, while it is held. */
+static bool used_in(const struct l4lb_conn *conn, u32 span)
 {
-	u32 span = units * UNIT + (u32)(jiffies % UNIT);
-
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) &&
 	    atomic_read(&conn->n_holders))
 		return true;
 	return l4lb_conn_idle(conn) < (s32)span;
+}
+
+/* Was it used in the last @units, or in the present one? */
+static bool used(const struct l4lb_conn *conn, unsigned int units)
+{
+	return used_in(conn, units * UNIT + (u32)(jiffies % UNIT));
 }
 
 /* Units after which it is announced again: the true age is then at least a
@@ -163,7 +167,7 @@ static bool is_late(struct l4lb_conn *conn, unsigned int told)
 static bool is_short(const struct l4lb_conn *conn)
 {
 	return READ_ONCE(conn->timeout) < TIMEOUT_SHORT &&
-	       l4lb_conn_idle(conn) < SWEEP_EVERY &&
+	       used_in(conn, SWEEP_EVERY) &&
 	       l4lb_send_phase(conn) == L4LB_SEND_OPEN;
 }
 

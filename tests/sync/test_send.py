@@ -5,14 +5,14 @@ import contextlib
 import time
 
 import pytest
-from lab import fast, fwmark, packet, sync_wire
+from lab import counters, fast, fwmark, packet, sync_wire
 from lab.flows import set_policy
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
-from lab.sync_group import DEVICE, GROUP
+from lab.sync_group import GROUP, stuck
 from lab.sync_wire import DIRECT, INACTIVE, NAT, NO_OUTPUT, SYNCED, TEMPLATE, TUNNEL, Record
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -149,6 +149,7 @@ def test_thresholds(nat, side, family, threshold, path):
     assert at == FEW[threshold]
 
 
+@pytest.mark.stock
 @pytest.mark.waits
 @pytest.mark.parametrize("path", (0, 1, 2))
 def test_either_path(lab, side_of, path):
@@ -241,6 +242,7 @@ def test_never(nat, side, wire):
 
 # ---- by the sweep
 
+@pytest.mark.stock
 @pytest.mark.waits
 def test_idle_from_the_start(nat, side, wire, family):
     """Established with two packets, and silent since: announced all the same."""
@@ -347,13 +349,9 @@ def persistent(lab, proto=TCP, family=4, **options):
 
 def template_of(client, assured, **more):
     raw = client.raw
-    given = {"state": int(assured), "timeout": 360, "flags": METHOD[raw.lab.shape] | TEMPLATE}
+    given = {"state": int(assured), "timeout": 360,
+             "flags": METHOD[raw.lab.shape] | TEMPLATE | INACTIVE}
     return record_of(client, client.number, **{**given, **more}).but(cport=0)
-
-
-def plain(record):
-    """Without what may or may not be set in a template."""
-    return record.but(flags=record.flags & ~INACTIVE)
 
 
 @pytest.mark.waits
@@ -363,12 +361,12 @@ def test_template(lab, side_of, family):
     with heard(lab, side_of) as wire:
         client = raw.client()
         client.open()
-        assert plain(wire.wait(client, template=True)) == template_of(client, False)
+        assert wire.wait(client, template=True) == template_of(client, False)
         wire.silent(client, 1, template=True)
         if lab.shape == "nat":
             client.reply().answered()
         go_on(client)
-        assert plain(wire.wait(client, 2, SWEPT, template=True)) == template_of(client, True)
+        assert wire.wait(client, 2, SWEPT, template=True) == template_of(client, True)
         go_on(client, 20)
         wire.silent(client, 2, 5, template=True)
         client.send(RST)
@@ -380,6 +378,7 @@ def test_template(lab, side_of, family):
         wire.silent(client, 4, template=True)
 
 
+@pytest.mark.stock
 @pytest.mark.waits
 def test_template_of_a_mark(nat, side, wire, family):
     """Protocol 0, and the mark in place of the VIP."""
@@ -439,17 +438,7 @@ def test_persist_mode(nat, side, wire):
 
 # ---- when a message cannot leave
 
-@contextlib.contextmanager
-def stuck(ns):
-    """Messages stay in the device's queue; after that they leave at once."""
-    ns.run(["tc", "qdisc", "add", "dev", DEVICE, "root", "netem", "delay", "200s", "limit",
-            "100000"])
-    try:
-        yield
-    finally:
-        ns.run(["tc", "qdisc", "del", "dev", DEVICE, "root"])
-
-
+@pytest.mark.stock
 @pytest.mark.waits
 def test_overflow(nat, side):
     """The queue is full: nothing is lost for good, and no packet waits."""
@@ -457,15 +446,17 @@ def test_overflow(nat, side):
     with setting(nat, "sync_qlen_max", 1), setting(nat, "sync_sock_size", 1), \
             side.receiver() as receiver, side.master(maxlen=100):
         wire = Heard(receiver)
-        with stuck(nat.director.ns):
-            clients = [thrice(raw.client()) for _ in range(100)]
-            time.sleep(2)
-        assert not all(wire.of(c) for c in clients)
-        wait_until(lambda: all(wire.of(c) for c in clients), 6)
+        with stuck(nat.director.ns) as let_go:
+            clients = [thrice(raw.client()) for _ in range(200)]
+            assert not all(wire.of(c) for c in clients)
+            assert counters.counts(nat)["sync_overflow"]
+            let_go()
+            wait_until(lambda: all(wire.of(c) for c in clients), 6)
 
 
 # ---- whose it is
 
+@pytest.mark.stock
 @pytest.mark.waits
 def test_copies_are_not_sent_back(nat, side):
     """Of two directors that do both, each announces what it serves: after a takeover the
