@@ -354,8 +354,7 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 			return verdict;
 	}
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    l4lb_pkt_aborts(pkt) || !l4lb_server_by_source(ln, &pkt->flow,
-							   false))
+	    l4lb_pkt_aborts(pkt) || !l4lb_server_is_source(ln, &pkt->flow))
 		return NF_ACCEPT;
 	l4lb_icmp_no_port(skb, pkt);
 	return NF_DROP;

@@ -11,11 +11,13 @@
 #include "service/las.h"
 #include "service/pool.h"
 #include "service/server.h"
+#include "service/server_table.h"
 
 #include <linux/bitops.h>
 #include <linux/jhash.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
@@ -167,10 +169,20 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg)
 {
+	u32 changed = svc->flags ^ cfg->flags;
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&svc->ln->lock);
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
 	/* Pairs with lookup_live(). */
 	smp_store_release(&svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
+	if (!(changed & IP_VS_SVC_F_ONEPACKET))
+		return;
+	list_for_each_entry(server, &svc->servers, node) {
+		l4lb_server_table_update(server);
+		cond_resched();
+	}
 }
 
 static void service_free(struct l4lb_service *svc)
@@ -289,8 +301,10 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_stats_zero(&svc->stats);
 	l4lb_las_zero(svc);
-	list_for_each_entry(server, &svc->servers, node)
+	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_stats_zero(&server->stats);
+		cond_resched();
+	}
 }
 
 /* Adds @svc to the table by identity: 0 or -ENOMEM.  Packets find it once its

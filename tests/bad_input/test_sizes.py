@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Sizes that a stranger, or the configuration, chooses: what one packet or one command costs with
+many of a thing is compared with its cost where there are few."""
+
+import contextlib
+import ipaddress
+import random
+import socket
+import time
+
+import pytest
+from lab import packet
+from lab.counters import counts
+from lab.genl import MASQ, ONEPACKET, ROUTE, Ipvs, L4lb, batch_entry, batch_server
+from lab.netns import Namespace
+from lab.packet import SYN, TCP, UDP
+from lab.raw import Raw
+from lab.settings import setting
+from lab.tables import forget, moved, room_for
+
+CHUNK = 100
+TRIES = 4
+AT_MOST = 1.5
+SO_MARK = 36
+MARK = 7
+VIP, RIP, CIP = "192.0.2.1", "198.51.100.1", "10.0.0.1"
+
+pytestmark = pytest.mark.usefixtures("only_l4lb")
+
+
+def slow(*values):
+    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])
+
+
+def at_most(limit, ratio):
+    """RATIO() is one measurement. A walk exceeds LIMIT each time; a slow moment of the machine
+    passes."""
+    found = []
+    for _ in range(TRIES):
+        found.append(ratio())
+        print(f"{found[-1]:.2f} times")
+        if found[-1] <= limit:
+            return
+    pytest.fail(f"{', '.join(f'{each:.2f}' for each in found)} times")
+
+
+def quickest(action, rounds):
+    """Seconds of the quickest of ROUNDS calls of ACTION, which gets their number."""
+    best = float("inf")
+    for number in range(rounds):
+        began = time.perf_counter()
+        action(number)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+# ---- one client socket, whose replies all have the same header ----
+
+class Socket:
+    """A namespace that is its own client: datagrams with a firewall mark and any source."""
+
+    def __init__(self, stack):
+        self.ns = Namespace("sizes")
+        stack.callback(self.ns.destroy)
+        self.ns.ip("link set lo up", "link add out type dummy", "link set out up",
+                   "addr add 198.51.100.100/24 dev out", f"addr add {VIP}/32 dev lo")
+        self.sock = self.ns.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        stack.callback(self.sock.close)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_MARK, MARK)
+        ipvs = stack.enter_context(Ipvs(self.ns))
+        ipvs.service(fwmark=MARK, sched="rr").server(RIP, 80, method=MASQ)
+
+    def send(self, packets):
+        for p in packets:
+            # A datagram that the director drops: EPERM.
+            with contextlib.suppress(PermissionError):
+                self.sock.sendto(p, (VIP, 0))
+
+    def seconds(self, flows):
+        """For each hundred of FLOWS, source ports and destination ports, the time of their
+        first datagrams."""
+        packets = [packet.udp_packet(CIP, sport, VIP, dport, b"x") for sport, dport in flows]
+        times = []
+        for first in range(0, len(packets), CHUNK):
+            began = time.perf_counter()
+            self.send(packets[first:first + CHUNK])
+            times.append(time.perf_counter() - began)
+        return times
+
+    def counts(self):
+        return {words[0]: int(words[1]) for words in
+                (line.split() for line in self.ns.read("/proc/net/l4lb").splitlines())}
+
+
+@pytest.mark.parametrize("count", (2000, slow(20_000)))
+def test_same_replies(backend, count):
+    """A service by firewall mark with a fixed server port: the last connections of one client
+    socket cost what the first did, and no more than those of as many sockets. Sixteen are
+    kept."""
+    backend.need_scheduler("rr")
+
+    def ratio():
+        with contextlib.ExitStack() as stack:
+            site = Socket(stack)
+            same = site.seconds([(999, 1000 + n) for n in range(count)])
+            counts = site.counts()
+            assert counts["evicted"] + counts["same_replies"] == count - 16
+            other = site.seconds([(1000 + n, 999) for n in range(count)])
+        part = max(1, len(same) // 10)
+        return max(min(same[-part:]) / min(same[:part]), min(same[-part:]) / min(other[-part:]))
+
+    at_most(AT_MOST, ratio)
+
+
+# ---- one real server in many services ----
+
+def vips(count):
+    return [f"198.18.{n >> 8}.{n & 255}" for n in range(count)]
+
+
+def configure(ns, count, method, proto=UDP, **settings):
+    """COUNT services with one real server, the same address and port for all."""
+    with L4lb(ns) as l4lb:
+        for first in range(0, count, 5000):
+            l4lb.set_services([batch_entry(vip, 80, [batch_server(RIP, 80, method=method)],
+                                           proto=proto, sched="rr", **settings)
+                               for vip in vips(count)[first:first + 5000]])
+
+
+@pytest.fixture
+def ns(backend):
+    backend.need_scheduler("rr")
+    ns = Namespace("sizes")
+    try:
+        ns.ip("link set lo up")
+        yield ns
+    finally:
+        ns.destroy()
+
+
+SIZES = ((60, 6000), slow(600, 60_000))
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_removal_from_one_of_many_services(ns, few, many):
+    """A real server is removed from the service that it was added to first."""
+    def seconds(count):
+        configure(ns, count, MASQ)
+        with Ipvs(ns) as ipvs:
+            services = [ipvs.service(vip, 80, proto=UDP, add=False) for vip in vips(50)]
+            took = quickest(lambda n: [s.delete_server(RIP, 80)
+                                       for s in services[5 * n:5 * n + 5]], 10)
+            assert len(ipvs.services()) == count
+            ipvs.flush()
+        return took
+
+    at_most(AT_MOST, lambda: 1 / (seconds(few) / seconds(many)))
+
+
+def stray(lab, count, proto, method, **settings):
+    """Seconds for packets from a real server of COUNT services that belong to no connection."""
+    # Its port is another one. With UDP it makes the director look for one-packet services.
+    raw = Raw(lab, proto, flags=ONEPACKET if proto == UDP else 0)
+    servers = [batch_server(raw.address(1), 80, method=method)]
+    with L4lb(lab.director.ns) as l4lb:
+        for first in range(0, count, 5000):
+            l4lb.set_services([batch_entry(vip, 80, servers, proto=proto, sched="rr", **settings)
+                               for vip in vips(count)[first:first + 5000]])
+    packets = [(packet.tcp_packet if proto == TCP else packet.udp_packet)(
+        raw.address(1), 80, lab.client_address(4), 2000 + n) for n in range(CHUNK)]
+
+    def send(_):
+        for p in packets:
+            raw.taps[1].send(p)
+        raw.fence()
+
+    send(0)
+    got = raw.client_tap.take(lambda p: p.dst == lab.client_address(4) and p.proto == proto)
+    took = quickest(send, 7)
+    raw.drain()
+    lab.ipvs.flush()
+    return took, {p.src for p in got}
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_stray_packet(nat, few, many):
+    """nat_icmp_send asks whether a packet without a connection comes from a NATed real server.
+    One of many services that is none is no list to be walked."""
+    def ratio():
+        with setting(nat, "nat_icmp_send", 1):
+            (quick, passed), (took, likewise) = (stray(nat, n, TCP, ROUTE) for n in (few, many))
+        assert passed == likewise == {nat.phantom(1)}
+        return took / quick
+
+    at_most(AT_MOST, ratio)
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_reply_without_a_service(nat, few, many):
+    """With one-packet services somewhere, a packet without a connection is asked whether it
+    comes from a server of one. The many services of this server are none."""
+    def ratio():
+        (quick, passed), (took, likewise) = (stray(nat, n, UDP, MASQ) for n in (few, many))
+        assert passed == likewise == {nat.phantom(1)}
+        return took / quick
+
+    at_most(AT_MOST, ratio)
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_reply_of_many_one_packet_services(nat, few, many):
+    """The reply belongs to the one that was added last."""
+    def ratio():
+        (quick, first), (took, last) = (stray(nat, n, UDP, MASQ, flags=ONEPACKET)
+                                        for n in (few, many))
+        assert first == {vips(few)[-1]} and last == {vips(many)[-1]}
+        return took / quick
+
+    at_most(AT_MOST, ratio)
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_all_services_end(ns, few, many):
+    """The cost of one of them, when they are all deleted in one command."""
+    def seconds(count):
+        configure(ns, count, MASQ)
+        with Ipvs(ns) as ipvs:
+            began = time.perf_counter()
+            ipvs.flush()
+            return (time.perf_counter() - began) / count
+
+    at_most(2, lambda: seconds(many) / min(seconds(few) for _ in range(3)))
+
+
+# ---- the connection table ----
+
+@pytest.mark.parametrize("few, many", ((300, 3000), slow(500, 50_000)))
+def test_new_flow_when_full(nat, few, many):
+    """At conn_max each new flow takes the place of one that may be forged: to find that one
+    costs the same however many there are."""
+    raw = Raw(nat, TCP)
+
+    def packets(first, count):
+        return [packet.tcp_packet(f"100.{64 + (n >> 16)}.{n >> 8 & 255}.{n & 255}", 4000,
+                                  raw.vip, raw.port, SYN) for n in range(first, first + count)]
+
+    def seconds(room):
+        with room_for(nat, room):
+            send(raw, packets(0, room))
+            before = counts(nat)
+            rounds = [packets(room + CHUNK * n, CHUNK) for n in range(10)]
+            took = quickest(lambda n: send(raw, rounds[n]), len(rounds))
+            assert moved(nat, before)["evicted"] > 9 * CHUNK
+            forget(nat)
+        return took
+
+    at_most(AT_MOST, lambda: 1 / (seconds(few) / seconds(many)))
+
+
+def send(raw, packets):
+    for number, p in enumerate(packets):
+        raw.client_tap.send(p)
+        if number % 1000 == 999:
+            raw.fence()
+            raw.drain()
+    raw.fence()
+    raw.drain()
+
+
+# Source address and port, and destination port, of flow N.
+CRAFTED = {
+    "ports in order": lambda n: (0, n & 0xffff, n >> 16),
+    "addresses in order": lambda n: (n, 7, 7),
+    "one cancels the other": lambda n: (n & 0xffff, n & 0xffff, n >> 16),
+    "upper bits": lambda n: (n << 8, 7, 7),
+}
+
+
+@pytest.mark.parametrize("count", (4000, slow(100_000)))
+@pytest.mark.parametrize("plan", CRAFTED)
+def test_crafted_flows(backend, plan, count):
+    """Flows by a plan fill no chain of the table: their packets cost what those of random flows
+    do."""
+    backend.need_scheduler("rr")
+    dice = random.Random(count)
+
+    def seconds(flows):
+        with contextlib.ExitStack() as stack:
+            site = Socket(stack)
+            site.ns.sysctl("net/ipv4/vs/conn_max", 0)
+            packets = [packet.udp_packet(str(ipaddress.ip_address(0x0a000000 + source)), sport,
+                                         VIP, dport, b"x") for source, sport, dport in flows]
+            site.send(packets)
+            assert len(site.ns.read("/proc/net/ip_vs_conn").splitlines()) == 1 + count
+            parts = [packets[n:n + CHUNK] for n in range(0, count, CHUNK)]
+            return quickest(lambda n: site.send(parts[n]), len(parts))
+
+    def ratio():
+        at_random = {(dice.randrange(1 << 24), dice.randrange(1, 1 << 16),
+                      dice.randrange(1, 1 << 16)) for _ in range(count)}
+        while len(at_random) < count:
+            at_random.add((dice.randrange(1 << 24), 1, 1))
+        by_plan = [(a & 0xffffff, s or 65535, 1 + d) for a, s, d in map(CRAFTED[plan],
+                                                                     range(count))]
+        return seconds(by_plan) / seconds(at_random)
+
+    at_most(AT_MOST, ratio)
