@@ -202,7 +202,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
  */
 static bool moves_on(const struct l4lb_conn *conn)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	return conn->proto == IPPROTO_UDP && svc &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&

@@ -134,15 +134,30 @@ struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 	return d ? l4lb_server_of(d) : NULL;
 }
 
-/* Is there any real server for a new flow?  RCU. */
-bool l4lb_service_usable(const struct l4lb_service *svc)
+/* Is there any real server for a new flow?  RCU.
+ *
+ * Where one was found is remembered, and so is, until the next jiffy or change,
+ * that there was none: clients choose how often it is asked.
+ */
+bool l4lb_service_usable(struct l4lb_service *svc)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
-	unsigned int i;
+	unsigned int i = READ_ONCE(svc->usable);
+	unsigned long now = jiffies;
 
-	for (i = 0; pool->ops && i < pool->n; i++)
-		if (l4lb_server_usable(pool->server[i]))
+	if (!pool->ops)
+		return false;
+	if (i < pool->n && l4lb_server_usable(pool->server[i]))
+		return true;
+	if (READ_ONCE(svc->none_usable) == now)
+		return false;
+	for (i = 0; i < pool->n; i++) {
+		if (l4lb_server_usable(pool->server[i])) {
+			WRITE_ONCE(svc->usable, i);
 			return true;
+		}
+	}
+	WRITE_ONCE(svc->none_usable, now);
 	return false;
 }
 
@@ -220,6 +235,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	svc->key = *key;
 	svc->ln = ln;
 	svc->id = ++ln->last_id;
+	l4lb_service_look(svc);
 	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	err = l4lb_stats_init(&svc->stats,

@@ -11,7 +11,20 @@ import time
 import pytest
 from lab import packet
 from lab.counters import counts
-from lab.genl import MASQ, ONEPACKET, ROUTE, Ipvs, L4lb, batch_entry, batch_server
+from lab.genl import (
+    L_DESTS,
+    L_ENTRY,
+    L_SERVICE,
+    MASQ,
+    ONEPACKET,
+    ROUTE,
+    Ipvs,
+    L4lb,
+    attr,
+    batch_entry,
+    batch_server,
+    ident,
+)
 from lab.netns import Namespace
 from lab.packet import RST, TCP, UDP
 from lab.raw import Raw, is_error
@@ -25,6 +38,7 @@ SO_MARK = 36
 MARK = 7
 MANY = 300
 REJECT = 1          # of a guard
+MOVE = 2            # on-drain
 VIP, RIP, CIP = "192.0.2.1", "198.51.100.1", "10.0.0.1"
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -233,6 +247,43 @@ def test_all_services_end(ns, few, many):
             return (time.perf_counter() - began) / count
 
     at_most(2, lambda: seconds(many) / min(seconds(few) for _ in range(3)))
+
+
+# ---- a service whose real servers all drain ----
+
+def drained(raw, count):
+    """RAW's service has COUNT real servers more; all of them drain, and their clients may move
+    on."""
+    rips = [f"198.18.{n >> 8}.{n & 255}" for n in range(count)]
+    name = attr(L_SERVICE, ident(UDP, raw.vip, raw.port))
+    with L4lb(raw.lab.director.ns) as l4lb:
+        l4lb.set_services([
+            batch_entry(raw.vip, raw.port, proto=UDP, sched="rr", policy={"on_drain": MOVE}),
+            *(attr(L_ENTRY, [name, attr(L_DESTS, [batch_server(rip, 80, method=MASQ, weight=0)
+                                                  for rip in rips[n:n + 500]])])
+              for n in range(0, count, 500))])
+    raw.edit(1, weight=0)
+
+
+@pytest.mark.parametrize("few, many", SIZES)
+def test_datagrams_while_all_servers_drain(nat, few, many):
+    """Each datagram of a flow whose server drains asks whether another one is usable."""
+    def seconds(count):
+        raw = Raw(nat, UDP)
+        client = raw.client()
+        client.open()
+        drained(raw, count)
+        packets = [client.packet()] * 5 * CHUNK
+        took = quickest(lambda _: send(raw, packets), 5)
+        client.send()
+        assert client.arrive()[0] == 1
+        raw.add(2)                      # that one is usable
+        client.send()
+        assert client.arrive()[0] == 2
+        nat.ipvs.flush()
+        return took
+
+    at_most(AT_MOST, lambda: 1 / (seconds(few) / seconds(many)))
 
 
 # ---- the connection table ----
