@@ -10,6 +10,7 @@ from lab.counters import counts
 from lab.genl import PERSISTENT
 from lab.packet import ACK, PSH, SYN, TCP, UDP
 from lab.raw import Raw
+from lab.rows import large
 from lab.settings import setting
 from lab.tables import forget, moved, room_for
 
@@ -121,10 +122,9 @@ def test_forged_datagrams(shape, datagrams, family, request):
     assert min(served) >= HONEST * 99 // 100, served
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("shape, proto, sends, persistent", (
-    ("nat", TCP, [SYN, ACK], False), ("dr", TCP, [SYN], True), ("nat", UDP, [b"x"] * 2, False)),
+    large("nat", TCP, [SYN, ACK], False), large("dr", TCP, [SYN], True),
+    large("nat", UDP, [b"x"] * 2, False)),
     ids=("syn-ack", "templates", "datagrams"))
 def test_a_hundred_thousand(shape, proto, sends, persistent, request):
     """The floods above, from as many addresses."""

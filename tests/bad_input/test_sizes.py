@@ -28,6 +28,7 @@ from lab.genl import (
 from lab.netns import Namespace
 from lab.packet import RST, TCP, UDP
 from lab.raw import Raw, is_error
+from lab.rows import large
 from lab.settings import setting
 from lab.tables import moved, room_for
 
@@ -42,10 +43,6 @@ MOVE = 2            # on-drain
 VIP, RIP, CIP = "192.0.2.1", "198.51.100.1", "10.0.0.1"
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
-
-
-def slow(*values):
-    return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])
 
 
 def at_most(limit, ratio):
@@ -108,7 +105,7 @@ class Socket:
                 (line.split() for line in self.ns.read("/proc/net/l4lb").splitlines())}
 
 
-@pytest.mark.parametrize("count", (2000, slow(20_000)))
+@pytest.mark.parametrize("count", (2000, large(20_000)))
 def test_same_replies(backend, count):
     """A service by firewall mark with a fixed server port: the last thousand connections of one
     client socket cost what the first did, and at most twice those of as many sockets, each of
@@ -154,7 +151,7 @@ def ns(backend):
         ns.destroy()
 
 
-SIZES = ((60, 20_000), slow(600, 60_000))
+SIZES = ((60, 20_000), large(600, 60_000))
 
 
 @pytest.mark.parametrize("few, many", SIZES)
@@ -288,7 +285,7 @@ def test_datagrams_while_all_servers_drain(nat, few, many):
 
 # ---- the connection table ----
 
-@pytest.mark.parametrize("few, many", ((200, 5000), slow(500, 50_000)))
+@pytest.mark.parametrize("few, many", ((200, 5000), large(500, 50_000)))
 @pytest.mark.parametrize("each, what", ((1, "evicted"), (9, "full")), ids=("forged", "proven"))
 def test_new_flow_when_full(nat, each, what, few, many):
     """At conn_max a new flow takes the place of one that may be forged, or is refused if there
@@ -330,7 +327,7 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize("count", (2000, slow(100_000)))
+@pytest.mark.parametrize("count", (2000, large(100_000)))
 @pytest.mark.parametrize("plan", CRAFTED)
 def test_crafted_flows(backend, plan, count):
     """Flows by a plan fill no chain of the table: their packets cost what those of random flows

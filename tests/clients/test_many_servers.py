@@ -29,6 +29,7 @@ from lab.genl import (
 )
 from lab.netns import SLOW, Namespace, wait_until
 from lab.packet import UDP
+from lab.rows import large
 
 VIP, PORT = "198.51.100.9", 80
 MANY = 10_000
@@ -90,8 +91,7 @@ def quickest(service, first):
 # ---- one by one ----
 
 # A copy of 100,000 pointers takes as long as the rest of the command.
-@pytest.mark.parametrize("many, limit", ((MANY, AT_MOST), pytest.param(100_000, 4, marks=[
-    pytest.mark.slow, pytest.mark.timeout(900)])))
+@pytest.mark.parametrize("many, limit", ((MANY, AT_MOST), large(100_000, 4)))
 def test_one_change_of_many(ns, many, limit):
     """A server is added, gets a weight, and is removed: among ten, and among thousands."""
     found = []

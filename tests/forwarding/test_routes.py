@@ -14,6 +14,7 @@ from lab.genl import MASQ, ROUTE, L4lb, batch_entry, batch_server
 from lab.netns import SLOW, join_all, wait_until
 from lab.packet import UDP
 from lab.raw import Raw
+from lab.rows import large
 from lab.testmodule import TestModule
 
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
@@ -94,8 +95,7 @@ def configured(raw, count):
             for number, port in enumerate(p for p in ports for _ in servers)]
 
 
-@pytest.mark.parametrize("many", (MANY, pytest.param(MOST, marks=[
-    pytest.mark.slow, pytest.mark.timeout(1200)])))
+@pytest.mark.parametrize("many", (MANY, large(MOST)))
 def test_unrelated_device_down(nat, unrelated, many):
     """It costs the same whether ten or thousands of real servers have a route in use."""
     best = []

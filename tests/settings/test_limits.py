@@ -13,6 +13,7 @@ from lab import packet
 from lab.genl import MASQ, Ipvs, L4lb, NetlinkError, batch_entry, batch_server
 from lab.netns import Namespace, run, wait_until
 from lab.packet import UDP
+from lab.rows import large
 from lab.settings import setting
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -187,8 +188,7 @@ def test_conn_max_all_is_given_back(loaded):
         wait_until(lambda: third.flood(5) or third.clients(), 10, step=0.2)
 
 
-@pytest.mark.parametrize("cap, flood", (
-    (4096, 1000), pytest.param(50_000, 12_500, marks=[pytest.mark.slow, pytest.mark.timeout(900)])))
+@pytest.mark.parametrize("cap, flood", ((4096, 1000), large(50_000, 12_500)))
 def test_eight_floods(loaded, cap, flood):
     """Floods in eight namespaces at once: together they have no more than the limit, each at
     least its share, and nobody loses a connection that is in use. Without the limit they have

@@ -11,6 +11,7 @@ from lab.genl import PERSISTENT, ROUTE, Ipvs
 from lab.netns import Namespace, wait_until
 from lab.packet import TCP, UDP
 from lab.raw import Raw
+from lab.rows import large
 from lab.settings import setting
 
 ROUNDS = 15
@@ -138,8 +139,7 @@ def removal(service, sock):
     return best
 
 
-@pytest.mark.parametrize("count", (20_000, pytest.param(1_000_000, marks=[
-    pytest.mark.slow, pytest.mark.timeout(1800)])))
+@pytest.mark.parametrize("count", (20_000, large(1_000_000)))
 def test_removal_costs_the_same(only_l4lb, count):
     """With expire_nodest_conn, with few connections and with many."""
     found = []
