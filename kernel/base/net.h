@@ -54,7 +54,8 @@ struct l4lb_defence {
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
  * @fast_since: jiffies; flows admitted to the fast path earlier must be again
- * @servers: real servers of services by address (RCU readers)
+ * @sources: where real servers of services send from, see server_table.c (RCU
+ *	readers)
  * @server_names: real servers of services and in @trash, by service and address
  *	(configuration mutex)
  * @endpoints: addresses of real servers, see tunnel_table.c (RCU readers)
@@ -105,7 +106,7 @@ struct l4lb_net {
 	u64 __percpu			*fast_counts;
 	unsigned int			n_fast_path;
 	u32				fast_since;
-	struct rhltable			servers;
+	struct rhashtable		sources;
 	struct rhashtable		server_names;
 	struct rhashtable		endpoints;
 	unsigned int			n_tunnels;

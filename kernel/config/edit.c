@@ -312,14 +312,13 @@ void l4lb_service_del(struct l4lb_service *svc)
 	l4lb_server_removed(ln);
 }
 
-/* Newest first: the tables by address find the newest entry fastest. */
 static void services_del(struct l4lb_net *ln, bool named)
 {
 	struct l4lb_service *svc, *next;
 	bool any = false;
 
 	lockdep_assert_held(&ln->lock);
-	list_for_each_entry_safe_reverse(svc, next, &ln->services, list) {
+	list_for_each_entry_safe(svc, next, &ln->services, list) {
 		if (svc->named && !named)
 			continue;
 		service_del(svc);

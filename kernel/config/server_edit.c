@@ -133,6 +133,7 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	svc->n_servers++;
 	svc->ln->n_mixed += server_is_mixed(server);
 	rcu_assign_pointer(server->svc, svc);
+	l4lb_server_table_update(server);
 	l4lb_stats_look(&server->stats);
 	WRITE_ONCE(server->available, true);
 }

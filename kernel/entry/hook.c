@@ -216,7 +216,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
  */
 static bool moves_on(const struct l4lb_conn *conn)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	return conn->proto == IPPROTO_UDP && svc &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
@@ -377,8 +377,7 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 			return verdict;
 	}
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    l4lb_pkt_aborts(pkt) || !l4lb_server_by_source(ln, &pkt->flow,
-							   false))
+	    l4lb_pkt_aborts(pkt) || !l4lb_server_is_source(ln, &pkt->flow))
 		return NF_ACCEPT;
 	l4lb_icmp_no_port(skb, pkt);
 	return NF_DROP;

@@ -50,7 +50,7 @@ static void template_key(const struct l4lb_service *svc,
 }
 
 /* Does a draining server keep its persistent clients? */
-static bool drain_keeps(const struct l4lb_service *svc)
+static bool drain_keeps(struct l4lb_service *svc)
 {
 	switch (READ_ONCE(svc->policy.on_drain)) {
 	case L4LB_DRAIN_KEEP:
@@ -62,7 +62,7 @@ static bool drain_keeps(const struct l4lb_service *svc)
 	}
 }
 
-static bool template_usable(const struct l4lb_service *svc,
+static bool template_usable(struct l4lb_service *svc,
 			    const struct l4lb_conn *template)
 {
 	const struct l4lb_server *server = template->server;

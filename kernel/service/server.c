@@ -24,6 +24,7 @@
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
 
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #define TRASH_SWEEP	(60 * HZ)
@@ -297,6 +298,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->tun.word, cfg->tun.word);
 	WRITE_ONCE(server->method, method);
 	l4lb_tunnel_update(server);
+	l4lb_server_table_update(server);
 	l4lb_server_set_weight(server, cfg->weight);
 	if (cfg->weight)
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);
@@ -379,9 +381,11 @@ static void trash_sweep(struct work_struct *work)
 	struct l4lb_server *server, *next;
 
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node)
+	list_for_each_entry_safe(server, next, &ln->trash, node) {
 		if (trash_expired(server))
 			l4lb_server_forget(server);
+		cond_resched();
+	}
 	if (!list_empty(&ln->trash) && !ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
 				   TRASH_SWEEP);
@@ -464,6 +468,7 @@ bool l4lb_server_end_conns(struct l4lb_net *ln)
 
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry_safe(server, next, &ln->lost, lost) {
+		cond_resched();
 		list_del_init(&server->lost);
 		if (server->on_loss != L4LB_LOSS_DEFAULT)
 			continue;
@@ -489,8 +494,10 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 
 	cancel_delayed_work_sync(&ln->trash_work);
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node)
+	list_for_each_entry_safe(server, next, &ln->trash, node) {
 		l4lb_server_forget(server);
+		cond_resched();
+	}
 	mutex_unlock(&ln->lock);
 }
 

@@ -50,13 +50,6 @@ struct l4lb_server_name {
 	u16			af;
 };
 
-/* Source of a real server's packets to clients. */
-struct l4lb_server_key {
-	union nf_inet_addr	addr;
-	__be16			port;
-	u8			af, proto;
-};
-
 /**
  * struct l4lb_server - a real server of one service
  * @svc: its service; NULL while in the trash (RCU)
@@ -84,9 +77,10 @@ struct l4lb_server_key {
  * @nameless: an heir has its name
  * @stuck: removed, but the pool of its service still has it
  * @placeholder: it never was in a service, see l4lb_server_foresee()
- * @by_key: in l4lb_net.servers while it is in a service
- * @key: its key in l4lb_net.servers
- * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
+ * @source: what it sends from, see server_table.c, while it is in a service
+ *	(configuration mutex)
+ * @nat: it counts as NATed there
+ * @one_packet: in the list there
  * @endpoint: of its address, from its creation until it is freed or about to be
  *	(configuration mutex)
  * @tunnel_counted: how it counts there, see tunnel_table.c
@@ -125,9 +119,9 @@ struct l4lb_server {
 	bool				placeholder;
 	u64				service_id;
 	struct l4lb_server		*heir_of;
-	struct rhlist_head		by_key;
-	struct l4lb_server_key		key;
-	unsigned long			unlisted;
+	struct l4lb_source		*source;
+	bool				nat;
+	struct hlist_node		one_packet;
 	struct l4lb_endpoint		*endpoint;
 	u8				tunnel_counted;
 	struct list_head		node;
