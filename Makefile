@@ -45,6 +45,8 @@ help:
 	@echo '              (SEED=1 COUNT=10000 KERNEL=6.12|6.1, or REPLAY=SEED:CASE)'
 	@echo '  fuzz-sequences  random commands, packets, resizes, namespaces and module loads without memory'
 	@echo '              (SEED=1 COUNT=300 KERNEL=debug, or REPLAY=FILE)'
+	@echo '  fuzz-sync   changed synchronisation messages to their reader, as a program (SECONDS=60 or COUNT=10000000,'
+	@echo '              SEED=N, or REPLAY=FILE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
 	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
@@ -176,6 +178,10 @@ fuzz-sequences:
 	@tests/lab/deps
 	@tests/lab/suite --tier all --show -k test_sequence --timeout 10800 $(KERNEL) -- -s \
 		$(if $(REPLAY),--sequence-replay '$(REPLAY)',--sequence-seed $(SEED) --sequence-count $(COUNT))
+
+.PHONY: fuzz-sync
+fuzz-sync:
+	@tests/lab/fuzz-sync $(call options,seconds count seed replay)
 
 # Make variables become command-line options of the same name: SEED=1 becomes --seed 1.
 options = $(foreach name,$(1),\

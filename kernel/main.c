@@ -23,6 +23,7 @@
 #include "service/registry.h"
 #include "service/route.h"
 #include "service/server_table.h"
+#include "sync/daemon.h"
 
 static int __net_init net_init(struct net *net)
 {
@@ -66,6 +67,7 @@ static void __net_exit net_pre_exit(struct net *net)
 	l4lb_hook_unregister(ln, AF_INET);
 	l4lb_hook_unregister(ln, AF_INET6);
 	mutex_unlock(&ln->lock);
+	l4lb_sync_net_stop(ln);
 	l4lb_route_flush_all(ln);
 	l4lb_fast_stop(ln);
 }
@@ -87,6 +89,7 @@ static void __net_exit net_free(struct l4lb_net *ln)
 	l4lb_service_net_exit(ln);
 	l4lb_server_table_exit(ln);
 	l4lb_fast_destroy(ln);
+	l4lb_sync_net_exit(ln);
 }
 
 /* Thousands of namespaces may go at once: they wait together. */
@@ -97,7 +100,8 @@ static void __net_exit net_exit_batch(struct list_head *nets)
 
 	list_for_each_entry(net, nets, exit_list) {
 		/* The connection table is created with the first service. */
-		used |= !!rcu_access_pointer(l4lb_net(net)->conns);
+		used |= rcu_access_pointer(l4lb_net(net)->conns) ||
+			l4lb_net(net)->sync;
 		net_empty(l4lb_net(net));
 		cond_resched();
 	}
@@ -184,6 +188,9 @@ static int __init l4lb_init(void)
 	err = l4lb_fast_init();
 	if (err)
 		goto err_route_exit;
+	err = l4lb_sync_init();
+	if (err)
+		goto err_fast_exit;
 	err = l4lb_netlink_init();
 	if (err == -EEXIST) {
 		pr_err("the netlink family IPVS is taken: unload ip_vs and its schedulers first (modprobe -r ip_vs)\n");
@@ -191,7 +198,7 @@ static int __init l4lb_init(void)
 		err = -EBUSY;
 	}
 	if (err)
-		goto err_fast_exit;
+		goto err_sync_exit;
 	err = l4lb_ext_init();
 	if (err)
 		goto err_netlink_exit;
@@ -204,6 +211,8 @@ err_ext_exit:
 	l4lb_ext_exit();
 err_netlink_exit:
 	l4lb_netlink_exit();
+err_sync_exit:
+	l4lb_sync_exit();
 err_fast_exit:
 	l4lb_fast_exit();
 err_route_exit:
@@ -222,6 +231,7 @@ static void __exit l4lb_exit(void)
 	unregister_pernet_subsys(&user_ops);
 	l4lb_ext_exit();
 	l4lb_netlink_exit();
+	l4lb_sync_exit();
 	l4lb_fast_exit();
 	l4lb_route_exit();
 	unregister_pernet_subsys(&net_ops);

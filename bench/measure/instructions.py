@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from bed import SYN, Bed, MeasureError, Traffic, least
-from systems import DROP, IP_VS, L4LB, REDIRECT, ruleset
+from bed import ACK, FINACK, SYN, SYNACK, Bed, MeasureError, Traffic, least
+from systems import DROP, IP_VS, L4LB, REDIRECT, announcing, ruleset
 
 # A figure is that of the cheapest batch: work that the kernel does now and then,
 # such as growing a table, falls into others.
@@ -25,6 +25,10 @@ ESTABLISHED = (("udp4 nat", UDP4, "nat"), ("udp4 dr", UDP4, "dr"), ("udp4 tun", 
 REPLIES = ("udp4 nat", "tcp4 nat", "udp6 nat")
 NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TCP4, "nat"),
              ("udp6 dr", UDP6, "dr"))
+# A connection's packets, each with whether it is a reply; both ends close it.
+LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, True), (ACK, False))
+# What is measured again while the director announces its connections to others.
+ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
 
 class Counts:
@@ -58,8 +62,8 @@ def reference(bed, counts):
     counts.add("forward", lambda: send(bed, dev="gen0"))
 
 
-def established(bed, counts, name):
-    for what, (proto, family), method in ESTABLISHED:
+def established(bed, counts, name, kinds=ESTABLISHED):
+    for what, (proto, family), method in kinds:
         size = least(family, proto, 64)
         traffic = Traffic(bed, family, proto, method, flows=FLOWS)
         traffic.preload(size)
@@ -78,6 +82,26 @@ def fresh(bed, counts, name):
                    Traffic(bed, f, p, m, flows=COUNT).each(s, flags=SYN), 2 * BATCHES)
 
 
+class Life:
+    """All packets of COUNT connections; the figure is that of a connection."""
+
+    def __init__(self, bed):
+        traffic, size = Traffic(bed, 4, "tcp", "nat", flows=COUNT), least(4, "tcp", 64)
+        self.cycles = sum(traffic.each(size, reply=reply, flags=flags).cycles
+                          for flags, reply in LIFE)
+        self.packets = COUNT
+
+
+def lives(bed, counts, name):
+    counts.add(f"{name}: tcp4 nat life", lambda: Life(bed))
+
+
+def announced(bed, counts, name):
+    with announcing(bed):
+        established(bed, counts, f"{name} sync", ANNOUNCED)
+        lives(bed, counts, f"{name} sync")
+
+
 def measure():
     counts = Counts()
     bed = Bed()
@@ -88,7 +112,7 @@ def measure():
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
-                for part in (established, fresh):
+                for part in (established, fresh, lives, announced):
                     for name, value in director.fast_paths:
                         director.set_fast_path(bed, value)
                         part(bed, counts, name)

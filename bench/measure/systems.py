@@ -108,5 +108,18 @@ def ruleset(bed, text):
         bed.ns.run(["nft", "delete", *text.split(" {")[0].split()])
 
 
+@contextlib.contextmanager
+def announcing(bed, device="sync0"):
+    """The director announces its connections to others, of which there are none."""
+    bed.ns.ip(f"link add {device} type dummy", f"addr add 192.0.2.1/32 dev {device}",
+              f"link set {device} up")
+    bed.ns.run(["ipvsadm", "--start-daemon", "master", "--mcast-interface", device])
+    try:
+        yield
+    finally:
+        bed.ns.run(["ipvsadm", "--stop-daemon", "master"])
+        bed.ns.ip(f"link del {device}")
+
+
 def vehicle():
     return os.environ.get("L4LB_VEHICLE", "")

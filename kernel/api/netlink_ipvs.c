@@ -17,6 +17,7 @@
 
 #include "api/netlink_fill.h"
 #include "api/netlink_parse.h"
+#include "api/netlink_sync.h"
 #include "config/edit.h"
 #include "config/server_edit.h"
 #include "entry/fast.h"
@@ -505,18 +506,30 @@ static int dump_dests(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
-/* Synchronisation daemons are not implemented, but clients list them. */
-
-static int refuse_daemon(struct sk_buff *skb, struct genl_info *info)
-{
-	NL_SET_ERR_MSG(info->extack,
-		       "state synchronisation is not implemented");
-	return -EOPNOTSUPP;
-}
-
+/* The position is the state of the last daemon that was dumped. */
 static int dump_daemons(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	return 0;
+	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
+	struct l4lb_sync_config config;
+	u32 state;
+	void *hdr;
+
+	if (!ln)
+		return -EAGAIN;
+	for (state = cb->args[0] + 1; state <= IP_VS_STATE_BACKUP; state++) {
+		if (l4lb_sync_get(ln, state, &config)) {
+			hdr = dump_put(skb, cb, IPVS_CMD_NEW_DAEMON);
+			if (!hdr)
+				break;
+			if (l4lb_nl_fill_daemon(skb, &config)) {
+				genlmsg_cancel(skb, hdr);
+				break;
+			}
+			genlmsg_end(skb, hdr);
+		}
+		cb->args[0] = state;
+	}
+	return skb->len;
 }
 
 /* Every command, reading included, needs CAP_NET_ADMIN in the initial user
@@ -540,8 +553,8 @@ static const struct genl_small_ops ipvs_ops[] = {
 	COMMAND(SET_DEST, .doit = set_dest),
 	COMMAND(DEL_DEST, .doit = del_dest),
 	COMMAND(GET_DEST, .dumpit = dump_dests),
-	COMMAND(NEW_DAEMON, .doit = refuse_daemon),
-	COMMAND(DEL_DAEMON, .doit = refuse_daemon),
+	COMMAND(NEW_DAEMON, .doit = l4lb_nl_new_daemon),
+	COMMAND(DEL_DAEMON, .doit = l4lb_nl_del_daemon),
 	COMMAND(GET_DAEMON, .dumpit = dump_daemons),
 	COMMAND(SET_CONFIG, .doit = set_config),
 	COMMAND(GET_CONFIG, .doit = get_config),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Files in /proc/net: ip_vs, ip_vs_conn, ip_vs_stats and ip_vs_stats_percpu
- * with exactly the columns that programs parse, and l4lb with the drop reasons.
+ * Files in /proc/net: ip_vs, ip_vs_conn, ip_vs_conn_sync, ip_vs_stats and
+ * ip_vs_stats_percpu with exactly the columns that programs parse, and l4lb with
+ * the drop reasons.
  *
  * Anyone may read them, so reading takes no lock that configuration or
  * packets wait for: RCU and per-CPU counters only.
@@ -18,6 +19,7 @@
 #include "conn/state.h"
 #include "conn/table.h"
 #include "conn/walk.h"
+#include "sync/counter.h"
 
 static struct l4lb_net *seq_net(const struct seq_file *m)
 {
@@ -169,15 +171,20 @@ static const struct seq_operations services_ops = {
 	.show	= services_show,
 };
 
-/* ip_vs_conn: connections and persistence templates */
+/* ip_vs_conn, ip_vs_conn_sync: connections and persistence templates */
 
 enum {
-	CONN_ROW = 256,		/* an IPv6 row has 168 */
+	CONN_ROW = 256,		/* an IPv6 row has 175 */
 };
 
+#define CONNS_ENDS "Pro FromIP   FPrt ToIP     TPrt DestIP   DPrt State       "
+#define CONNS_TITLE CONNS_ENDS "Expires PEName PEData\n"
+#define CONNS_SYNC_TITLE CONNS_ENDS "Origin Expires\n"
+
 /**
- * struct conns_reader - an open ip_vs_conn
+ * struct conns_reader - an open ip_vs_conn or ip_vs_conn_sync
  * @walk: place in the connection table
+ * @origin: it is ip_vs_conn_sync, which tells where they come from
  * @pos: position of @row
  * @row: the line at @pos, complete
  *
@@ -186,6 +193,7 @@ enum {
  */
 struct conns_reader {
 	struct l4lb_conn_walk	*walk;
+	bool			origin;
 	loff_t			pos;
 	char			row[CONN_ROW];
 };
@@ -217,7 +225,7 @@ static size_t put_endpoint(char *row, size_t size, u16 af,
 			 ntohs(port));
 }
 
-static void put_conn(char *row, const struct l4lb_conn *conn)
+static void put_conn(char *row, const struct l4lb_conn *conn, bool origin)
 {
 	union nf_inet_addr client = l4lb_conn_client(conn);
 	union nf_inet_addr server = l4lb_conn_server(conn);
@@ -235,8 +243,12 @@ static void put_conn(char *row, const struct l4lb_conn *conn)
 	n += put_endpoint(row + n, size - n, conn->af, &vip, conn->vport);
 	n += put_endpoint(row + n, size - n, conn->server->sched.af, &server,
 			  conn->dport);
-	scnprintf(row + n, size - n, "%-11s %7u\n", l4lb_state_name(conn),
-		  l4lb_conn_left(conn) / HZ);
+	n += scnprintf(row + n, size - n, "%-11s ", l4lb_state_name(conn));
+	if (origin)
+		n += scnprintf(row + n, size - n, "%-6s ",
+			       l4lb_conn_test(conn, L4LB_CONN_SYNCED) ?
+			       "SYNC" : "LOCAL");
+	scnprintf(row + n, size - n, "%7u\n", l4lb_conn_left(conn) / HZ);
 }
 
 /* The next row, or NULL at the end of the table. */
@@ -248,7 +260,7 @@ static char *conns_advance(struct conns_reader *reader)
 		reader->row[0] = '\0';
 		return NULL;
 	}
-	put_conn(reader->row, conn);
+	put_conn(reader->row, conn, reader->origin);
 	return reader->row;
 }
 
@@ -260,8 +272,7 @@ static int conns_rewind(struct conns_reader *reader, struct l4lb_net *ln)
 	reader->walk = l4lb_conn_walk_open(ln);
 	if (!reader->walk)
 		return -ENOMEM;
-	strscpy(reader->row,
-		"Pro FromIP   FPrt ToIP     TPrt DestIP   DPrt State       Expires PEName PEData\n",
+	strscpy(reader->row, reader->origin ? CONNS_SYNC_TITLE : CONNS_TITLE,
 		sizeof(reader->row));
 	reader->pos = 0;
 	return 0;
@@ -318,6 +329,17 @@ static int conns_open(struct inode *inode, struct file *file)
 	return seq_open_private(file, &conns_ops, sizeof(struct conns_reader));
 }
 
+static int conns_sync_open(struct inode *inode, struct file *file)
+{
+	struct conns_reader *reader;
+
+	reader = __seq_open_private(file, &conns_ops, sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	reader->origin = true;
+	return 0;
+}
+
 static int conns_release(struct inode *inode, struct file *file)
 {
 	struct seq_file *m = file->private_data;
@@ -330,6 +352,13 @@ static int conns_release(struct inode *inode, struct file *file)
 
 static const struct proc_ops conns_proc_ops = {
 	.proc_open	= conns_open,
+	.proc_read_iter	= seq_read_iter,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= conns_release,
+};
+
+static const struct proc_ops conns_sync_proc_ops = {
+	.proc_open	= conns_sync_open,
 	.proc_read_iter	= seq_read_iter,
 	.proc_lseek	= seq_lseek,
 	.proc_release	= conns_release,
@@ -380,7 +409,22 @@ static int stats_percpu_show(struct seq_file *m, void *v)
 	return 0;
 }
 
-/* l4lb: drop reasons and fast path counters, one "name value" per line */
+/* Once a daemon has been started here. */
+static void show_sync(struct seq_file *m, const struct l4lb_net *ln)
+{
+	unsigned int i;
+
+	/* Pairs with create() in daemon.c. */
+	if (!smp_load_acquire(&ln->sync))
+		return;
+	for (i = 0; i < L4LB_SYNC_COUNTERS; i++)
+		seq_printf(m, "%s %llu\n", l4lb_sync_counter_name(i),
+			   l4lb_sync_counter_read(ln, i));
+}
+
+/* l4lb: drop reasons, fast path and synchronisation counters, one "name value"
+ * per line
+ */
 static int counters_show(struct seq_file *m, void *v)
 {
 	struct l4lb_net *ln = m->private;
@@ -393,6 +437,7 @@ static int counters_show(struct seq_file *m, void *v)
 	for (count = 0; count < L4LB_FAST_MAX; count++)
 		seq_printf(m, "%s %llu\n", l4lb_fast_name(count),
 			   l4lb_fast_read(ln, count));
+	show_sync(m, ln);
 	return 0;
 }
 
@@ -404,8 +449,11 @@ int l4lb_procfs_net_init(struct l4lb_net *ln)
 		return -ENOMEM;
 	if (!proc_create_data("ip_vs_conn", 0444, dir, &conns_proc_ops, ln))
 		goto remove_services;
-	if (!proc_create_single_data("ip_vs_stats", 0444, dir, stats_show, ln))
+	if (!proc_create_data("ip_vs_conn_sync", 0444, dir,
+			      &conns_sync_proc_ops, ln))
 		goto remove_conns;
+	if (!proc_create_single_data("ip_vs_stats", 0444, dir, stats_show, ln))
+		goto remove_conns_sync;
 	if (!proc_create_single_data("ip_vs_stats_percpu", 0444, dir,
 				     stats_percpu_show, ln))
 		goto remove_stats;
@@ -417,6 +465,8 @@ remove_percpu:
 	remove_proc_entry("ip_vs_stats_percpu", dir);
 remove_stats:
 	remove_proc_entry("ip_vs_stats", dir);
+remove_conns_sync:
+	remove_proc_entry("ip_vs_conn_sync", dir);
 remove_conns:
 	remove_proc_entry("ip_vs_conn", dir);
 remove_services:
@@ -431,6 +481,7 @@ void l4lb_procfs_net_exit(struct l4lb_net *ln)
 	remove_proc_entry("l4lb", dir);
 	remove_proc_entry("ip_vs_stats_percpu", dir);
 	remove_proc_entry("ip_vs_stats", dir);
+	remove_proc_entry("ip_vs_conn_sync", dir);
 	remove_proc_entry("ip_vs_conn", dir);
 	remove_proc_entry("ip_vs", dir);
 }

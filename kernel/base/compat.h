@@ -18,6 +18,13 @@
 #define __counted_by(member)
 #endif
 
+/* 6.12: the header has moved. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include <linux/unaligned.h>
+#endif
+
 /* 6.3: extack messages may hold values, up to 79 characters in all.
  *
  * Before, the text must outlive the command, because the reply is built after

@@ -17,6 +17,8 @@ struct ctl_table_header;
 struct l4lb_conn_table;
 struct l4lb_fast;
 struct l4lb_server;
+struct l4lb_sync;
+struct l4lb_sync_queues;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
 struct l4lb_timeouts {
@@ -52,7 +54,8 @@ struct l4lb_defence {
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
  * @fast_since: jiffies; flows admitted to the fast path earlier must be again
- * @servers: real servers of services by address (RCU readers)
+ * @sources: where real servers of services send from, see server_table.c (RCU
+ *	readers)
  * @server_names: real servers of services and in @trash, by service and address
  *	(configuration mutex)
  * @endpoints: addresses of real servers, see tunnel_table.c (RCU readers)
@@ -68,6 +71,10 @@ struct l4lb_defence {
  * @drops: per-CPU array of L4LB_DROP_MAX counters
  * @stats: totals of the namespace
  * @defence: flood defence
+ * @sync: synchronisation daemons, allocated with the first, see sync/daemon.c
+ * @sync_queues: messages of the sending daemon (RCU readers); NULL: there is none
+ * @sync_receives: a receiving daemon runs
+ * @sync_counts: per-CPU array of L4LB_SYNC_COUNTERS counters, allocated with @sync
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
@@ -80,6 +87,7 @@ struct l4lb_defence {
  * @n_inserted: services in @svc_table, limited by sysctl.services_max
  * @n_servers: real servers of services, limited by sysctl.servers_max
  * @n_mixed: real servers of another family than their service
+ * @n_placeholders: those of @trash that were not added yet
  * @trash: removed real servers that may yet be added again
  * @lost: those of @trash whose connections expire_nodest_conn has yet to end
  * @trash_work: frees old entries of @trash
@@ -98,7 +106,7 @@ struct l4lb_net {
 	u64 __percpu			*fast_counts;
 	unsigned int			n_fast_path;
 	u32				fast_since;
-	struct rhltable			servers;
+	struct rhashtable		sources;
 	struct rhashtable		server_names;
 	struct rhashtable		endpoints;
 	unsigned int			n_tunnels;
@@ -115,6 +123,10 @@ struct l4lb_net {
 	u64 __percpu			*drops;
 	struct l4lb_stats		stats;
 	struct l4lb_defence		defence;
+	struct l4lb_sync		*sync;
+	struct l4lb_sync_queues __rcu	*sync_queues;
+	bool				sync_receives;
+	u64 __percpu			*sync_counts;
 
 	struct mutex			lock;
 	struct list_head		services;
@@ -126,6 +138,7 @@ struct l4lb_net {
 	unsigned int			n_inserted;
 	unsigned int			n_servers;
 	unsigned int			n_mixed;
+	unsigned int			n_placeholders;
 	struct list_head		trash;
 	struct list_head		lost;
 	struct delayed_work		trash_work;

@@ -382,7 +382,7 @@ static const char *const fast_names[] = {
 
 static_assert(ARRAY_SIZE(fast_names) == L4LB_FAST_MAX);
 
-static u64 sum_up(const u64 __percpu *counters, unsigned int i)
+u64 l4lb_percpu_sum(const u64 __percpu *counters, unsigned int i)
 {
 	u64 sum = 0;
 	int cpu;
@@ -399,7 +399,7 @@ const char *l4lb_fast_name(enum l4lb_fast_count count)
 
 u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count)
 {
-	return sum_up(ln->fast_counts, count);
+	return l4lb_percpu_sum(ln->fast_counts, count);
 }
 
 const char *l4lb_drop_name(enum l4lb_drop reason)
@@ -409,5 +409,5 @@ const char *l4lb_drop_name(enum l4lb_drop reason)
 
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason)
 {
-	return sum_up(ln->drops, reason);
+	return l4lb_percpu_sum(ln->drops, reason);
 }

@@ -170,4 +170,7 @@ u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count);
 const char *l4lb_drop_name(enum l4lb_drop reason);
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason);
 
+/* Sum over all CPUs of element @i of a per-CPU array. */
+u64 l4lb_percpu_sum(const u64 __percpu *counters, unsigned int i);
+
 #endif /* _L4LB_STATS_H */

@@ -14,10 +14,10 @@
 #include "conn/table.h"
 #include "entry/fast_device.h"
 #include "entry/hook.h"
-#include "forward/reset.h"
 #include "service/guard.h"
 #include "service/pool.h"
 #include "service/registry.h"
+#include "sync/send.h"
 
 static unsigned int *service_count(const struct l4lb_service *svc)
 {
@@ -132,7 +132,7 @@ void l4lb_service_discard(struct l4lb_service *svc)
 int l4lb_service_net_prepare(struct l4lb_net *ln,
 			     struct netlink_ext_ack *extack)
 {
-	int err = l4lb_conn_table_create(ln, l4lb_reset_idle) ?:
+	int err = l4lb_conn_table_create(ln, &l4lb_sync_events) ?:
 		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln);
 
 	if (err)
@@ -312,14 +312,13 @@ void l4lb_service_del(struct l4lb_service *svc)
 	l4lb_server_removed(ln);
 }
 
-/* Newest first: the tables by address find the newest entry fastest. */
 static void services_del(struct l4lb_net *ln, bool named)
 {
 	struct l4lb_service *svc, *next;
 	bool any = false;
 
 	lockdep_assert_held(&ln->lock);
-	list_for_each_entry_safe_reverse(svc, next, &ln->services, list) {
+	list_for_each_entry_safe(svc, next, &ln->services, list) {
 		if (svc->named && !named)
 			continue;
 		service_del(svc);

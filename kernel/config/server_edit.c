@@ -15,6 +15,7 @@
 #include "entry/hook.h"
 #include "service/pool.h"
 #include "service/server_table.h"
+#include "sync/daemon.h"
 
 /* ---- checks, in the order user space relies on ---- */
 
@@ -25,6 +26,10 @@ static int server_check_config(const struct l4lb_service *svc,
 {
 	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
+	if (cfg->af != svc->key.af && l4lb_sync_runs(svc->ln)) {
+		NL_SET_ERR_MSG(extack, "a server of the other family cannot be synchronised: stop the daemons first");
+		return -EINVAL;
+	}
 	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
 		NL_SET_ERR_MSG(extack, "a server of the other family needs method tunnel");
 		return -EINVAL;
@@ -128,6 +133,7 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	svc->n_servers++;
 	svc->ln->n_mixed += server_is_mixed(server);
 	rcu_assign_pointer(server->svc, svc);
+	l4lb_server_table_update(server);
 	l4lb_stats_look(&server->stats);
 	WRITE_ONCE(server->available, true);
 }

@@ -131,6 +131,9 @@ static void let_go(struct l4lb_conn *conn, u32 when)
 		WRITE_ONCE(control->last, when);
 	smp_mb__before_atomic();	/* write its time before releasing it */
 	atomic_dec(&control->n_holders);
+	if (static_branch_unlikely(&l4lb_conn_watched) &&
+	    !atomic_read(&control->n_holders))
+		l4lb_conn_set(control, L4LB_CONN_DIRTY);
 }
 
 /* Undo what creation did before the insertion: references and counters.  @conn
@@ -151,18 +154,16 @@ static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 	l4lb_conn_table_release(table, template);
 }
 
-static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
-				    const struct l4lb_flow *flow,
-				    struct l4lb_conn_target target,
-				    bool template, enum l4lb_drop *reason)
+/* The table has admitted it; if there is no memory, its place is free again. */
+static __always_inline struct l4lb_conn *
+conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
+	  struct l4lb_conn_target target, bool template,
+	  enum l4lb_drop *reason)
 {
 	struct l4lb_server *server = target.server;
 	struct l4lb_conn *conn;
 	bool served;
 
-	*reason = L4LB_DROP_FULL;
-	if (!l4lb_conn_table_admit(table, flow, template))
-		return NULL;
 	*reason = L4LB_DROP_MEMORY;
 	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
@@ -183,6 +184,17 @@ put_server:
 release:
 	l4lb_conn_table_release(table, template);
 	return NULL;
+}
+
+static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
+				    const struct l4lb_flow *flow,
+				    struct l4lb_conn_target target,
+				    bool template, enum l4lb_drop *reason)
+{
+	*reason = L4LB_DROP_FULL;
+	if (!l4lb_conn_table_admit(table, flow, template))
+		return NULL;
+	return conn_make(table, flow, target, template, reason);
 }
 
 /* Marks @conn dead, so that no later state change counts it.  *@active: its
@@ -218,7 +230,10 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 		l4lb_conn_kill(old);
 		old = l4lb_conn_table_insert(table, conn, flow);
 	}
-	if (old == ERR_PTR(-EMLINK) && l4lb_conn_table_evict_equal(table, conn))
+	/* A copy takes nobody's place. */
+	if (old == ERR_PTR(-EMLINK) &&
+	    !l4lb_conn_test(conn, L4LB_CONN_SYNCED) &&
+	    l4lb_conn_table_evict_equal(table, conn))
 		old = l4lb_conn_table_insert(table, conn, flow);
 	if (!old)
 		return conn;
@@ -228,6 +243,14 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	if (old == ERR_PTR(-EMLINK))
 		*reason = L4LB_DROP_SAME_REPLIES;
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
+}
+
+/* Is its conntrack entry kept? */
+static void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
+{
+	if (READ_ONCE(ln->sysctl.conntrack) &&
+	    conn->method == IP_VS_CONN_F_MASQ)
+		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 }
 
 /**
@@ -254,11 +277,11 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	conn = conn_alloc(table, flow, target, false, reason);
 	if (!conn)
 		return NULL;
-	if (READ_ONCE(ln->sysctl.conntrack) &&
-	    conn->method == IP_VS_CONN_F_MASQ)
-		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
+	set_tracked(conn, ln);
 	if (control && refcount_inc_not_zero(&control->refs)) {
 		atomic_inc(&control->n_holders);
+		if (static_branch_unlikely(&l4lb_conn_watched))
+			l4lb_watch_held(control);
 		conn->control = control;
 		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
 		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
@@ -305,6 +328,45 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	return conn_insert(table, conn, key, reason);
 }
 
+/**
+ * l4lb_conn_create_copy() - create what another director has
+ * @ln: namespace; it has a connection table
+ * @flow: the flow, client to VIP; of a template: its key
+ * @target: real server and port
+ * @template: a template, not a connection
+ * @reason: set on failure
+ *
+ * It has no holders, no control, and its first state; nothing is evicted for it.
+ *
+ * Context: RCU, BH off.  Return: as l4lb_conn_create().
+ */
+struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
+					const struct l4lb_flow *flow,
+					struct l4lb_conn_target target,
+					bool template, enum l4lb_drop *reason)
+{
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn;
+
+	*reason = L4LB_DROP_FULL;
+	if (!l4lb_conn_table_admit_copy(table, template))
+		return NULL;
+	conn = conn_make(table, flow, target, template, reason);
+	if (!conn)
+		return NULL;
+	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
+	if (template) {
+		refcount_set(&conn->refs, 1);
+		conn->recorded = conn->last;
+		l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
+	} else {
+		set_tracked(conn, ln);
+	}
+	l4lb_server_bind(target.server, template);
+	*reason = L4LB_DROP_MEMORY;
+	return conn_insert(table, conn, flow, reason);
+}
+
 /* Any context with RCU. */
 void l4lb_conn_kill(struct l4lb_conn *conn)
 {
@@ -335,6 +397,13 @@ void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 	l4lb_server_active(conn->server, active);
 }
 
+static void hold_again(struct l4lb_conn *control)
+{
+	atomic_inc(&control->n_holders);
+	if (static_branch_unlikely(&l4lb_conn_watched))
+		l4lb_conn_set(control, L4LB_CONN_DIRTY);
+}
+
 /* Set whether @conn keeps its template from expiring.  l4lb_conn_lock() held,
  * and @conn is not dead.
  */
@@ -346,7 +415,22 @@ void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds)
 	if (!holds)
 		let_go(conn, jiffies);
 	else if (!l4lb_conn_test_and_set(conn, L4LB_CONN_HOLDS))
-		atomic_inc(&conn->control->n_holders);
+		hold_again(conn->control);
+}
+
+/* From now on @conn is one of the connections of @template, if it has none; a
+ * later state change lets it hold it.  RCU, BH off.
+ */
+void l4lb_conn_link(struct l4lb_conn *conn, struct l4lb_conn *template)
+{
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
+	    !l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
+	    refcount_inc_not_zero(&template->refs)) {
+		conn->control = template;
+		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
 int __init l4lb_conn_init(void)

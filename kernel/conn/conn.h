@@ -27,18 +27,17 @@ enum {
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
 	L4LB_CONN_SERVED,	/* has @served */
-	L4LB_CONN_ANSWERED,	/* a reply was seen after it was established
-				 * (UDP: any reply)
-				 */
+	L4LB_CONN_ANSWERED,	/* a reply was seen (not UDP: once established) */
 	L4LB_CONN_ACKED,	/* TCP: its client has sent an ACK */
 	L4LB_CONN_HALF_OPEN,	/* counted in its table's n_half_open */
 	L4LB_CONN_TRUSTED,	/* template: one of its connections may not be
 				 * evicted; connection: its template knows that
 				 */
-	L4LB_CONN_BACK = 16,	/* first of 16 bits, see fast_back.h */
+	L4LB_CONN_SYNCED,	/* came by a record of another director */
+	L4LB_CONN_DIRTY,	/* other directors do not know its state */
+	L4LB_CONN_DUE,		/* they are to be told now */
+	L4LB_CONN_BACK = 18,	/* first of 14 bits, see fast_back.h */
 };
-
-enum { L4LB_CONN_PACKETS_MANY = 9 };
 
 /* Jiffies.  Times have 32 bits: much older ones would look new again. */
 #define L4LB_CONN_TIMEOUT_MAX	(3U << 29)
@@ -47,7 +46,7 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * struct l4lb_conn - a connection or a persistence template
  * @last: jiffies of the last packet, accurate to 1/4 s
  * @timeout: jiffies it lives without packets; up to %L4LB_CONN_TIMEOUT_MAX
- * @flags: L4LB_CONN_* bits; the upper half: number of its way back, fast_back.h
+ * @flags: L4LB_CONN_* bits; the highest: number of its way back, fast_back.h
  * @admitted: jiffies when its present term on the fast path began
  * @refs: template: the table's, plus one for each connection it controls
  * @server: real server; holds a reference; never NULL in the table
@@ -55,6 +54,7 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * @seq: sequence number the server expects next; SCTP: the client packets' tag
  * @ack: number the client expects next; both only for resets, see reset.c
  * @n_holders: template: connections created through it that are not over
+ * @recorded: template: @last, if a record was the last to set it, see copy.h
  * @rcu: to free it
  * @af: AF_INET or AF_INET6: decides between @v4 and @v6
  * @proto: IPPROTO_*
@@ -63,7 +63,7 @@ enum { L4LB_CONN_PACKETS_MANY = 9 };
  * @cport: client's port; 0 in a template
  * @vport: destination port of the client's packets
  * @dport: real server's port (what NAT writes, what a listing shows)
- * @packets: number from the client, counted up to %L4LB_CONN_PACKETS_MANY
+ * @packets: number from the client, and time of the last record, see count.h
  * @fast_in: number of the device by which the client's packets may take the
  *	fast path, see fast_device.h
  * @v4: addresses of client, VIP and real server
@@ -93,7 +93,10 @@ struct l4lb_conn {
 			u32		seq;
 			u32		ack;
 		};
-		atomic_t		n_holders;
+		struct {
+			atomic_t	n_holders;
+			u32		recorded;
+		};
 		struct rcu_head		rcu;
 	};
 	u8				af;
@@ -228,15 +231,6 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-/* Counts a client's packet; no write to the shared line after a few. */
-static inline void l4lb_conn_count_packet(struct l4lb_conn *conn)
-{
-	u8 packets = READ_ONCE(conn->packets);
-
-	if (packets < L4LB_CONN_PACKETS_MANY)
-		WRITE_ONCE(conn->packets, packets + 1);
-}
-
 /* The connection of a reply that needs no translation.  RCU, BH off. */
 struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
@@ -257,12 +251,17 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 					    struct l4lb_conn_target target,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
+					const struct l4lb_flow *flow,
+					struct l4lb_conn_target target,
+					bool template, enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
 /* Removes @conn from the table; safe from several CPUs at once. */
 void l4lb_conn_kill(struct l4lb_conn *conn);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
+void l4lb_conn_link(struct l4lb_conn *conn, struct l4lb_conn *template);
 
 int l4lb_conn_init(void);
 void l4lb_conn_exit(void);

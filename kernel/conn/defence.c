@@ -21,6 +21,8 @@
 #include <linux/random.h>
 #include <linux/swap.h>
 
+#include "conn/copy.h"
+#include "conn/count.h"
 #include "conn/state.h"
 #include "conn/table.h"
 
@@ -131,12 +133,14 @@ static bool idle_longer(const struct l4lb_conn *conn, s32 spared)
 	return l4lb_conn_idle(conn) > spared;
 }
 
-/* Idle, with few packets from the client: the fewer, the likelier. */
+/* Idle, with few packets from the client: the fewer, the likelier.  A copy has
+ * none.
+ */
 static bool hardly_used(const struct l4lb_conn *conn)
 {
-	unsigned int packets = READ_ONCE(conn->packets);
+	unsigned int packets = max(l4lb_conn_packets(conn), 1U);
 
-	return idle_longer(conn, IDLE_SPARED) && packets &&
+	return idle_longer(conn, IDLE_SPARED) &&
 	       packets < L4LB_CONN_PACKETS_MANY && !(get_random_u32() % packets);
 }
 
@@ -175,7 +179,7 @@ static enum l4lb_victim_class template_victim(const struct l4lb_conn *conn)
  */
 static bool well_used(const struct l4lb_conn *conn)
 {
-	return READ_ONCE(conn->packets) >= L4LB_CONN_PACKETS_MANY &&
+	return l4lb_conn_packets(conn) >= L4LB_CONN_PACKETS_MANY &&
 	       (conn->proto != IPPROTO_TCP ||
 		l4lb_conn_test(conn, L4LB_CONN_ACKED) ||
 		l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT));
@@ -189,6 +193,9 @@ enum l4lb_victim_class l4lb_defence_victim(const struct l4lb_conn *conn)
 {
 	bool answered = l4lb_conn_test(conn, L4LB_CONN_ANSWERED);
 
+	/* Not for the other director's word is a local one given up. */
+	if (l4lb_conn_is_copy(conn))
+		return L4LB_VICTIM_FIRST;
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return template_victim(conn);
 	switch (READ_ONCE(conn->state)) {
@@ -207,8 +214,8 @@ enum l4lb_victim_class l4lb_defence_victim(const struct l4lb_conn *conn)
 			return L4LB_VICTIM_NEVER;
 		if (answered)
 			return L4LB_VICTIM_LAST;
-		return READ_ONCE(conn->packets) <= 1 ? L4LB_VICTIM_FIRST :
-						       L4LB_VICTIM_SECOND;
+		return l4lb_conn_packets(conn) <= 1 ? L4LB_VICTIM_FIRST :
+						      L4LB_VICTIM_SECOND;
 	default:
 		return L4LB_VICTIM_FIRST;
 	}

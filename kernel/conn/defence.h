@@ -33,7 +33,8 @@ bool l4lb_defence_drops_entry(const struct l4lb_conn *conn);
 enum l4lb_victim_class {
 	L4LB_VICTIM_USELESS,	/* expired; its real server was removed */
 	L4LB_VICTIM_FIRST,	/* half-open; over; one datagram, no answer;
-				 * a template that only such ones have used
+				 * a template that only such ones have used;
+				 * a copy of what another director has
 				 */
 	L4LB_VICTIM_SECOND,	/* few packets, all of the client; a template
 				 * that is not trusted

@@ -12,6 +12,7 @@
  * SCTP is followed in the same way, by its chunks.
  */
 #include "conn/state.h"
+#include "conn/copy.h"
 #include "conn/defence.h"
 #include "conn/table.h"
 
@@ -253,6 +254,12 @@ static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
+u32 l4lb_state_timeout(const struct l4lb_conn *conn)
+{
+	return min(state_timeout(conn, READ_ONCE(conn->state)),
+		   L4LB_CONN_TIMEOUT_MAX);
+}
+
 static u8 tcp_after(u8 state, enum side side, u8 flags, bool secure)
 {
 	const u8 (*next)[ON_MAX][L4LB_TCP_MAX] = secure ? tcp_next_secure :
@@ -348,6 +355,9 @@ static void assure(struct l4lb_conn *conn)
 	if (!must_assure(conn))
 		return;
 	l4lb_conn_set(conn, L4LB_CONN_ASSURED);
+	if (static_branch_unlikely(&l4lb_conn_watched) &&
+	    !l4lb_conn_test(conn->control, L4LB_CONN_ASSURED))
+		l4lb_conn_set(conn->control, L4LB_CONN_DIRTY);
 	l4lb_conn_set(conn->control, L4LB_CONN_ASSURED);
 }
 
@@ -414,6 +424,19 @@ static void trust(struct l4lb_conn *conn)
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
+/* l4lb_conn_lock() held, @conn is not dead. */
+static __always_inline void set_state(struct l4lb_conn *conn, u8 state,
+				      bool active)
+{
+	WRITE_ONCE(conn->state, state);
+	l4lb_conn_set_active(conn, active);
+	l4lb_conn_set_holds(conn, !is_over(conn, state));
+	if (is_established(state)) {
+		assure(conn);
+		l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
+	}
+}
+
 /* The next state is computed again under the lock: meanwhile another CPU may
  * have seen a packet of the other direction.
  */
@@ -422,18 +445,14 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 {
 	u8 next;
 
-	spin_lock_bh(l4lb_conn_lock(conn));
+	spin_lock(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		next = state_after(conn, pkt, reply);
-		WRITE_ONCE(conn->state, next);
-		l4lb_conn_set_active(conn, states[next].active);
-		l4lb_conn_set_holds(conn, !is_over(conn, next));
-		if (is_established(next)) {
-			assure(conn);
-			l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
-		}
+		set_state(conn, next, states[next].active);
+		if (static_branch_unlikely(&l4lb_conn_watched))
+			l4lb_watch_changed(conn);
 	}
-	spin_unlock_bh(l4lb_conn_lock(conn));
+	spin_unlock(l4lb_conn_lock(conn));
 }
 
 /**
@@ -449,7 +468,7 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply)
 {
-	unsigned int timeout;
+	u32 timeout;
 
 	if (reply && l4lb_conn_test(conn, L4LB_CONN_NO_OUTPUT))
 		l4lb_conn_clear(conn, L4LB_CONN_NO_OUTPUT);
@@ -461,14 +480,35 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (must_trust(conn) && l4lb_defence_victim(conn) == L4LB_VICTIM_NEVER)
 		trust(conn);
 
-	timeout = min(state_timeout(conn, READ_ONCE(conn->state)),
-		      L4LB_CONN_TIMEOUT_MAX);
+	timeout = l4lb_state_timeout(conn);
 	if (READ_ONCE(conn->timeout) != timeout) {
 		WRITE_ONCE(conn->timeout, timeout);
 		WRITE_ONCE(conn->last, (u32)jiffies);
 	} else {
 		l4lb_conn_touch(conn);
 	}
+}
+
+/**
+ * l4lb_state_follow() - what another director says of a connection
+ * @conn: the connection, not a template
+ * @state: enum l4lb_state, of its protocol
+ * @active: the real server counts it as active
+ * @timeout: jiffies; 0: the state's own here
+ *
+ * Context: RCU, BH off.
+ */
+void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
+		       u32 timeout)
+{
+	timeout = min(timeout ?: state_timeout(conn, state),
+		      L4LB_CONN_TIMEOUT_MAX);
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
+		set_state(conn, state, active);
+		l4lb_conn_renew(conn, timeout);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
 const char *l4lb_state_name(const struct l4lb_conn *conn)

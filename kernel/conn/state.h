@@ -54,6 +54,13 @@ static inline enum l4lb_state l4lb_state_first(u8 proto)
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply);
 
+/* Another director says it is in this state, and lives @timeout jiffies. */
+void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
+		       u32 timeout);
+
+/* Jiffies a connection lives in its state without packets.  RCU. */
+u32 l4lb_state_timeout(const struct l4lb_conn *conn);
+
 /* As in the column "State": "ESTABLISHED", "UDP", "ASSURED", ... */
 const char *l4lb_state_name(const struct l4lb_conn *conn);
 /* Is there a state with this name? */

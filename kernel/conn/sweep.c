@@ -49,9 +49,11 @@ static bool expire(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 	if (!l4lb_conn_due(conn)) {
 		if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 			keep_age(conn);
+		if (static_branch_unlikely(&l4lb_conn_watched))
+			table->events->living(conn);
 		return false;
 	}
-	table->expired(conn);
+	table->events->expired(conn);
 	l4lb_conn_kill(conn);
 	return true;
 }

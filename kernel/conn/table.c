@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
+#include "conn/count.h"
 #include "conn/defence.h"
 #include "conn/resize.h"
 #include "conn/share.h"
@@ -34,10 +35,9 @@ static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
 MODULE_PARM_DESC(conn_tab_bits, "size of a namespace's connection table to begin with, as a power of two: 8 to 27, or as memory allows; it grows by itself");
 
-/* Idempotent; configuration mutex held.  The sweep calls @expired for each
- * connection whose time is over, before killing it.
- */
-int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
+/* Idempotent; configuration mutex held. */
+int l4lb_conn_table_create(struct l4lb_net *ln,
+			   const struct l4lb_conn_events *events)
 {
 	struct l4lb_conn_table *table;
 	unsigned int i;
@@ -49,7 +49,7 @@ int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired)
 	if (!table)
 		return -ENOMEM;
 	table->ln = ln;
-	table->expired = expired;
+	table->events = events;
 	table->bits_min = max(min(conn_tab_bits, TAB_BITS_START) - BUCKET_BITS,
 			      (int)L4LB_STRIPE_BITS);
 	if (l4lb_conn_resize_init(table)) {
@@ -106,6 +106,24 @@ static void conn_flush(struct l4lb_net *ln)
 
 	while (table && atomic_read(&table->n))
 		for_each_conn(table, kill);
+}
+
+static bool forget_told(struct l4lb_conn *conn, void *arg)
+{
+	l4lb_conn_set_told(conn, 0);
+	return true;
+}
+
+/* The table stays as long as the namespace, and so does whoever calls. */
+void l4lb_conn_tell_again(struct l4lb_net *ln)
+{
+	struct l4lb_conn_table *table;
+
+	rcu_read_lock();
+	table = rcu_dereference(ln->conns);
+	rcu_read_unlock();
+	if (table)
+		for_each_conn(table, forget_told);
 }
 
 void l4lb_conn_remove_over(struct l4lb_net *ln)
@@ -266,6 +284,20 @@ bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 	    evict(table, l4lb_conn_table_hash(table, flow, template), 0))
 		return true;
 refuse:
+	l4lb_conn_table_release(table, template);
+	return false;
+}
+
+bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template)
+{
+	int max = READ_ONCE(table->ln->sysctl.conn_max) ?: INT_MAX;
+	int n = atomic_inc_return(&table->n);
+
+	if (template)
+		atomic_inc(&table->n_templates);
+	if (n <= max && l4lb_conn_share_allows(table, n) &&
+	    (!template || atomic_read(&table->n_templates) <= quota(max)))
+		return true;
 	l4lb_conn_table_release(table, template);
 	return false;
 }

@@ -8,6 +8,7 @@
 #include <linux/workqueue.h>
 
 #include "conn/conn.h"
+#include "conn/watch.h"
 
 /* Kinds of slots.  A connection has one for the client's packets and, with NAT,
  * one for the replies; a template has one of its own kind.
@@ -56,9 +57,6 @@ struct l4lb_conn_array {
 	struct l4lb_conn_array __rcu	*next;
 };
 
-/* Called for a connection whose time is over, before it is killed.  RCU. */
-typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
-
 /**
  * struct l4lb_conn_table - the connections of a namespace
  * @key: of the hash
@@ -66,7 +64,7 @@ typedef void l4lb_conn_expired_fn(struct l4lb_conn *conn);
  * @resize_at: with more slots in use, an insertion checks the size
  * @bits_min: the array never has fewer bits
  * @ln: the namespace
- * @expired: called by the sweep for expired connections, before killing them
+ * @events: what higher layers are told
  * @resize: moves all entries to another array
  * @sweep: removes expired connections
  * @over: removes the connections of real servers whose connections are over
@@ -86,7 +84,7 @@ struct l4lb_conn_table {
 	unsigned int			resize_at;
 	unsigned int			bits_min;
 	struct l4lb_net			*ln;
-	l4lb_conn_expired_fn		*expired;
+	const struct l4lb_conn_events	*events;
 	struct delayed_work		resize;
 	struct delayed_work		sweep;
 	struct delayed_work		over;
@@ -102,16 +100,22 @@ struct l4lb_conn_table {
 };
 
 /* Configuration mutex held. */
-int l4lb_conn_table_create(struct l4lb_net *ln, l4lb_conn_expired_fn *expired);
+int l4lb_conn_table_create(struct l4lb_net *ln,
+			   const struct l4lb_conn_events *events);
 void l4lb_conn_table_stop(struct l4lb_net *ln);
 void l4lb_conn_table_destroy(struct l4lb_net *ln);
 /* Have the connections of real servers removed whose connections are over. */
 void l4lb_conn_remove_over(struct l4lb_net *ln);
 unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 
+/* No connection counts as announced any more.  May sleep. */
+void l4lb_conn_tell_again(struct l4lb_net *ln);
+
 /* Takes room for one more connection; false: there is none.  RCU, BH off. */
 bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 			   const struct l4lb_flow *flow, bool template);
+/* The same for a connection that another director has: nothing is given up. */
+bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template);
 /* Makes room among the connections whose replies have the same header as those
  * of @conn; false: all of them are proven.  RCU, BH off.
  */

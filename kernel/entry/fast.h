@@ -53,8 +53,8 @@ struct l4lb_fast_id {
 	bool			ever;
 };
 
-/* Ways back have 16 bits: see fast_back.h. */
-#define L4LB_FAST_BACK_BITS	16
+/* Of the number of a way back: see fast_back.h. */
+#define L4LB_FAST_BACK_BITS	14
 #define L4LB_FAST_PAGE_BITS	8
 
 struct l4lb_fast_page {

@@ -10,7 +10,7 @@
  * Otherwise the reply takes the stack.
  *
  * So a flow whose route has changed notices, however many other flows have kept
- * theirs.  The price is one number for each route and change: there are 65,535,
+ * theirs.  The price is one number for each route and change: there are 16,383,
  * and each rests for nine seconds.  Per-CPU copies of an IPv6 route share one.
  */
 #include "entry/fast_back.h"

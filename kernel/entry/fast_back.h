@@ -49,6 +49,8 @@ struct l4lb_fast_back {
 	struct rcu_head		rcu;
 };
 
+static_assert(L4LB_CONN_BACK + L4LB_FAST_BACK_BITS == 32);
+
 /* RCU, BH off from here on. */
 
 /* The way of @conn's replies; NULL: none, or its number is in use no more. */

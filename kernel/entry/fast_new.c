@@ -117,7 +117,7 @@ static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
 static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
-	       l4lb_server_by_source(ln, flow, false);
+	       l4lb_server_is_source(ln, flow);
 }
 
 static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,

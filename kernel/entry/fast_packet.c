@@ -21,6 +21,7 @@
 #include <net/route.h>
 #include <net/xfrm.h>
 
+#include "conn/count.h"
 #include "conn/lookup.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
@@ -29,6 +30,8 @@
 #include "forward/nat.h"
 #include "forward/reset.h"
 #include "forward/tunnel.h"
+#include "sync/daemon.h"
+#include "sync/send.h"
 
 /* ---- the packet ---- */
 
@@ -331,7 +334,10 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_las_reply(skb, conn, len);
 	} else {
 		l4lb_account_in(conn->server, len);
-		l4lb_conn_count_packet(conn);
+		/* A change of the state announces it by itself. */
+		if (l4lb_conn_count_packet(conn) && l4lb_sync_counted(conn) &&
+		    keeps_state(conn, pkt, false))
+			l4lb_sync_due(conn);
 		l4lb_reset_watch(conn, skb, pkt, len);
 	}
 	if (likely(keeps_state(conn, pkt, reply)))
@@ -392,6 +398,8 @@ unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 	struct l4lb_fast_device *d = priv;
 	enum l4lb_fast_count count;
 
+	if (l4lb_sync_stands_by(d->ln))
+		return NF_ACCEPT;
 	if (skb->protocol == htons(ETH_P_IP))
 		count = handle(skb, d, AF_INET);
 	else if (skb->protocol == htons(ETH_P_IPV6))

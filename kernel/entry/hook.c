@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "conn/conntrack.h"
+#include "conn/count.h"
 #include "conn/defence.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
@@ -43,6 +44,15 @@
 #include "service/guard.h"
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
+#include "sync/daemon.h"
+#include "sync/send.h"
+
+/* One test for both. */
+static bool is_special(const struct l4lb_conn *conn)
+{
+	return atomic_read(&conn->flags) & (BIT(L4LB_CONN_ONE_PACKET) |
+					    BIT(L4LB_CONN_DUE));
+}
 
 /* Forward one packet of @conn. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -52,11 +62,15 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	unsigned int verdict;
 
 	l4lb_account_in(conn->server, skb->len);
-	l4lb_conn_count_packet(conn);
+	if (l4lb_conn_count_packet(conn))
+		l4lb_sync_counted(conn);
 	l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt, skb->len);
-	if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
-		return l4lb_forward(skb, pkt, conn, 0);
+	if (unlikely(is_special(conn))) {
+		if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+			return l4lb_forward(skb, pkt, conn, 0);
+		l4lb_sync_due(conn);
+	}
 	l4lb_fast_expect_request();
 	verdict = l4lb_forward(skb, pkt, conn, 0);
 	l4lb_fast_admit_request(conn, skb, in);
@@ -202,7 +216,7 @@ static bool port_reused(const struct l4lb_conn *conn, const struct l4lb_net *ln)
  */
 static bool moves_on(const struct l4lb_conn *conn)
 {
-	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	return conn->proto == IPPROTO_UDP && svc &&
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE &&
@@ -226,13 +240,18 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
-/* The real server was removed. */
+/* The real server was removed, or never added: another director has it. */
 static unsigned int handle_lost(struct sk_buff *skb,
 				const struct l4lb_pkt *pkt,
 				struct l4lb_net *ln, struct l4lb_conn *conn)
 {
 	u8 wanted = READ_ONCE(conn->server->on_loss);
 
+	/* It is about to be added, if both directors are set up alike. */
+	if (READ_ONCE(conn->server->placeholder) && !l4lb_pkt_opens(pkt)) {
+		l4lb_drop(ln, L4LB_DROP_NO_DEST);
+		return NF_DROP;
+	}
 	/* A SYN means that the client uses the port for a new connection. */
 	if (l4lb_server_over(conn->server) || l4lb_pkt_opens(pkt) ||
 	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
@@ -284,7 +303,8 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	struct l4lb_conn *conn;
 
 	if (skb->ipvs_property || !skb_dst(skb) ||
-	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST))
+	    (state->hook != NF_INET_LOCAL_OUT && skb->pkt_type != PACKET_HOST) ||
+	    l4lb_sync_stands_by(ln))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
@@ -331,16 +351,17 @@ static __always_inline unsigned int
 handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		    u8 af)
 {
+	struct l4lb_net *ln = l4lb_net(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
 
-	if (skb->ipvs_property || !skb_dst(skb))
+	if (skb->ipvs_property || !skb_dst(skb) || l4lb_sync_stands_by(ln))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
-	return l4lb_icmp_in(skb, &pkt, l4lb_net(state->net));
+	return l4lb_icmp_in(skb, &pkt, ln);
 }
 
 /* No connection: a one-packet service's reply, or refused by nat_icmp_send. */
@@ -354,8 +375,7 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 			return verdict;
 	}
 	if (likely(!READ_ONCE(ln->sysctl.nat_icmp_send)) ||
-	    l4lb_pkt_aborts(pkt) || !l4lb_server_by_source(ln, &pkt->flow,
-							   false))
+	    l4lb_pkt_aborts(pkt) || !l4lb_server_is_source(ln, &pkt->flow))
 		return NF_ACCEPT;
 	l4lb_icmp_no_port(skb, pkt);
 	return NF_DROP;
@@ -523,7 +543,8 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	if (is_reply)
 		return reply(skb, &pkt, conn);
 	verdict = handle_stray(skb, &pkt, ln);
-	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST)
+	if (verdict != NF_ACCEPT || skb->pkt_type != PACKET_HOST ||
+	    l4lb_sync_stands_by(ln))
 		return verdict;
 	return conn ? handle_known(skb, &pkt, ln, conn) :
 		      handle_new(skb, &pkt, ln);

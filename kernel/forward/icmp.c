@@ -21,6 +21,7 @@
 #include "forward/one_packet.h"
 #include "forward/schedule.h"
 #include "forward/tunnel_error.h"
+#include "service/server_table.h"
 
 /* Bytes of the quoted packet to pull: enough for a tunnel's outer header, its
  * encapsulation, the inner header and the inner ports.
@@ -124,7 +125,7 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		       NF_ACCEPT;
 	}
 	if (!l4lb_server_available(conn->server)) {
-		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+		l4lb_drop(ln, l4lb_server_lack(conn->server));
 		return NF_DROP;
 	}
 	if (conn->method == IP_VS_CONN_F_MASQ && !l4lb_icmp_checksum_ok(skb, pkt, ln))

@@ -11,6 +11,7 @@
 #include "forward/forward.h"
 #include "forward/nat.h"
 #include "forward/send.h"
+#include "service/server_table.h"
 
 #define PORT_IKE	500
 
@@ -42,7 +43,7 @@ unsigned int l4lb_ipsec_in(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (!conn)
 		return NF_ACCEPT;
 	if (!l4lb_server_available(conn->server)) {
-		l4lb_drop(ln, L4LB_DROP_DEST_GONE);
+		l4lb_drop(ln, l4lb_server_lack(conn->server));
 		return NF_DROP;
 	}
 	l4lb_account_in(conn->server, skb->len);

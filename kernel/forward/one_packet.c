@@ -5,7 +5,7 @@
  * port of a real server identify its service.
  *
  *	If a real server is in several such services, its replies belong to the
- *	service it was added to last.
+ *	service it was added to last, or that became such a service after that.
  *	Every packet from that port gets the VIP as its source, also to hosts
  *	that are not clients.  The exception is this host: health checks from
  *	here must see the real server's address.
@@ -54,7 +54,7 @@ int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
 		return -ENOENT;
-	server = l4lb_server_by_source(ln, flow, true);
+	server = l4lb_server_one_packet(ln, flow);
 	if (!server)
 		return -ENOENT;
 	svc = rcu_dereference(server->svc);

@@ -50,7 +50,7 @@ static void template_key(const struct l4lb_service *svc,
 }
 
 /* Does a draining server keep its persistent clients? */
-static bool drain_keeps(const struct l4lb_service *svc)
+static bool drain_keeps(struct l4lb_service *svc)
 {
 	switch (READ_ONCE(svc->policy.on_drain)) {
 	case L4LB_DRAIN_KEEP:
@@ -62,7 +62,7 @@ static bool drain_keeps(const struct l4lb_service *svc)
 	}
 }
 
-static bool template_usable(const struct l4lb_service *svc,
+static bool template_usable(struct l4lb_service *svc,
 			    const struct l4lb_conn *template)
 {
 	const struct l4lb_server *server = template->server;
@@ -91,6 +91,15 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 			L4LB_CONN_TIMEOUT_MAX);
 	target.dport = key->dport ? target.server->sched.port : 0;
 	return l4lb_conn_create_template(svc->ln, key, target, timeout, reason);
+}
+
+struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
+				    const struct l4lb_flow *flow)
+{
+	struct l4lb_flow key;
+
+	template_key(svc, flow, &key);
+	return l4lb_conn_find_template(svc->ln, &key);
 }
 
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,

@@ -9,5 +9,8 @@
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_flow *flow,
 					enum l4lb_drop *reason);
+/* The template for a flow of @svc, or NULL.  RCU, BH off. */
+struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
+				    const struct l4lb_flow *flow);
 
 #endif /* _L4LB_PERSIST_H */

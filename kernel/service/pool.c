@@ -184,6 +184,7 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 
 	svc->ln->generation++;
 	rcu_assign_pointer(svc->pool, pool);
+	l4lb_service_look(svc);
 	l4lb_server_unstick(svc);
 	if (old && old->tournament != pool->tournament)
 		l4lb_tournament_leave(old->tournament);
@@ -296,5 +297,6 @@ int l4lb_service_reweigh(struct l4lb_service *svc)
 		return rebuild_all(svc);
 	/* Weights are in the servers: packets have seen the new one. */
 	svc->ln->generation++;
+	l4lb_service_look(svc);
 	return 0;
 }

@@ -24,10 +24,12 @@
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
 
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #define TRASH_SWEEP	(60 * HZ)
 #define TRASH_IDLE	(120 * HZ)
+#define PLACEHOLDER_IDLE (1 * HZ)	/* its first connection is to come */
 
 /* ---- lifetime ---- */
 
@@ -66,9 +68,9 @@ static void server_name(struct l4lb_server_name *name,
 /* A new real server, not yet in a service; the caller owns the reference.
  * @old: the one that has its name, or NULL.
  */
-static struct l4lb_server *server_create(struct l4lb_service *svc,
-					 const struct l4lb_server_config *cfg,
-					 struct l4lb_server *old)
+static struct l4lb_server *server_create(struct l4lb_net *ln,
+					 const struct l4lb_server_name *name,
+					 u8 method, struct l4lb_server *old)
 {
 	struct l4lb_server *server;
 
@@ -76,13 +78,14 @@ static struct l4lb_server *server_create(struct l4lb_service *svc,
 	if (!server)
 		return NULL;
 	if (l4lb_stats_init_late(&server->stats,
-				 !READ_ONCE(svc->ln->sysctl.run_estimation)))
+				 !READ_ONCE(ln->sysctl.run_estimation)))
 		goto free;
-	server->sched.addr = cfg->addr;
-	server->sched.port = cfg->port;
-	server->sched.af = cfg->af;
-	server_name(&server->name, svc, cfg);
-	server->ln = svc->ln;
+	server->sched.addr = name->addr;
+	server->sched.port = name->port;
+	server->sched.af = name->af;
+	server->name = *name;
+	server->method = method;
+	server->ln = ln;
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	INIT_LIST_HEAD(&server->lost);
@@ -106,21 +109,15 @@ free:
 	return NULL;
 }
 
-/* A real server in the service or in the trash, or NULL. */
-static struct l4lb_server *find_any(struct l4lb_service *svc,
-				    const struct l4lb_server_config *cfg)
-{
-	struct l4lb_server_name name;
-
-	server_name(&name, svc, cfg);
-	return l4lb_server_by_name(svc->ln, &name);
-}
-
+/* A real server that is in @svc, or NULL. */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg)
 {
-	struct l4lb_server *server = find_any(svc, cfg);
+	struct l4lb_server_name name;
+	struct l4lb_server *server;
 
+	server_name(&name, svc, cfg);
+	server = l4lb_server_by_name(svc->ln, &name);
 	return server && server->available ? server : NULL;
 }
 
@@ -142,16 +139,76 @@ static bool has_conns(const struct l4lb_server *server)
 struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,
 				       const struct l4lb_server_config *cfg)
 {
-	struct l4lb_server *old = find_any(svc, cfg);
+	u8 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
+	struct l4lb_server_name name;
+	struct l4lb_server *old;
 
+	server_name(&name, svc, cfg);
+	old = l4lb_server_by_name(svc->ln, &name);
 	if (old && old->over && !has_conns(old))
 		WRITE_ONCE(old->over, false);
-	return old && !old->over ? old : server_create(svc, cfg, old);
+	return old && !old->over ? old :
+				   server_create(svc->ln, &name, method, old);
+}
+
+static void into_trash(struct l4lb_server *server)
+{
+	struct l4lb_net *ln = server->ln;
+
+	server->trashed = jiffies;
+	list_move_tail(&server->node, &ln->trash);
+	if (!ln->exiting)
+		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
+				   TRASH_SWEEP);
+}
+
+static void unmark_placeholder(struct l4lb_server *server)
+{
+	struct l4lb_net *ln = server->ln;
+
+	if (!server->placeholder)
+		return;
+	WRITE_ONCE(server->placeholder, false);
+	WRITE_ONCE(ln->n_placeholders, ln->n_placeholders - 1);
+}
+
+/**
+ * l4lb_server_foresee() - have a placeholder for a real server
+ * @ln: namespace
+ * @name: of the real server, which was not added yet
+ * @method: of its connections
+ *
+ * Another director has connections to it.  A placeholder is as a removed real
+ * server: nothing is forwarded to it, and l4lb_server_obtain() finds it when the
+ * real server is added.  It goes with its last connection.
+ *
+ * Context: configuration mutex held, may sleep.
+ * Return: 0; -EEXIST, the name is taken; -ENOSPC, there are
+ * %L4LB_PLACEHOLDERS_MAX; -ENOMEM.
+ */
+int l4lb_server_foresee(struct l4lb_net *ln,
+			const struct l4lb_server_name *name, u8 method)
+{
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&ln->lock);
+	if (l4lb_server_by_name(ln, name))
+		return -EEXIST;
+	if (ln->exiting || ln->n_placeholders >= L4LB_PLACEHOLDERS_MAX)
+		return -ENOSPC;
+	server = server_create(ln, name, method, NULL);
+	if (!server)
+		return -ENOMEM;
+	WRITE_ONCE(server->placeholder, true);
+	WRITE_ONCE(ln->n_placeholders, ln->n_placeholders + 1);
+	into_trash(server);
+	return 0;
 }
 
 /* Frees a real server, or leaves that to its last connection. */
 void l4lb_server_forget(struct l4lb_server *server)
 {
+	unmark_placeholder(server);
 	list_del_init(&server->node);
 	list_del_init(&server->lost);
 	if (!server->nameless && !server->heir_of)
@@ -241,6 +298,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->tun.word, cfg->tun.word);
 	WRITE_ONCE(server->method, method);
 	l4lb_tunnel_update(server);
+	l4lb_server_table_update(server);
 	l4lb_server_set_weight(server, cfg->weight);
 	if (cfg->weight)
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);
@@ -311,7 +369,9 @@ static bool trash_expired(struct l4lb_server *server)
 		server->trashed = jiffies;
 		return false;
 	}
-	return time_after_eq(jiffies, server->trashed + TRASH_IDLE);
+	return time_after_eq(jiffies, server->trashed + (server->placeholder ?
+							PLACEHOLDER_IDLE :
+							TRASH_IDLE));
 }
 
 static void trash_sweep(struct work_struct *work)
@@ -321,9 +381,11 @@ static void trash_sweep(struct work_struct *work)
 	struct l4lb_server *server, *next;
 
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node)
+	list_for_each_entry_safe(server, next, &ln->trash, node) {
 		if (trash_expired(server))
 			l4lb_server_forget(server);
+		cond_resched();
+	}
 	if (!list_empty(&ln->trash) && !ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
 				   TRASH_SWEEP);
@@ -333,15 +395,9 @@ static void trash_sweep(struct work_struct *work)
 /* @server has left its service.  Configuration mutex held. */
 void l4lb_server_trash(struct l4lb_server *server)
 {
-	struct l4lb_net *ln = server->ln;
-
-	lockdep_assert_held(&ln->lock);
-	server->trashed = jiffies;
-	list_move_tail(&server->node, &ln->trash);
-	list_add_tail(&server->lost, &ln->lost);
-	if (!ln->exiting)
-		queue_delayed_work(system_power_efficient_wq, &ln->trash_work,
-				   TRASH_SWEEP);
+	lockdep_assert_held(&server->ln->lock);
+	into_trash(server);
+	list_add_tail(&server->lost, &server->ln->lost);
 }
 
 /* @server is about to work in a service.  Configuration mutex held. */
@@ -350,6 +406,7 @@ void l4lb_server_untrash(struct l4lb_server *server)
 	struct l4lb_server *old = server->heir_of;
 
 	lockdep_assert_held(&server->ln->lock);
+	unmark_placeholder(server);
 	list_del_init(&server->lost);
 	if (!old)
 		return;
@@ -387,7 +444,7 @@ void l4lb_server_unstick(struct l4lb_service *svc)
 void l4lb_server_set_on_loss(struct l4lb_server *server, u8 on_loss)
 {
 	lockdep_assert_held(&server->ln->lock);
-	if (server->on_loss == on_loss)
+	if (server->on_loss == on_loss || server->placeholder)
 		return;
 	WRITE_ONCE(server->on_loss, on_loss);
 	list_move_tail(&server->lost, &server->ln->lost);
@@ -411,6 +468,7 @@ bool l4lb_server_end_conns(struct l4lb_net *ln)
 
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry_safe(server, next, &ln->lost, lost) {
+		cond_resched();
 		list_del_init(&server->lost);
 		if (server->on_loss != L4LB_LOSS_DEFAULT)
 			continue;
@@ -436,8 +494,10 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 
 	cancel_delayed_work_sync(&ln->trash_work);
 	mutex_lock(&ln->lock);
-	list_for_each_entry_safe(server, next, &ln->trash, node)
+	list_for_each_entry_safe(server, next, &ln->trash, node) {
 		l4lb_server_forget(server);
+		cond_resched();
+	}
 	mutex_unlock(&ln->lock);
 }
 

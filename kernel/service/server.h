@@ -50,13 +50,6 @@ struct l4lb_server_name {
 	u16			af;
 };
 
-/* Source of a real server's packets to clients. */
-struct l4lb_server_key {
-	union nf_inet_addr	addr;
-	__be16			port;
-	u8			af, proto;
-};
-
 /**
  * struct l4lb_server - a real server of one service
  * @svc: its service; NULL while in the trash (RCU)
@@ -83,9 +76,11 @@ struct l4lb_server_key {
  *	it gets into its service
  * @nameless: an heir has its name
  * @stuck: removed, but the pool of its service still has it
- * @by_key: in l4lb_net.servers while it is in a service
- * @key: its key in l4lb_net.servers
- * @unlisted: RCU state when it was removed from l4lb_net.servers, 0 before
+ * @placeholder: it never was in a service, see l4lb_server_foresee()
+ * @source: what it sends from, see server_table.c, while it is in a service
+ *	(configuration mutex)
+ * @nat: it counts as NATed there
+ * @one_packet: in the list there
  * @endpoint: of its address, from its creation until it is freed or about to be
  *	(configuration mutex)
  * @tunnel_counted: how it counts there, see tunnel_table.c
@@ -121,11 +116,12 @@ struct l4lb_server {
 	bool				named;
 	bool				nameless;
 	bool				stuck;
+	bool				placeholder;
 	u64				service_id;
 	struct l4lb_server		*heir_of;
-	struct rhlist_head		by_key;
-	struct l4lb_server_key		key;
-	unsigned long			unlisted;
+	struct l4lb_source		*source;
+	bool				nat;
+	struct hlist_node		one_packet;
 	struct l4lb_endpoint		*endpoint;
 	u8				tunnel_counted;
 	struct list_head		node;
@@ -166,14 +162,14 @@ static inline bool l4lb_server_over(const struct l4lb_server *server)
 	return READ_ONCE(server->over);
 }
 
-/* Control path: configuration mutex held, may sleep.  find() returns a server
- * of @svc or NULL.
- */
+/* Control path: configuration mutex held, may sleep. */
 struct l4lb_server *l4lb_server_find(struct l4lb_service *svc,
 				     const struct l4lb_server_config *cfg);
 struct l4lb_server *l4lb_server_obtain(struct l4lb_service *svc,
 				       const struct l4lb_server_config *cfg);
 void l4lb_server_forget(struct l4lb_server *server);
+int l4lb_server_foresee(struct l4lb_net *ln,
+			const struct l4lb_server_name *name, u8 method);
 void l4lb_server_save(const struct l4lb_server *server,
 		      struct l4lb_server_config *cfg);
 void l4lb_server_apply(struct l4lb_server *server,

@@ -11,11 +11,13 @@
 #include "service/las.h"
 #include "service/pool.h"
 #include "service/server.h"
+#include "service/server_table.h"
 
 #include <linux/bitops.h>
 #include <linux/jhash.h>
 #include <linux/netlink.h>
 #include <linux/rhashtable.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
@@ -132,15 +134,30 @@ struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 	return d ? l4lb_server_of(d) : NULL;
 }
 
-/* Is there any real server for a new flow?  RCU. */
-bool l4lb_service_usable(const struct l4lb_service *svc)
+/* Is there any real server for a new flow?  RCU.
+ *
+ * Where one was found is remembered, and so is, until the next jiffy or change,
+ * that there was none: clients choose how often it is asked.
+ */
+bool l4lb_service_usable(struct l4lb_service *svc)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
-	unsigned int i;
+	unsigned int i = READ_ONCE(svc->usable);
+	unsigned long now = jiffies;
 
-	for (i = 0; pool->ops && i < pool->n; i++)
-		if (l4lb_server_usable(pool->server[i]))
+	if (!pool->ops)
+		return false;
+	if (i < pool->n && l4lb_server_usable(pool->server[i]))
+		return true;
+	if (READ_ONCE(svc->none_usable) == now)
+		return false;
+	for (i = 0; i < pool->n; i++) {
+		if (l4lb_server_usable(pool->server[i])) {
+			WRITE_ONCE(svc->usable, i);
 			return true;
+		}
+	}
+	WRITE_ONCE(svc->none_usable, now);
 	return false;
 }
 
@@ -167,10 +184,20 @@ const char *l4lb_service_sched_name(const struct l4lb_service *svc)
 void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg)
 {
+	u32 changed = svc->flags ^ cfg->flags;
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&svc->ln->lock);
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
 	/* Pairs with lookup_live(). */
 	smp_store_release(&svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
+	if (!(changed & IP_VS_SVC_F_ONEPACKET))
+		return;
+	list_for_each_entry(server, &svc->servers, node) {
+		l4lb_server_table_update(server);
+		cond_resched();
+	}
 }
 
 static void service_free(struct l4lb_service *svc)
@@ -208,6 +235,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	svc->key = *key;
 	svc->ln = ln;
 	svc->id = ++ln->last_id;
+	l4lb_service_look(svc);
 	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	err = l4lb_stats_init(&svc->stats,
@@ -289,8 +317,10 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_stats_zero(&svc->stats);
 	l4lb_las_zero(svc);
-	list_for_each_entry(server, &svc->servers, node)
+	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_stats_zero(&server->stats);
+		cond_resched();
+	}
 }
 
 /* Adds @svc to the table by identity: 0 or -ENOMEM.  Packets find it once its

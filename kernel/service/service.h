@@ -42,6 +42,8 @@ struct l4lb_svc_config {
  * @band_ends: reply bytes at which each band but the last ends, see las.c
  * @bands: counters of the bands, or NULL: PRIORITY was never set
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
+ * @usable: where in @pool one was found that may get a new flow
+ * @none_usable: jiffies when none was found
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @id: no other service of the namespace has or had this number
@@ -66,6 +68,8 @@ struct l4lb_service {
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
 	u32				vip_local;
+	unsigned int			usable;
+	unsigned long			none_usable;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
@@ -86,7 +90,13 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 					 const struct l4lb_flow *flow);
 struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 				      const struct l4lb_flow *flow);
-bool l4lb_service_usable(const struct l4lb_service *svc);
+bool l4lb_service_usable(struct l4lb_service *svc);
+
+/* Real servers or weights have changed: l4lb_service_usable() looks again. */
+static inline void l4lb_service_look(struct l4lb_service *svc)
+{
+	WRITE_ONCE(svc->none_usable, jiffies - 1);
+}
 
 /* Control path: configuration mutex held, may sleep, errno + extack. */
 struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,

@@ -10,12 +10,13 @@ import errno
 import os
 import re
 import subprocess
+import threading
 import time
 
 import pytest
 from lab import faults, genl
 from lab.faults import FaultyIpvs
-from lab.netns import run, wait_until
+from lab.netns import join_all, run, wait_until
 from lab.packet import ACK, RST, SYN, TCP
 from lab.raw import Raw
 from lab.testmodule import TestModule
@@ -234,6 +235,28 @@ def test_unload_waits(nat, moody):
     assert time.monotonic() - begun > 0.6
     site.carries_on()
     time.sleep(0.8)
+
+
+@pytest.mark.waits
+def test_no_module_waits_for_a_command(nat, moody, defect):
+    """Another scheduler can be loaded and unloaded while a command takes long: here, one of a
+    scheduler's build()."""
+    site = Site(nat)
+    moody["build_delay"] = 3000
+    thread = threading.Thread(target=site.raw.service.edit, kwargs={"sched": "moody"})
+    try:
+        thread.start()
+        time.sleep(0.5)
+        begun = time.monotonic()
+        assert defect.insmod().returncode == 0
+        assert defect.rmmod().returncode == 0
+        took = time.monotonic() - begun
+        assert thread.is_alive(), "the command was too short"
+        assert took < 2, took
+    finally:
+        moody["build_delay"] = 0
+        join_all(thread)
+    site.raw.service.edit(sched="rr")
 
 
 # ---- failing ----

@@ -10,10 +10,12 @@ from lab.counters import counts
 from lab.genl import PERSISTENT
 from lab.packet import ACK, PSH, SYN, TCP, UDP
 from lab.raw import Raw
+from lab.rows import large
 from lab.settings import setting
 from lab.tables import forget, moved, room_for
 
 ROOM = 300          # conn_max; a flood is twice that
+LARGE = 50_000
 HONEST = 100
 FIRST = {4: ipaddress.ip_address("100.64.0.1"), 6: ipaddress.ip_address("2001:db8:64::1")}
 
@@ -26,7 +28,7 @@ def strangers(raw):
         yield raw.client(str(FIRST[raw.family] + number), 1024 + number % 60000)
 
 
-def flood(raw, sends, count=2 * ROOM, first=0):
+def flood(raw, sends, count, first=0):
     """COUNT strangers, from number FIRST on, send what SENDS says: a list of TCP flags, or of
     datagrams. Yields now and then, so that an honest client comes in between."""
     clients = list(itertools.islice(strangers(raw), first, first + count))
@@ -52,17 +54,17 @@ def serves(raw):
     return client
 
 
-def served_during(raw, other, sends):
+def served_during(raw, other, sends, room=ROOM):
     """How many of HONEST clients of RAW and of another service are, while RAW is flooded;
     and whether those that had been proven before are there afterwards."""
     forget(raw.lab)
-    with room_for(raw.lab, ROOM):
+    with room_for(raw.lab, room):
         proven = [serves(r).prove() for r in (raw, other) for _ in range(10)]
-        rounds = list(flood(raw, sends, ROOM))      # until it is full
+        rounds = list(flood(raw, sends, room))      # until it is full
         assert rounds
         served = [0, 0]
         # Others than before, whose second time would make them well used.
-        for _ in flood(raw, sends, first=ROOM):
+        for _ in flood(raw, sends, 2 * room, first=room):
             for number, service in enumerate((raw, other)):
                 served[number] += serves(service) is not None
         for client in proven:
@@ -70,7 +72,7 @@ def served_during(raw, other, sends):
             client.arrive()
             assert client.row(), "a proven connection is gone"
         templates = [c for c in raw.lab.conns() if not c["cport"]]
-        assert len(templates) <= max(ROOM // 4, 64)
+        assert len(templates) <= max(room // 4, 64)
     return served
 
 
@@ -118,6 +120,22 @@ def test_forged_datagrams(shape, datagrams, family, request):
     raw, other = Raw(lab, UDP, family), Raw(lab, UDP, family)
     served = served_during(raw, other, [b"x"] * datagrams)
     assert min(served) >= HONEST * 99 // 100, served
+
+
+@pytest.mark.parametrize("shape, proto, sends, persistent", (
+    large("nat", TCP, [SYN, ACK], False), large("dr", TCP, [SYN], True),
+    large("nat", UDP, [b"x"] * 2, False)),
+    ids=("syn-ack", "templates", "datagrams"))
+def test_a_hundred_thousand(shape, proto, sends, persistent, request):
+    """The floods above, from as many addresses."""
+    lab = request.getfixturevalue(shape)
+    options = {"flags": PERSISTENT, "timeout": 300} if persistent else {}
+    raw, other = Raw(lab, proto, **options), Raw(lab, proto)
+    before = counts(lab)
+    served = served_during(raw, other, sends, LARGE)
+    assert min(served) >= HONEST * 99 // 100, served
+    # The second half of the flood began when the table was full.
+    assert moved(lab, before)["evicted"] > LARGE
 
 
 def test_same_replies(nat, family):

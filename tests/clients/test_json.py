@@ -21,9 +21,10 @@ max-conns 70000 min-conns 50
 svc add tcp {VIP}:80 scheduler lblc option expire 300 on-idle reset priority las 16K,1M \
 server 10.0.0.12 tun type gue port 6080 csum server 10.0.0.13 tun type gue port 6081 remcsum
 svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
-svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11"""
+svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
+sync start receive dev d0 id 7"""
 
-SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "timeout show",
+SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "timeout show", "sync show",
          "scheduler list", "scheduler show lblc", "info", "save",
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
 REFUSED = ((f"service add udp:{VIP}:54", 5), (f"service delete tcp:{VIP}:81", 4),

@@ -29,14 +29,16 @@ from lab.genl import (
 )
 from lab.netns import SLOW, Namespace, wait_until
 from lab.packet import UDP
+from lab.rows import large
 
 VIP, PORT = "198.51.100.9", 80
 MANY = 10_000
 CHUNK, CHUNKS = 100, 6
 # To walk the list of all servers is half as much again, and to count each reference ten times.
 AT_MOST = 1.3
+TRIES = 3
 BATCH = 60_000
-KILLED = (0.05, 0.1, 0.15)      # after such parts of a batch's time
+KILLED = (0.35, 0.45, 0.55)      # after such parts of a batch's time: it has been parsed
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -88,15 +90,21 @@ def quickest(service, first):
 
 # ---- one by one ----
 
-def test_one_change_of_many(ns):
+# A copy of 100,000 pointers takes as long as the rest of the command.
+@pytest.mark.parametrize("many, limit", ((MANY, AT_MOST), large(100_000, 4)))
+def test_one_change_of_many(ns, many, limit):
     """A server is added, gets a weight, and is removed: among ten, and among thousands."""
+    found = []
     with Ipvs(ns) as ipvs, L4lb(ns) as l4lb:
-        times = []
-        for count in (10, MANY):
-            l4lb.set_services(entries(1 << 17, count, sched="wlc"), REPLACE)
-            times.append(quickest(ipvs.service(VIP, PORT, proto=UDP, add=False), 1))
-        ratios = [many / few for few, many in zip(*times)]
-        assert max(ratios) <= AT_MOST, [f"{r:.2f}" for r in ratios]
+        for _ in range(TRIES):      # a slow moment of the machine passes
+            times = []
+            for count in (10, many):
+                l4lb.set_services(entries(1 << 17, count, sched="wlc"), REPLACE)
+                times.append(quickest(ipvs.service(VIP, PORT, proto=UDP, add=False), 1))
+            found.append([big / small for small, big in zip(*times)])
+            if max(found[-1]) <= limit:
+                return
+    pytest.fail(str([[f"{r:.2f}" for r in ratios] for ratios in found]))
 
 
 @pytest.mark.smoke
@@ -228,10 +236,10 @@ def test_killed_in_one_service(ns):
             if ipvs.services():
                 assert ns.run("cat /proc/net/ip_vs").stdout.count("-> 0A") == count
             elif killed:
-                ended.append(took)
+                ended.append(took - part * whole)
             ipvs.flush()
     # On one processor the kernel must also let this process run in between.
-    assert ended and min(ended) < 0.4 * whole, (whole, ended)
+    assert ended and min(ended) < 0.3 * whole, (whole, ended)
 
 
 def sent(ns, message, begun=None):

@@ -31,6 +31,18 @@ def test_tcp_states_nat(nat, family, walk):
         w.step(direction, event)
 
 
+def test_nothing_begins_from_the_port_of_ftp_data(nat, family, proto):
+    """From port 20 an FTP server opens its data connections: a packet from there is no first
+    one of a client. Its neighbours are like any port."""
+    raw = Raw(nat, proto, family)
+    for sport in (19, 20, 21):
+        client = raw.client(sport=sport)
+        client.send()
+        raw.fence()
+        assert len(client.arrivals()) == (sport != 20)
+        assert bool(client.row()) == (sport != 20)
+
+
 @pytest.mark.parametrize("shape", ("dr", "tun"))
 def test_tcp_states_without_replies(topologies, shape, family, request):
     lab = request.getfixturevalue(shape)

@@ -64,8 +64,10 @@ def reply_source(client):
 
 
 def test_follows_the_configuration(nat, family, ours):
-    """Replies are translated only while the service has the flag, and the server with NAT."""
+    """Replies are translated only while the service has the flag, and the server with NAT;
+    whether or not others have it."""
     raw = Raw(nat, UDP, family, flags=ONEPACKET)
+    other = Raw(nat, UDP, family, flags=ONEPACKET)
     client = raw.client()
     vip, l4lb = (raw.vip, raw.port), (raw.address(1), raw.dport)
     assert reply_source(client) == vip
@@ -76,6 +78,12 @@ def test_follows_the_configuration(nat, family, ours):
     assert reply_source(client) == vip
     raw.edit(1, method=3)
     assert reply_source(client) == l4lb
+    other.service.delete()
+    raw.edit(1)
+    assert reply_source(client) == vip
+    raw.service.edit(flags=0)
+    assert reply_source(client) == l4lb
+    raw.service.edit(flags=ONEPACKET)
     raw.edit(1)
     raw.remove(1)
     assert reply_source(client) == l4lb

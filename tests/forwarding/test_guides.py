@@ -18,6 +18,9 @@ LINKS = {
     "tunnel": (("client eth0", "director eth0", "router eth0"),
                ("router eth1", "rs1 eth0", "rs2 eth0")),
     "migrating-from-ip_vs": (("director eth0",),),
+    "high-availability": (
+        ("client eth0", "director1 eth0", "director2 eth0", "rs1 eth0", "rs2 eth0"),
+        ("director1 eth1", "director2 eth1")),
 }
 PREFIX = "guide-"
 
@@ -31,6 +34,8 @@ def steps(guide):
             prompt = re.match(r"(\w+)# (.*)", line)
             if prompt:
                 found.append([*prompt.groups(), ""])
+            elif line.startswith("> "):
+                found[-1][1] += "\n" + line[2:]
             else:
                 found[-1][2] += line + "\n"
     return found

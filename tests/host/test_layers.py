@@ -9,7 +9,7 @@ import pytest
 
 KERNEL = Path(__file__).parents[2] / "kernel"
 # Lowest first.
-LAYERS = ("base", "service", "conn", "forward", "entry", "config", "api")
+LAYERS = ("base", "service", "conn", "forward", "sync", "entry", "config", "api")
 # For all layers: the interfaces to schedulers and to user space.
 PUBLIC = ("sched.h", "l4lb.h")
 

@@ -324,6 +324,10 @@ class TestLeast:
         script = add(1, 1) + "load 1 9000000 9000000; load 2 8000000 8000000; pick tcp"
         assert picks(sim(name, script)) == [2]
 
+    def test_loads_of_more_than_32_bits(self, sim, name):
+        script = add(1, 1) + "load 1 17000000 17000000; load 2 8000000 8000000; pick tcp"
+        assert picks(sim(name, script)) == [2]
+
 
 class TestLc:
     def test_weight_is_ignored(self, sim):

@@ -89,20 +89,29 @@ def begins(file):
 
 def scan_for_leaks(wait=0):
     """The leaked objects, each with the file that leaked it. Only objects older than five
-    seconds count as leaked: without that WAIT, a file's last ones are found after the next
-    file (and are not attributed to it), those of the last file by tests/lab/guest-init.
-    Two scans, because a pointer may be in a register during one of them."""
+    seconds that have not changed since the scan before count as leaked. So without WAIT
+    (seconds), a file's own are found after the next file (and are attributed by their age),
+    those of the last file by tests/lab/guest-init. A scan takes half a second: there is one
+    for a file. What it finds must be found by another, because a pointer may be in a
+    register during one of them."""
     if not KMEMLEAK.exists():
         return ""
     time.sleep(wait)
-    for _ in range(2):
-        KMEMLEAK.write_text("scan", encoding="ascii")
-    found = KMEMLEAK.read_text(encoding="ascii", errors="replace")
+    found = ""
+    for _ in range(2 if wait else 1):
+        found = scan()
     if found:
+        found = scan()
         KMEMLEAK.write_text("clear", encoding="ascii")
     return "".join(f"leaked by {leaker(leak)}: {leak}"
                    for leak in re.split("(?=unreferenced object)", found)
                    if leak.startswith("unreferenced") and KERNELS_OWN not in leak)
+
+
+def scan():
+    """What kmemleak knows to be leaked after one more scan."""
+    KMEMLEAK.write_text("scan", encoding="ascii")
+    return KMEMLEAK.read_text(encoding="ascii", errors="replace")
 
 
 def leaker(leak):

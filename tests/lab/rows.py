@@ -18,6 +18,7 @@ spread over it.
 
 import collections
 import itertools
+import os
 import zlib
 
 import pytest
@@ -68,6 +69,14 @@ def chosen(items, how):
             items, rows = zip(*[(item, row) for item, row in zip(items, rows)
                                 if row.get(name) in keep])
     return covering(rows, items, how)
+
+
+def large(*values):
+    """A row of a size that takes minutes at native speed, and hours in an emulator."""
+    native = os.environ.get("L4LB_VEHICLE") not in ("qemu", "debug")
+    return pytest.param(*values, marks=[
+        pytest.mark.slow, pytest.mark.timeout(1800),
+        pytest.mark.skipif(not native, reason="needs a native speed; runs on stage uml")])
 
 
 def values(item):

@@ -51,6 +51,20 @@ def up(ns, device):
         "tentative" not in ns.run(["ip", "-o", "-6", "addr", "show", device]).stdout
 
 
+@contextlib.contextmanager
+def stuck(ns, device=DEVICE):
+    """After the first message or so, hardly a byte leaves. Yields a function, after which all
+    do; those that are still there at the end of the block are lost."""
+    def limit(verb, rate):
+        ns.run(["tc", "qdisc", verb, "dev", device, "root", "tbf", "rate", rate, "burst", "2000",
+                "limit", "1000000"])
+    limit("add", "64bit")
+    try:
+        yield lambda: limit("change", "1gbit")
+    finally:
+        ns.run(["tc", "qdisc", "del", "dev", device, "root"])
+
+
 class Receiver:
     """Has joined GROUP on DEVICE of namespace NS; a context manager."""
 

@@ -111,6 +111,8 @@ class Maker:
             Sequence(1, 0xffffffff, 0xffffffff),) * 2)
         self.add(14, "deltas", message([whole, self.after], ID), UNSUPPORTED, whole, self.after)
         self.skipped(15, "unknown", good.v1(option(9, b"news")), "option")
+        # Nobody reads on in a record that is left out.
+        self.skipped(15, "unknown-first", good.v1(option(9, b"x") + b"\1\0"), "option")
         self.taken(15, "optional", good.v1(option(0x49, b"news")), good)
         self.names()
 

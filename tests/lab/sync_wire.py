@@ -246,7 +246,7 @@ def _record1(found, data):
 
 def _options(data):
     """The options as fields of a Record."""
-    known, unknown = {}, False
+    known = {}
     while data:
         if len(data) < 2 or not data[1] or data[1] > len(data) - 2:
             raise DroppedError("option")
@@ -254,14 +254,13 @@ def _options(data):
         name = {O_SEQUENCE: "sequence", O_PE_DATA: "pe_data",
                 O_PE_NAME: "pe_name"}.get(kind & ~O_OPTIONAL)
         if name is None:
-            unknown |= not kind & O_OPTIONAL
+            if not kind & O_OPTIONAL:
+                raise DroppedError("option", rest=False)
             continue
         if name in known or name == "sequence" and len(value) != SEQUENCE_SIZE or \
                 name == "pe_name" and len(value) > PE_NAME_MAX:
             raise DroppedError("option")
         known[name] = _sequence("!III", value) if name == "sequence" else value
-    if unknown:
-        raise DroppedError("option", rest=False)
     return known
 
 

@@ -13,6 +13,7 @@ from lab import packet
 from lab.genl import MASQ, Ipvs, L4lb, NetlinkError, batch_entry, batch_server
 from lab.netns import Namespace, run, wait_until
 from lab.packet import UDP
+from lab.rows import large
 from lab.settings import setting
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 ALL = Path("/sys/module/l4lb/parameters/conn_max_all")
 VIP = "192.0.2.1"
 RIPS = [f"198.51.100.{n}" for n in range(1, 9)]
-CAP, FLOOD, SPACES = 4096, 1000, 8
+SPACES = 8
 
 
 def refused(command, *args, **kwargs):
@@ -187,24 +188,25 @@ def test_conn_max_all_is_given_back(loaded):
         wait_until(lambda: third.flood(5) or third.clients(), 10, step=0.2)
 
 
-def test_eight_floods(loaded):
+@pytest.mark.parametrize("cap, flood", ((4096, 1000), large(50_000, 12_500)))
+def test_eight_floods(loaded, cap, flood):
     """Floods in eight namespaces at once: together they have no more than the limit, each at
     least its share, and nobody loses a connection that is in use. Without the limit they have
     all that they were sent."""
     held = {}
-    for limit in (CAP, 0):
+    for limit in (cap, 0):
         with loaded(limit) as stack:
             sites = [Site(stack, f"flood{n}") for n in range(SPACES)]
             for client in range(20):
-                sites[0].send(FLOOD + client, times=9)
-            for part in range(0, FLOOD, 100):
+                sites[0].send(flood + client, times=9)
+            for part in range(0, flood, 100):
                 for site in sites[1:]:
                     for client in range(part, part + 100):
                         site.send(client)
-            sites[0].flood(FLOOD)
+            sites[0].flood(flood)
             found = [site.clients() for site in sites]
-            assert found[0] >= set(range(FLOOD, FLOOD + 20))
-            assert min(len(clients) for clients in found) >= CAP // 2 // SPACES
+            assert found[0] >= set(range(flood, flood + 20))
+            assert min(len(clients) for clients in found) >= cap // 2 // SPACES
             held[limit] = sum(len(clients) for clients in found)
-    assert CAP // 2 <= held[CAP] <= CAP
-    assert held[0] == SPACES * FLOOD + 20
+    assert cap // 2 <= held[cap] <= cap
+    assert held[0] == SPACES * flood + 20

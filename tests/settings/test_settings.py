@@ -5,10 +5,10 @@
 import pytest
 from lab import packet
 from lab.farm import pattern
-from lab.genl import PERSISTENT
+from lab.genl import PERSISTENT, ROUTE
 from lab.netns import wait_until
 from lab.packet import ACK, FIN, IPIP, RST, SYN, TCP, UDP
-from lab.raw import Raw
+from lab.raw import Raw, is_error
 from lab.settings import setting
 
 DEFAULTS = {"conn_reuse_mode": 1, "expire_nodest_conn": 0, "expire_quiescent_template": 0,
@@ -184,6 +184,43 @@ def test_nat_icmp_send(nat, family, proto, on):
         if proto == TCP:
             client.reply(RST)
             assert client.answered().flags & RST
+
+
+def test_nat_icmp_send_follows_the_configuration(nat, family, backend):
+    """What is refused comes from a server that a service has, with NAT (for ip_vs, with any
+    method), however many services have it."""
+    one = Raw(nat, TCP, family)
+    two = Raw(nat, TCP, family, dport=one.dport)
+    client = one.client()
+
+    def refused():
+        client.reply(ACK, b"stray", number=1)
+        one.fence()
+        passed = one.client_tap.take(lambda p: p.dst == client.address)
+        errors = one.taps[1].take(lambda p: p.dst == one.address(1) and is_error(p))
+        assert len(passed) + len(errors) == 1
+        return bool(errors)
+
+    with setting(nat, "nat_icmp_send", 1):
+        assert refused()
+        one.edit(1, method=ROUTE)
+        assert refused()                # for the other service
+        two.edit(1, method=ROUTE)
+        assert refused() != backend.is_l4lb
+        two.edit(1)
+        assert refused()
+        two.remove(1)
+        assert refused() != backend.is_l4lb
+        one.remove(1)
+        assert not refused()
+        two.add(1)
+        one.add(1, method=ROUTE)
+        assert refused()
+        two.service.delete()
+        assert refused() != backend.is_l4lb
+        one.service.delete()
+        Raw(nat, TCP, family)           # keeps the hooks
+        assert not refused()
 
 
 @pytest.mark.smoke

@@ -2,6 +2,7 @@
 """What a backup does with the records that it receives."""
 
 import contextlib
+import ipaddress
 import time
 
 import pytest
@@ -299,6 +300,33 @@ def test_stopped(nat, side):
             sender.records(third)
             side.row(third)
     assert side.row(first) and side.rows(client=second.client) == []
+
+
+@pytest.mark.stock
+def test_conn_sync_file(nat, side, fed, family):
+    """The lines of ip_vs_conn_sync, to the byte."""
+    raw = Raw(nat, TCP, family)
+    mine, record = raw.client(), record_of(raw.client())
+    mine.establish()
+    fed.records(record)
+    side.row(record)
+    lines = side.ns.read("/proc/net/ip_vs_conn_sync").splitlines()
+    assert lines[0] == ("Pro FromIP   FPrt ToIP     TPrt DestIP   DPrt State       Origin "
+                        "Expires")
+    for client, origin in ((mine, "LOCAL"), (record, "SYNC")):
+        address, port = (mine.address, mine.sport) if client is mine else (record.client,
+                                                                           record.cport)
+        (line,) = [n for n in lines if n.split()[1] == hexed(address)]
+        ends = " ".join(f"{hexed(a)} {p:04X}" for a, p in (
+            (address, port), (raw.vip, raw.port), (raw.address(1), raw.dport)))
+        expires = line.split()[-1]
+        assert line == f"TCP {ends} ESTABLISHED {origin:6} {expires:>7}"
+
+
+def hexed(address):
+    """As in the files in /proc/net."""
+    value = ipaddress.ip_address(address)
+    return f"{int(value):08X}" if value.version == 4 else value.exploded
 
 
 # ---- connections that this director has itself

@@ -19,7 +19,8 @@ _ipvsctl_verbs() {
 	stats) echo show rate total percpu zero ;;
 	timeout) echo show set ;;
 	scheduler) echo list show set ;;
-	help) echo show service server conn stats timeout scheduler info save restore ;;
+	sync) echo show start stop ;;
+	help) echo show service server conn stats timeout scheduler sync info save restore ;;
 	esac
 }
 
@@ -35,6 +36,8 @@ _ipvsctl_words() {
 	"conn show") echo service server client state proto template limit ;;
 	"conn count") echo by service server client state proto template ;;
 	"timeout set") echo tcp tcp-fin udp ;;
+	"sync start") echo send receive both dev id maxlen group port ttl ;;
+	"sync stop") echo send receive both ;;
 	"server undrain") echo weight ;;
 	esac
 }
@@ -98,7 +101,7 @@ _ipvsctl() {
 	if [[ -z $w ]]; then
 		case $cur,$place in
 		-*) w=$options ;;
-		*,0) w='show service server conn stats timeout scheduler info save restore help' ;;
+		*,0) w='show service server conn stats timeout scheduler sync info save restore help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
 		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
 			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;

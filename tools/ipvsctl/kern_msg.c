@@ -53,12 +53,12 @@ uint32_t kern_get_u32(struct nlattr *attr)
 	return attr && nla_len(attr) >= 4 ? nla_get_u32(attr) : 0;
 }
 
-static uint16_t get_u16(struct nlattr *attr)
+uint16_t kern_get_u16(struct nlattr *attr)
 {
 	return attr && nla_len(attr) >= 2 ? nla_get_u16(attr) : 0;
 }
 
-static void get_string(struct nlattr *attr, char *out, size_t size)
+void kern_get_string(struct nlattr *attr, char *out, size_t size)
 {
 	out[0] = '\0';
 	if (attr)
@@ -69,21 +69,21 @@ static void get_string(struct nlattr *attr, char *out, size_t size)
 static void get_ident(struct nlattr **tb, struct svc_id *id)
 {
 	memset(id, 0, sizeof(*id));
-	id->af = get_u16(tb[IPVS_SVC_ATTR_AF]);
+	id->af = kern_get_u16(tb[IPVS_SVC_ATTR_AF]);
 	id->fwmark = kern_get_u32(tb[IPVS_SVC_ATTR_FWMARK]);
 	if (id->fwmark)
 		return;
-	id->proto = get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
+	id->proto = kern_get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
 	get_ip(tb[IPVS_SVC_ATTR_ADDR], id->af, &id->addr);
-	id->port = ntohs(get_u16(tb[IPVS_SVC_ATTR_PORT]));
+	id->port = ntohs(kern_get_u16(tb[IPVS_SVC_ATTR_PORT]));
 }
 
 void kern_get_service(struct nlattr **tb, struct service *svc)
 {
 	get_ident(tb, &svc->id);
-	get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
+	kern_get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
 		   sizeof(svc->scheduler));
-	get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
+	kern_get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
 	if (tb[IPVS_SVC_ATTR_FLAGS] && nla_len(tb[IPVS_SVC_ATTR_FLAGS]) >= 8)
 		memcpy(&svc->flags, nla_data(tb[IPVS_SVC_ATTR_FLAGS]), 4);
 	svc->timeout = kern_get_u32(tb[IPVS_SVC_ATTR_TIMEOUT]);
@@ -95,11 +95,11 @@ void kern_get_service(struct nlattr **tb, struct service *svc)
 void kern_get_server(struct nlattr **tb, const struct service *svc,
 		     struct server *srv)
 {
-	srv->af = get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
+	srv->af = kern_get_u16(tb[IPVS_DEST_ATTR_ADDR_FAMILY]);
 	if (!srv->af)
 		srv->af = svc->id.af;
 	get_ip(tb[IPVS_DEST_ATTR_ADDR], srv->af, &srv->addr);
-	srv->port = ntohs(get_u16(tb[IPVS_DEST_ATTR_PORT]));
+	srv->port = ntohs(kern_get_u16(tb[IPVS_DEST_ATTR_PORT]));
 	srv->forward = kern_get_u32(tb[IPVS_DEST_ATTR_FWD_METHOD]);
 	srv->weight = kern_get_u32(tb[IPVS_DEST_ATTR_WEIGHT]);
 	srv->max_conns = kern_get_u32(tb[IPVS_DEST_ATTR_U_THRESH]);
@@ -109,8 +109,8 @@ void kern_get_server(struct nlattr **tb, const struct service *svc,
 	srv->persistent = kern_get_u32(tb[IPVS_DEST_ATTR_PERSIST_CONNS]);
 	if (tb[IPVS_DEST_ATTR_TUN_TYPE])
 		srv->tun_type = nla_get_u8(tb[IPVS_DEST_ATTR_TUN_TYPE]);
-	srv->tun_port = ntohs(get_u16(tb[IPVS_DEST_ATTR_TUN_PORT]));
-	srv->tun_flags = get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
+	srv->tun_port = ntohs(kern_get_u16(tb[IPVS_DEST_ATTR_TUN_PORT]));
+	srv->tun_flags = kern_get_u16(tb[IPVS_DEST_ATTR_TUN_FLAGS]);
 	get_counters(tb[IPVS_DEST_ATTR_STATS64], tb[IPVS_DEST_ATTR_STATS],
 		     &srv->stats);
 }

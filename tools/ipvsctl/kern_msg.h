@@ -3,6 +3,7 @@
 #ifndef IPVSCTL_KERN_MSG_H
 #define IPVSCTL_KERN_MSG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct nl_msg;
@@ -19,5 +20,8 @@ void kern_get_server(struct nlattr **tb, const struct service *svc,
 
 /* 0 if @attr is NULL. */
 uint32_t kern_get_u32(struct nlattr *attr);
+uint16_t kern_get_u16(struct nlattr *attr);
+/* "" if @attr is NULL. */
+void kern_get_string(struct nlattr *attr, char *out, size_t size);
 
 #endif

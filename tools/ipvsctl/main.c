@@ -15,8 +15,8 @@
 
 static const struct noun *const nouns[] = {
 	&noun_show, &noun_service, &noun_server, &noun_conn, &noun_stats,
-	&noun_timeout, &noun_scheduler, &noun_info, &noun_save, &noun_restore,
-	NULL
+	&noun_timeout, &noun_scheduler, &noun_sync, &noun_info, &noun_save,
+	&noun_restore, NULL
 };
 
 static const char *const verb_aliases[][2] = {

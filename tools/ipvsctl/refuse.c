@@ -204,7 +204,7 @@ static int server_invalid(int err, const char *object, const struct svc_id *id,
 		rc = fail(RC_REFUSED, object,
 			  "server %s: refused: families cannot be mixed while a sync daemon runs",
 			  addr);
-		hint("try: ipvsadm --stop-daemon master; ipvsadm --stop-daemon backup");
+		hint("see: ipvsctl sync show");
 	} else {
 		rc = fail(RC_REFUSED, object,
 			  "server %s: refused: by the routes here it is neither local nor a unicast address",

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Applying a record: a connection or template of another director.
+ *
+ *	known here, same real server	its state and time follow
+ *	known, other real server	the record's one, unless the client's
+ *					packets come here: then it is a conflict
+ *	unknown				a copy is created
+ *
+ * The real server is one that is configured here.  For any other there is a
+ * placeholder, to which nothing is forwarded: whoever can send records chooses
+ * among real servers, and cannot add any.
+ *
+ * The thread holds no lock but for a record at a time, with BH off.
+ */
+#include "sync/apply.h"
+
+#include <linux/kthread.h>
+#include <linux/netfilter.h>
+#include <net/ipv6.h>
+
+#include "conn/copy.h"
+#include "conn/lookup.h"
+#include "conn/state.h"
+#include "forward/persist.h"
+#include "service/server_table.h"
+#include "sync/counter.h"
+#include "sync/wire_state.h"
+
+#define TIMEOUT_TEMPLATE (180 * HZ)	/* of a record that gives none */
+#define PORT_INVALID	0xffff		/* of ip_vs's templates to be ignored */
+
+/**
+ * struct news - a record in terms of this director
+ * @ln: namespace
+ * @record: the record
+ * @flow: the client's packets; of a template: its key
+ * @name: of the real server, with the service's key as the record tells it
+ * @timeout: jiffies; 0: the state's own
+ * @method: forwarding method, if there is no real server to tell it
+ * @state: enum l4lb_state; of a template: 1, it is assured
+ * @template: it is a template
+ * @active: the real server counts it as active
+ */
+struct news {
+	struct l4lb_net				*ln;
+	const struct l4lb_sync_record		*record;
+	struct l4lb_flow			flow;
+	struct l4lb_server_name			name;
+	u32					timeout;
+	u8					method;
+	u8					state;
+	bool					template;
+	bool					active;
+};
+
+/* ---- what can be applied ---- */
+
+static bool is_host(u8 af, const union nf_inet_addr *addr)
+{
+	if (af == AF_INET6)
+		return ipv6_addr_type(&addr->in6) & IPV6_ADDR_UNICAST;
+	return !ipv4_is_zeronet(addr->ip) && !ipv4_is_multicast(addr->ip) &&
+	       !ipv4_is_lbcast(addr->ip);
+}
+
+/* Do its sequence numbers differ between client and server?  No helper here
+ * would go on with that.
+ */
+static bool is_adjusted(const struct l4lb_sync_record *r)
+{
+	return r->flags & L4LB_SYNC_F_SEQ &&
+	       (r->in.delta | r->in.previous | r->out.delta | r->out.previous);
+}
+
+static bool template_supported(const struct l4lb_sync_record *r)
+{
+	if (r->cport || (r->vport == htons(PORT_INVALID) &&
+			 r->dport == htons(PORT_INVALID)))
+		return false;
+	/* Of a firewall mark. */
+	if (!r->proto)
+		return r->vaddr.ip && !r->vport;
+	return l4lb_sync_state_of(r->proto, 0) >= 0 &&
+	       is_host(r->af, &r->vaddr);
+}
+
+static bool conn_supported(const struct l4lb_sync_record *r)
+{
+	return l4lb_sync_state_of(r->proto, r->state) >= 0 && r->cport &&
+	       r->vport && r->dport && is_host(r->af, &r->caddr) &&
+	       is_host(r->af, &r->vaddr);
+}
+
+static bool is_supported(const struct l4lb_sync_record *r)
+{
+	if (r->has_pe || is_adjusted(r) || r->flags & L4LB_SYNC_F_NO_CPORT ||
+	    (r->flags & IP_VS_CONN_F_FWD_MASK) >= IP_VS_CONN_F_BYPASS ||
+	    !is_host(r->af, &r->daddr))
+		return false;
+	return r->flags & L4LB_SYNC_F_TEMPLATE ? template_supported(r) :
+						 conn_supported(r);
+}
+
+/* ---- in terms of this director ---- */
+
+/* What is local there is another host here. */
+static u8 record_method(const struct l4lb_sync_record *r)
+{
+	u8 method = r->flags & IP_VS_CONN_F_FWD_MASK;
+
+	return method == IP_VS_CONN_F_LOCALNODE ? IP_VS_CONN_F_DROUTE : method;
+}
+
+static u32 record_mark(const struct l4lb_sync_record *r)
+{
+	return r->flags & L4LB_SYNC_F_TEMPLATE && !r->proto ?
+	       ntohl(r->vaddr.ip) : r->fwmark;
+}
+
+static struct l4lb_flow record_flow(const struct l4lb_sync_record *r)
+{
+	struct l4lb_flow flow = {
+		.saddr	= r->caddr,
+		.daddr	= r->vaddr,
+		.sport	= r->cport,
+		.dport	= r->vport,
+		.af	= r->af,
+		.proto	= r->proto,
+	};
+
+	if (!r->proto)
+		flow.daddr = (union nf_inet_addr){ .ip = r->vaddr.ip };
+	return flow;
+}
+
+static struct l4lb_svc_key record_service(const struct l4lb_sync_record *r)
+{
+	u32 mark = record_mark(r);
+
+	if (mark)
+		return (struct l4lb_svc_key){ .fwmark = mark, .af = r->af };
+	return (struct l4lb_svc_key) {
+		.addr		= r->vaddr,
+		.af		= r->af,
+		.protocol	= r->proto,
+		.port		= r->vport,
+	};
+}
+
+static void news_read(struct news *news, struct l4lb_net *ln,
+		      const struct l4lb_sync_record *r)
+{
+	bool template = r->flags & L4LB_SYNC_F_TEMPLATE;
+
+	*news = (struct news) {
+		.ln		= ln,
+		.record		= r,
+		.flow		= record_flow(r),
+		.name		= {
+			.svc	= record_service(r),
+			.addr	= r->daddr,
+			.port	= r->dport,
+			.af	= r->af,
+		},
+		.timeout	= min_t(u64, (u64)r->timeout * HZ,
+					L4LB_CONN_TIMEOUT_MAX),
+		.method		= record_method(r),
+		.state		= template ? r->state :
+					     l4lb_sync_state_of(r->proto, r->state),
+		.template	= template,
+		.active		= !(r->flags & L4LB_SYNC_F_INACTIVE),
+	};
+}
+
+/* ---- the real server ---- */
+
+/* Could a connection here have this server and the record's port? */
+static bool is_candidate(const struct news *news,
+			 const struct l4lb_server *server)
+{
+	return server && !l4lb_server_over(server) &&
+	       (server->name.port || news->template ||
+		news->record->dport == news->record->vport);
+}
+
+/*
+ * The record's real server, which may be removed or a placeholder; or NULL.  A
+ * configured one is found by its port or, if it takes any, by 0, which comes
+ * first for those of a firewall mark without NAT.
+ */
+static struct l4lb_server *find_server(struct news *news)
+{
+	const struct l4lb_sync_record *r = news->record;
+	bool any_first = record_mark(r) && news->method != IP_VS_CONN_F_MASQ;
+	const __be16 ports[] = { any_first ? 0 : r->dport,
+				 any_first ? r->dport : 0 };
+	struct l4lb_server *server, *found = NULL;
+	const struct l4lb_service *svc;
+	int i;
+
+	svc = l4lb_service_lookup(news->ln, record_mark(r), &news->flow);
+	if (svc)
+		news->name.svc = svc->key;
+	for (i = 0; i < ARRAY_SIZE(ports); i++) {
+		news->name.port = ports[i];
+		server = l4lb_server_by_name_rcu(news->ln, &news->name);
+		if (!is_candidate(news, server))
+			continue;
+		if (l4lb_server_available(server))
+			return server;
+		found = found ?: server;
+	}
+	news->name.port = r->dport == r->vport ? ports[0] : r->dport;
+	return found;
+}
+
+/* The thread may be stopped by one that has the mutex. */
+static bool lock_config(struct l4lb_net *ln)
+{
+	while (!mutex_trylock(&ln->lock)) {
+		if (kthread_should_stop())
+			return false;
+		schedule_timeout_idle(1);
+	}
+	return true;
+}
+
+/* May sleep.  False: there is no placeholder. */
+static bool foresee_server(const struct news *news)
+{
+	struct l4lb_net *ln = news->ln;
+	int err;
+
+	if (READ_ONCE(ln->n_placeholders) >= L4LB_PLACEHOLDERS_MAX ||
+	    !lock_config(ln))
+		return false;
+	err = l4lb_server_foresee(ln, &news->name, news->method);
+	mutex_unlock(&ln->lock);
+	if (!err)
+		l4lb_sync_count(ln, L4LB_SYNC_N_PLACEHOLDER);
+	return !err || err == -EEXIST;
+}
+
+/* ---- connections and templates; RCU, BH off ---- */
+
+static bool has_server(const struct l4lb_conn *conn, const struct news *news)
+{
+	const union nf_inet_addr addr = l4lb_conn_server(conn);
+
+	return conn->server->sched.af == news->record->af &&
+	       nf_inet_addr_cmp(&addr, &news->record->daddr) &&
+	       conn->dport == news->record->dport;
+}
+
+/* Was it created before its real server was set up here as it is now? */
+static bool is_outdated(const struct l4lb_conn *conn)
+{
+	const struct l4lb_server *server = conn->server;
+
+	return l4lb_conn_is_copy(conn) &&
+	       (!l4lb_server_available(server) ||
+		conn->method != READ_ONCE(server->method));
+}
+
+static bool is_established(u8 state)
+{
+	return state == L4LB_TCP_ESTABLISHED || state == L4LB_SCTP_ESTABLISHED ||
+	       state == L4LB_UDP;
+}
+
+/* The record names another real server: does it replace @conn?  A connection
+ * that is over elsewhere was replaced there long ago.
+ */
+static bool gives_way(const struct l4lb_conn *conn, const struct news *news)
+{
+	if (!news->template && !news->active)
+		return false;
+	if (!l4lb_conn_used_here(conn) ||
+	    (!news->template && !is_established(READ_ONCE(conn->state))))
+		return true;
+	l4lb_sync_count(news->ln, L4LB_SYNC_N_CONFLICT);
+	return false;
+}
+
+/* After a takeover its client's next connection goes to the same real server. */
+static void join_template(struct l4lb_conn *conn, const struct news *news)
+{
+	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+	struct l4lb_conn *template;
+
+	if (!svc || !(READ_ONCE(svc->flags) & IP_VS_SVC_F_PERSISTENT) ||
+	    !l4lb_conn_test(conn, L4LB_CONN_SYNCED) ||
+	    l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
+		return;
+	template = l4lb_persist_find(svc, &news->flow);
+	if (template && template->server == conn->server)
+		l4lb_conn_link(conn, template);
+}
+
+static void follow(struct l4lb_conn *conn, const struct news *news)
+{
+	if (news->template) {
+		if (news->state)
+			l4lb_conn_set(conn, L4LB_CONN_ASSURED);
+		l4lb_conn_renew(conn, news->timeout ?: TIMEOUT_TEMPLATE);
+		return;
+	}
+	join_template(conn, news);
+	l4lb_state_follow(conn, news->state, news->active, news->timeout);
+}
+
+static void create(const struct news *news, struct l4lb_server *server)
+{
+	const struct l4lb_conn_target target = {
+		.server	= server,
+		.dport	= news->record->dport,
+	};
+	enum l4lb_drop reason;
+	struct l4lb_conn *conn;
+
+	conn = l4lb_conn_create_copy(news->ln, &news->flow, target,
+				     news->template, &reason);
+	if (!conn)
+		l4lb_sync_count(news->ln, L4LB_SYNC_N_FULL);
+	/* A packet may have created another one meanwhile. */
+	else if (has_server(conn, news))
+		follow(conn, news);
+}
+
+static struct l4lb_conn *find_conn(const struct news *news)
+{
+	struct l4lb_conn *conn;
+
+	if (!news->template)
+		return l4lb_conn_find_in(news->ln, &news->flow);
+	conn = l4lb_conn_find_template(news->ln, &news->flow);
+	return conn && l4lb_conn_was_over(conn) ? NULL : conn;
+}
+
+/* Return: false, there is no real server for it. */
+static bool handle(struct news *news)
+{
+	struct l4lb_conn *old = find_conn(news);
+	bool same = old && has_server(old, news);
+	struct l4lb_server *server;
+
+	if (same && !is_outdated(old)) {
+		follow(old, news);
+		return true;
+	}
+	if (old && !same && !gives_way(old, news))
+		return true;
+	server = find_server(news);
+	if (same && !(server && l4lb_server_available(server))) {
+		follow(old, news);
+		return true;
+	}
+	if (!server)
+		return false;
+	if (old)
+		l4lb_conn_kill(old);
+	create(news, server);
+	return true;
+}
+
+static bool try(struct news *news)
+{
+	bool done;
+
+	local_bh_disable();
+	rcu_read_lock();
+	done = handle(news);
+	rcu_read_unlock();
+	local_bh_enable();
+	return done;
+}
+
+/**
+ * l4lb_sync_apply() - apply a valid record
+ * @ln: namespace; it has a connection table
+ * @record: the record
+ *
+ * Counts why it was not applied.
+ *
+ * Context: thread that receives messages; may sleep.
+ */
+void l4lb_sync_apply(struct l4lb_net *ln,
+		     const struct l4lb_sync_record *record)
+{
+	struct news news;
+
+	if (!is_supported(record)) {
+		l4lb_sync_count_error(ln, L4LB_SYNC_UNSUPPORTED);
+		return;
+	}
+	news_read(&news, ln, record);
+	if (try(&news) || (foresee_server(&news) && try(&news)))
+		return;
+	l4lb_sync_count(ln, L4LB_SYNC_N_NO_SERVER);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Messages of other directors: their records are applied one after the other, so
+ * a message costs what its at most 255 records do.
+ */
+#include "sync/receive.h"
+
+#include "sync/apply.h"
+#include "sync/counter.h"
+#include "sync/wire_read.h"
+
+static void record(void *arg, const struct l4lb_sync_record *record)
+{
+	struct l4lb_net *ln = arg;
+
+	l4lb_sync_count(ln, L4LB_SYNC_N_RECORDS_IN);
+	l4lb_sync_apply(ln, record);
+	cond_resched();
+}
+
+static void error(void *arg, enum l4lb_sync_error error)
+{
+	l4lb_sync_count_error(arg, error);
+}
+
+/**
+ * l4lb_sync_receive() - use a datagram of another director
+ * @ln: namespace; it has a connection table, and counters of synchronisation
+ * @data: what has arrived
+ * @len: bytes of it
+ * @id: sync id of this director; 0: messages of all are taken
+ *
+ * Context: thread that receives messages; may sleep.
+ */
+void l4lb_sync_receive(struct l4lb_net *ln, const u8 *data, size_t len, u8 id)
+{
+	const struct l4lb_sync_reader reader = {
+		.record	= record,
+		.error	= error,
+		.arg	= ln,
+	};
+
+	l4lb_sync_read(&reader, data, len, id);
+}

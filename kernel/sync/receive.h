@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Messages of other directors. */
+#ifndef _L4LB_SYNC_RECEIVE_H
+#define _L4LB_SYNC_RECEIVE_H
+
+#include "base/net.h"
+
+void l4lb_sync_receive(struct l4lb_net *ln, const u8 *data, size_t len, u8 id);
+
+#endif /* _L4LB_SYNC_RECEIVE_H */

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections are announced: by their packets, by changes of their state, and
+ * by the sweep, see send_rules.c.
+ *
+ * A record is made and written under the connection's lock, like each change of
+ * its state, so other directors learn of changes in their order.  If it cannot
+ * be written, the sweep tries again: no packet does.
+ */
+#include "sync/send.h"
+
+#include "conn/count.h"
+#include "conn/state.h"
+#include "conn/table.h"
+#include "forward/reset.h"
+#include "sync/queue.h"
+#include "sync/send_rules.h"
+#include "sync/wire_state.h"
+
+#define PENDING	(BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE))
+
+static u32 wire_flags(const struct l4lb_conn *conn)
+{
+	static const struct {
+		u8	bit;
+		u16	flag;
+	} flags[] = {
+		{ L4LB_CONN_INACTIVE,	L4LB_SYNC_F_INACTIVE },
+		{ L4LB_CONN_NO_OUTPUT,	L4LB_SYNC_F_NO_OUTPUT },
+		{ L4LB_CONN_TEMPLATE,	L4LB_SYNC_F_TEMPLATE },
+		{ L4LB_CONN_SYNCED,	L4LB_SYNC_F_SYNC },
+	};
+	u32 wire = conn->method;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (l4lb_conn_test(conn, flags[i].bit))
+			wire |= flags[i].flag;
+	return wire;
+}
+
+/* The timeout is that of the state, not what is left of it. */
+static void fill_record(struct l4lb_sync_record *record,
+			const struct l4lb_conn *conn)
+{
+	bool template = l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
+	u32 timeout = template ? READ_ONCE(conn->timeout) :
+				 l4lb_state_timeout(conn);
+
+	*record = (struct l4lb_sync_record){
+		.af		= conn->af,
+		.proto		= conn->proto,
+		.state		= template ?
+			l4lb_conn_test(conn, L4LB_CONN_ASSURED) :
+			l4lb_sync_state_to(conn->proto,
+					   READ_ONCE(conn->state)),
+		.flags		= wire_flags(conn),
+		.cport		= conn->cport,
+		.vport		= conn->vport,
+		.dport		= conn->dport,
+		.fwmark		= l4lb_conn_fwmark(conn),
+		.timeout	= timeout / HZ,
+		.caddr		= l4lb_conn_client(conn),
+		.vaddr		= l4lb_conn_vip(conn),
+		.daddr		= l4lb_conn_server(conn),
+	};
+}
+
+/* BH off. */
+static void announce(struct l4lb_conn *conn)
+{
+	struct l4lb_sync_record record;
+
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (l4lb_conn_test(conn, L4LB_CONN_DEAD))
+		return;
+	/* What comes later than this sets them again. */
+	if (atomic_read(&conn->flags) & PENDING)
+		atomic_andnot(PENDING, &conn->flags);
+	fill_record(&record, conn);
+	if (l4lb_sync_put(l4lb_conn_net(conn), conn, &record))
+		l4lb_send_note(conn);
+	else
+		l4lb_conn_set(conn, L4LB_CONN_DIRTY);
+}
+
+static void announce_unlocked(struct l4lb_conn *conn)
+{
+	spin_lock_bh(l4lb_conn_lock(conn));
+	announce(conn);
+	spin_unlock_bh(l4lb_conn_lock(conn));
+}
+
+/* ---- events ---- */
+
+static void living(struct l4lb_conn *conn)
+{
+	if (l4lb_sync_sends(l4lb_conn_net(conn)) && l4lb_send_owed(conn))
+		announce_unlocked(conn);
+}
+
+/* The count of its packets may say that it is due. */
+static bool is_change_due(struct l4lb_conn *conn)
+{
+	switch (l4lb_send_phase(conn)) {
+	case L4LB_SEND_OPEN:
+		return l4lb_conn_test(conn, L4LB_CONN_DUE);
+	case L4LB_SEND_CLOSING:
+		return true;
+	case L4LB_SEND_OVER:
+		return l4lb_conn_told(conn);
+	default:
+		return false;
+	}
+}
+
+static void changed(struct l4lb_conn *conn)
+{
+	lockdep_assert_held(l4lb_conn_lock(conn));
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)) || !l4lb_send_allowed(conn))
+		return;
+	if (l4lb_send_phase(conn) == L4LB_SEND_NEW)
+		l4lb_conn_set_told(conn, 0);
+	else if (is_change_due(conn))
+		announce(conn);
+}
+
+static void held(struct l4lb_conn *template)
+{
+	if (l4lb_sync_sends(l4lb_conn_net(template)) &&
+	    atomic_read(&template->n_holders) == 1 &&
+	    l4lb_send_allowed(template))
+		announce_unlocked(template);
+}
+
+const struct l4lb_conn_events l4lb_sync_events = {
+	.expired	= l4lb_reset_idle,
+	.living		= living,
+	.changed	= changed,
+	.held		= held,
+};
+
+/* ---- packets ---- */
+
+/* The first packet of a copy's client: its template, a copy too, is used here. */
+static void use_template(struct l4lb_conn *conn)
+{
+	spin_lock(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) &&
+	    l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
+		WRITE_ONCE(conn->control->last, (u32)jiffies);
+	spin_unlock(l4lb_conn_lock(conn));
+}
+
+bool l4lb_sync_counted(struct l4lb_conn *conn)
+{
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)) ||
+	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+		return false;
+	if (l4lb_conn_test(conn, L4LB_CONN_SYNCED) &&
+	    l4lb_conn_packets(conn) == 1)
+		use_template(conn);
+	if (!l4lb_send_counts(conn))
+		return false;
+	l4lb_conn_set(conn, L4LB_CONN_DUE);
+	return true;
+}
+
+void l4lb_sync_due(struct l4lb_conn *conn)
+{
+	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+
+	l4lb_conn_clear(conn, L4LB_CONN_DUE);
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)) || !l4lb_send_allowed(conn))
+		return;
+	if (phase == L4LB_SEND_OPEN || phase == L4LB_SEND_CLOSING ||
+	    (phase == L4LB_SEND_OVER && l4lb_conn_told(conn)))
+		announce_unlocked(conn);
+}
+
+/* Those that an earlier daemon has announced may be unknown by now. */
+void l4lb_sync_send_begin(struct l4lb_net *ln)
+{
+	l4lb_conn_tell_again(ln);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Connections are announced to other directors. */
+#ifndef _L4LB_SYNC_SEND_H
+#define _L4LB_SYNC_SEND_H
+
+#include "conn/watch.h"
+#include "base/net.h"
+
+/* For the connection table. */
+extern const struct l4lb_conn_events l4lb_sync_events;
+
+/* RCU, BH off; for packets. */
+
+/* A client's packet was counted, and its state change comes yet.  Return: it is
+ * to be announced by l4lb_sync_due(), unless the change does.
+ */
+bool l4lb_sync_counted(struct l4lb_conn *conn);
+void l4lb_sync_due(struct l4lb_conn *conn);
+
+/* A sending daemon is about to run: it tells all.  May sleep. */
+void l4lb_sync_send_begin(struct l4lb_net *ln);
+
+#endif /* _L4LB_SYNC_SEND_H */

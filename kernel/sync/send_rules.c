@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * When a connection is announced.
+ *
+ *	by packets	the sync_threshold-th packet of its client; with a
+ *			sync_period of up to 8, each of that period, too, up to
+ *			the eighth packet
+ *	by its state	each change to a state in which an end has closed it
+ *	by the sweep	it is established, and nobody was told; packets were seen
+ *			since it was last announced, and that is a while ago; or
+ *			an announcement has failed
+ *
+ * A connection has four bits for the time of its last announcement, in units of
+ * 15 seconds.  They would come round after 14 units, so the sweep marks those
+ * that are old.
+ */
+#include "sync/send_rules.h"
+
+#include "conn/copy.h"
+#include "conn/count.h"
+#include "conn/state.h"
+
+#define UNIT		(15 * HZ)
+#define REFRESH		(60 * HZ)	/* unless sync_refresh_period says so */
+#define SWEEP_EVERY	(5 * HZ / 4)	/* between the sweep's visits, or more */
+
+enum {
+	TOLD_NEVER	= 0,
+	TOLD_UNITS	= 14,	/* 1 to 14: when */
+	TOLD_LONG_AGO	= L4LB_CONN_TOLD_MASK,
+	AGE_OLD		= 11,	/* units; the rest is for a slow sweep */
+	COUNT_MAX	= L4LB_CONN_PACKETS_MANY - 1,
+	/* Jiffies: a connection of less needs every chance to be renewed. */
+	TIMEOUT_SHORT	= 20 * HZ,
+};
+
+static_assert((int)TOLD_UNITS < (int)TOLD_LONG_AGO);
+
+static const u8 phases[L4LB_STATE_MAX] = {
+	[L4LB_TCP_NONE]			= L4LB_SEND_NEW,
+	[L4LB_TCP_ESTABLISHED]		= L4LB_SEND_OPEN,
+	[L4LB_TCP_SYN_SENT]		= L4LB_SEND_NEW,
+	[L4LB_TCP_SYN_RECV]		= L4LB_SEND_NEW,
+	[L4LB_TCP_FIN_WAIT]		= L4LB_SEND_CLOSING,
+	[L4LB_TCP_TIME_WAIT]		= L4LB_SEND_OVER,
+	[L4LB_TCP_CLOSE]		= L4LB_SEND_OVER,
+	[L4LB_TCP_CLOSE_WAIT]		= L4LB_SEND_CLOSING,
+	[L4LB_TCP_SYNACK]		= L4LB_SEND_NEW,
+	[L4LB_UDP]			= L4LB_SEND_OPEN,
+	[L4LB_SCTP_NONE ... L4LB_SCTP_COOKIE_ECHOED] = L4LB_SEND_NEW,
+	[L4LB_SCTP_ESTABLISHED]		= L4LB_SEND_OPEN,
+	[L4LB_SCTP_SHUTDOWN_SENT]	= L4LB_SEND_CLOSING,
+	[L4LB_SCTP_SHUTDOWN_RECEIVED]	= L4LB_SEND_CLOSING,
+	[L4LB_SCTP_SHUTDOWN_ACK_SENT]	= L4LB_SEND_CLOSING,
+	[L4LB_SCTP_CLOSED]		= L4LB_SEND_OVER,
+};
+
+/* A template counts as established. */
+enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ? L4LB_SEND_OPEN :
+		phases[READ_ONCE(conn->state)];
+}
+
+/* A copy belongs to the director that has announced it.  Records have one family
+ * for client and real server, and other directors cannot tell a removed server,
+ * a placeholder, or a bypass.
+ */
+bool l4lb_send_allowed(const struct l4lb_conn *conn)
+{
+	const struct l4lb_server *server = conn->server;
+
+	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
+	    READ_ONCE(server->ln->sysctl.sync_persist_mode))
+		return false;
+	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) &&
+	       rcu_access_pointer(server->svc) &&
+	       server->sched.af == conn->af && !l4lb_conn_is_copy(conn);
+}
+
+/* ---- by packets ---- */
+
+static unsigned int threshold_of(const struct l4lb_sysctl *sysctl)
+{
+	return min_t(int, READ_ONCE(sysctl->sync_threshold[0]), COUNT_MAX);
+}
+
+bool l4lb_send_counts(const struct l4lb_conn *conn)
+{
+	const struct l4lb_sysctl *sysctl = &l4lb_conn_net(conn)->sysctl;
+	unsigned int n = l4lb_conn_packets(conn);
+	unsigned int threshold = threshold_of(sysctl);
+	unsigned int period = READ_ONCE(sysctl->sync_threshold[1]);
+
+	/* The sweep does the rest of the refreshing. */
+	if (READ_ONCE(sysctl->sync_refresh_period) &&
+	    (!period || l4lb_conn_told(conn)))
+		return l4lb_conn_told(conn) == TOLD_NEVER;
+	if (period && period <= COUNT_MAX)
+		return n <= COUNT_MAX && n % period == threshold % period;
+	return n == threshold;
+}
+
+/* ---- by the sweep ---- */
+
+static unsigned int unit_now(void)
+{
+	return jiffies / UNIT % TOLD_UNITS + 1;
+}
+
+void l4lb_send_note(struct l4lb_conn *conn)
+{
+	l4lb_conn_set_told(conn, unit_now());
+}
+
+/* Units since then; the true age is up to one more, or one less. */
+static unsigned int units_since(unsigned int told)
+{
+	return (unit_now() + TOLD_UNITS - told) % TOLD_UNITS;
+}
+
+/* Was it used in the last @span jiffies?  A template is, while it is held. */
+static bool used_in(const struct l4lb_conn *conn, u32 span)
+{
+	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) &&
+	    atomic_read(&conn->n_holders))
+		return true;
+	return l4lb_conn_idle(conn) < (s32)span;
+}
+
+/* Was it used in the last @units, or in the present one? */
+static bool used(const struct l4lb_conn *conn, unsigned int units)
+{
+	return used_in(conn, units * UNIT + (u32)(jiffies % UNIT));
+}
+
+/* Units after which it is announced again: the true age is then at least a
+ * quarter of its timeout, or the refresh period.
+ */
+static unsigned int units_between(const struct l4lb_conn *conn)
+{
+	const struct l4lb_net *ln = l4lb_conn_net(conn);
+	u32 refresh = READ_ONCE(ln->sysctl.sync_refresh_period) ?: REFRESH;
+	u32 time = min(READ_ONCE(conn->timeout) / 4, refresh);
+
+	if (time < UNIT)
+		return 1;
+	return min_t(u32, DIV_ROUND_UP(time, UNIT) + 1, AGE_OLD);
+}
+
+/* Other directors would soon give it up, though it is in use. */
+static bool is_late(struct l4lb_conn *conn, unsigned int told)
+{
+	unsigned int age;
+
+	if (told == TOLD_LONG_AGO)
+		return used(conn, AGE_OLD - 2);
+	age = units_since(told);
+	if (used(conn, age))
+		return age >= units_between(conn);
+	if (age >= AGE_OLD)
+		l4lb_conn_set_told(conn, TOLD_LONG_AGO);
+	return false;
+}
+
+/* Less than a unit is no time to wait. */
+static bool is_short(const struct l4lb_conn *conn)
+{
+	return READ_ONCE(conn->timeout) < TIMEOUT_SHORT &&
+	       used_in(conn, SWEEP_EVERY) &&
+	       l4lb_send_phase(conn) == L4LB_SEND_OPEN;
+}
+
+/* A datagram or two may have a forged source: they are not worth a record. */
+static bool is_first_due(const struct l4lb_conn *conn)
+{
+	const struct l4lb_sysctl *sysctl = &l4lb_conn_net(conn)->sysctl;
+
+	return conn->proto != IPPROTO_UDP ||
+	       l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	       l4lb_conn_packets(conn) >= threshold_of(sysctl);
+}
+
+bool l4lb_send_owed(struct l4lb_conn *conn)
+{
+	const int failed = BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE);
+	unsigned int told = l4lb_conn_told(conn);
+	bool late = told != TOLD_NEVER && is_late(conn, told);
+	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+
+	if (phase == L4LB_SEND_SILENT || phase == L4LB_SEND_NEW ||
+	    !l4lb_send_allowed(conn))
+		return false;
+	if (phase == L4LB_SEND_OVER)
+		return told != TOLD_NEVER && atomic_read(&conn->flags) & failed;
+	if (told == TOLD_NEVER)
+		return is_first_due(conn);
+	return late || is_short(conn) || atomic_read(&conn->flags) & failed;
+}

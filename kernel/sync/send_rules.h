@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Which connections are announced to other directors, and when. */
+#ifndef _L4LB_SYNC_SEND_RULES_H
+#define _L4LB_SYNC_SEND_RULES_H
+
+#include "conn/conn.h"
+
+/**
+ * enum l4lb_send_phase - what a state means to other directors
+ * @L4LB_SEND_SILENT: they need not know
+ * @L4LB_SEND_NEW: not established yet; if they know the connection, that is an
+ *	earlier one from the same port
+ * @L4LB_SEND_OPEN: established
+ * @L4LB_SEND_CLOSING: one end has closed it
+ * @L4LB_SEND_OVER: both have
+ */
+enum l4lb_send_phase {
+	L4LB_SEND_SILENT,
+	L4LB_SEND_NEW,
+	L4LB_SEND_OPEN,
+	L4LB_SEND_CLOSING,
+	L4LB_SEND_OVER,
+};
+
+/* RCU. */
+
+enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn);
+/* Is it announced at all? */
+bool l4lb_send_allowed(const struct l4lb_conn *conn);
+/* Is it announced with this packet of its client, by their number? */
+bool l4lb_send_counts(const struct l4lb_conn *conn);
+/* Is it announced by the sweep? */
+bool l4lb_send_owed(struct l4lb_conn *conn);
+/* It was announced. */
+void l4lb_send_note(struct l4lb_conn *conn);
+
+#endif /* _L4LB_SYNC_SEND_RULES_H */

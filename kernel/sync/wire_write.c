@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Writing messages of connection synchronisation; wire_read.c shows their form.
+ *
+ * A record is padded only when another one follows, and its length is without the
+ * padding.
+ */
+#include "sync/wire_write.h"
+
+#include <linux/align.h>
+#include <linux/socket.h>
+#include <linux/string.h>
+
+#define OPTION_SIZE	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_SEQ_SIZE)
+
+void l4lb_sync_begin(struct l4lb_sync_buffer *buf, u8 version, u8 id)
+{
+	buf->version = version;
+	buf->n = 0;
+	buf->len = version ? L4LB_SYNC_HEADER_V1 : L4LB_SYNC_HEADER_V0;
+	memset(buf->data, 0, buf->len);
+	buf->data[1] = id;
+	if (version)
+		buf->data[5] = 1;
+}
+
+/* The length of a record without padding; 0: the version does not have it. */
+static size_t record_len(const struct l4lb_sync_record *record, u8 version)
+{
+	bool ipv6 = record->af == AF_INET6;
+	size_t len;
+
+	if (!version && ipv6)
+		return 0;
+	if (!version)
+		len = L4LB_SYNC_IPV4_V0;
+	else
+		len = ipv6 ? L4LB_SYNC_IPV6_V1 : L4LB_SYNC_IPV4_V1;
+	if (record->flags & L4LB_SYNC_F_SEQ)
+		len += version ? OPTION_SIZE : L4LB_SYNC_SEQ_SIZE;
+	return len;
+}
+
+size_t l4lb_sync_record_size(const struct l4lb_sync_record *record, u8 version)
+{
+	size_t len = record_len(record, version);
+
+	return len ? len + L4LB_SYNC_ALIGN - 1 : 0;
+}
+
+static void write_ports(u8 *p, const struct l4lb_sync_record *record)
+{
+	memcpy(p, &record->cport, 2);
+	memcpy(p + 2, &record->vport, 2);
+	memcpy(p + 4, &record->dport, 2);
+}
+
+static void write_addresses(u8 *p, const struct l4lb_sync_record *record,
+			    size_t size)
+{
+	memcpy(p, &record->caddr, size);
+	memcpy(p + size, &record->vaddr, size);
+	memcpy(p + 2 * size, &record->daddr, size);
+}
+
+static void write_seq(u8 *p, const struct l4lb_sync_seq *seq)
+{
+	put_unaligned_be32(seq->init, p);
+	put_unaligned_be32(seq->delta, p + 4);
+	put_unaligned_be32(seq->previous, p + 8);
+}
+
+/* Only the low 16 flags are of the protocol. */
+static u16 sent_flags(const struct l4lb_sync_record *record)
+{
+	return record->flags & ~L4LB_SYNC_F_HASHED;
+}
+
+static void write_v0(u8 *p, const struct l4lb_sync_record *record)
+{
+	p[0] = 0;
+	p[1] = record->proto;
+	write_ports(p + 2, record);
+	write_addresses(p + 8, record, sizeof(record->caddr.ip));
+	put_unaligned_be16(sent_flags(record), p + 20);
+	put_unaligned_be16(record->state, p + 22);
+	if (record->flags & L4LB_SYNC_F_SEQ) {
+		memcpy(p + 24, &record->in, sizeof(record->in));
+		memcpy(p + 36, &record->out, sizeof(record->out));
+	}
+}
+
+static void write_v1(u8 *p, const struct l4lb_sync_record *record, size_t len)
+{
+	bool ipv6 = record->af == AF_INET6;
+
+	p[0] = ipv6;
+	p[1] = record->proto;
+	put_unaligned_be16(len, p + 2);
+	put_unaligned_be32(sent_flags(record), p + 4);
+	put_unaligned_be16(record->state, p + 8);
+	write_ports(p + 10, record);
+	put_unaligned_be32(record->fwmark, p + 16);
+	put_unaligned_be32(record->timeout, p + 20);
+	write_addresses(p + 24, record, ipv6 ? sizeof(record->caddr.in6) :
+			sizeof(record->caddr.ip));
+	if (record->flags & L4LB_SYNC_F_SEQ) {
+		p += len - OPTION_SIZE;
+		p[0] = L4LB_SYNC_OPT_SEQ;
+		p[1] = L4LB_SYNC_SEQ_SIZE;
+		write_seq(p + 2, &record->in);
+		write_seq(p + 14, &record->out);
+	}
+}
+
+bool l4lb_sync_append(struct l4lb_sync_buffer *buf,
+		      const struct l4lb_sync_record *record)
+{
+	size_t len = record_len(record, buf->version);
+	size_t at = ALIGN(buf->len, L4LB_SYNC_ALIGN);
+
+	if (!len)
+		return true;
+	if (at + len > buf->size || buf->n == L4LB_SYNC_RECORDS_MAX)
+		return false;
+	memset(buf->data + buf->len, 0, at - buf->len);
+	if (buf->version)
+		write_v1(buf->data + at, record, len);
+	else
+		write_v0(buf->data + at, record);
+	buf->len = at + len;
+	buf->n++;
+	return true;
+}
+
+size_t l4lb_sync_finish(struct l4lb_sync_buffer *buf)
+{
+	put_unaligned_be16(buf->len, buf->data + 2);
+	buf->data[buf->version ? 4 : 0] = buf->n;
+	return buf->len;
+}

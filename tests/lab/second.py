@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A second director beside that of a topology, with the same VIPs and real servers. The
+clients' packets, and with NAT the servers', go through one of the two."""
+
+import contextlib
+import re
+
+from . import genl
+from .netns import Namespace, wait_until
+from .sync_group import up
+from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS
+
+NUMBER = 5                  # its address in the networks of the first one
+# With NAT the client has a cable to each director.
+CABLE = {4: "198.51.101.", 6: "2001:db8:9::"}
+
+
+class Second:
+    """Use second() to make one."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.ns = Namespace(f"{lab.director.ns.name}2")
+        self.ipvs = None
+
+    def create(self):
+        nat, client, router = self.lab.shape == "nat", self.lab.client.ns, self._router
+        for scope in ("all", "default"):
+            self.ns.sysctl(f"net/ipv4/conf/{scope}/rp_filter", 0)
+            self.ns.sysctl(f"net/ipv4/conf/{scope}/send_redirects", 0)
+        self.ns.sysctl("net/ipv6/conf/default/accept_dad", 0)
+        self.ns.sysctl("net/ipv4/ip_forward", 1)
+        self.ns.sysctl("net/ipv6/conf/all/forwarding", 1)
+        if nat:
+            client.ip(f"link add eth9 type veth peer name eth0 netns {self.ns.name}",
+                      *self._addresses("eth9", CABLE, 2))
+        router.ip(f"link add second type veth peer name {self.lab.back} netns {self.ns.name}",
+                  f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
+                  "link set second up")
+        self.ns.ip("link set lo up", *self._lines())
+        wait_until(lambda: up(self.ns, "eth0") and up(self.ns, self.lab.back), 10,
+                   what="the second director's devices up")
+        self.ipvs = genl.Ipvs(self.ns)
+
+    @property
+    def _router(self):
+        return self.lab.topo.nodes["router"].ns
+
+    def _lines(self):
+        nat = self.lab.shape == "nat"
+        yield from self._addresses("eth0", *((CABLE, 1) if nat else (FRONT, NUMBER)))
+        if nat:
+            yield from self._addresses("eth1", NETWORK["nat"], NUMBER)
+        for family in (4, 6):
+            for vip in VIPS:
+                yield f"addr add {FRONT[family]}{vip}/{HOST[family]} dev " + \
+                    ("lo" if family == 4 else "lo nodad preferred_lft 0")
+            if nat:
+                yield f"route add {FRONT[family]}2 via {CABLE[family]}2"
+            if self.lab.shape == "tun":
+                net = NETWORK["tun"][family]
+                yield f"route add {net}{'0' if family == 4 else ''}/{LENGTH[family]} " \
+                    f"via {FRONT[family]}3"
+
+    @staticmethod
+    def _addresses(device, net, host):
+        for family in (4, 6):
+            yield f"addr add {net[family]}{host}/{LENGTH[family]} dev {device}" + \
+                (" nodad" if family == 6 else "")
+        yield f"link set {device} up"
+
+    def _mac(self, ns):
+        return re.search(r"link/ether (\S+)", ns.run("ip -o link show eth0").stdout)[1]
+
+    def take_over(self, back=False):
+        """All packets go through the second director; BACK: through the first one."""
+        client, nat = self.lab.client.ns, self.lab.shape == "nat"
+        mac = self._mac(self.lab.director.ns if back else self.ns)
+        for family in (4, 6):
+            for vip in (f"{FRONT[family]}{v}" for v in VIPS):
+                if not nat:
+                    client.ip(f"neigh replace {vip} lladdr {mac} dev eth0 nud permanent")
+                elif back:
+                    client.run(f"ip -{family} route del {vip}", check=False)
+                else:
+                    client.ip(f"route replace {vip} via {CABLE[family]}1 src {FRONT[family]}2")
+            hop = f"{NETWORK['nat'][family]}{1 if back else NUMBER}"
+            for server in self.lab.servers if nat else ():
+                server.ns.ip(f"route replace default via {hop}", family=family)
+
+    def destroy(self):
+        if self.ipvs:
+            self.ipvs.close()
+        with contextlib.suppress(RuntimeError):
+            self.take_over(back=True)
+        if self.lab.shape != "nat":
+            for family in (4, 6):
+                for vip in VIPS:
+                    self.lab.client.ns.run(f"ip neigh del {FRONT[family]}{vip} dev eth0",
+                                           check=False)
+        self._router.run("ip link del second", check=False)
+        self.lab.client.ns.run("ip link del eth9", check=False)
+        self.ns.destroy()
+
+
+@contextlib.contextmanager
+def second(lab):
+    one = Second(lab)
+    try:
+        one.create()
+        yield one
+    finally:
+        one.destroy()

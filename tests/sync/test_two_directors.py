@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Two directors announce their connections to each other. The clients' traffic moves from
+one to the other and back, and no connection notices."""
+
+import contextlib
+import socket
+
+import pytest
+from lab import daemons, genl
+from lab.genl import PERSISTENT
+from lab.netns import wait_until
+from lab.second import second
+from lab.sync_group import cable
+
+CONNECTIONS = 40
+WAITS = 20          # seconds
+
+
+class Flow:
+    """A TCP connection; the test has both of its ends."""
+
+    def __init__(self, lab, listener, to):
+        self.client = lab.client.ns.socket(listener.family, socket.SOCK_STREAM)
+        self.client.settimeout(WAITS)
+        self.client.connect(to)
+        self.server, _ = listener.accept()
+        self.server.settimeout(WAITS)
+        self.port = self.client.getsockname()[1]
+
+    def talk(self, rounds=1):
+        """A request and an answer of two segments, ROUNDS times."""
+        for n in range(rounds):
+            for sender, receiver, data in ((self.client, self.server, b"request %d" % n),
+                                           (self.server, self.client, b"answer" * 400)):
+                sender.sendall(data)
+                got = b""
+                while len(got) < len(data):
+                    part = receiver.recv(4096)
+                    assert part, "the other end has closed it"
+                    got += part
+                assert got == data
+
+    def close(self):
+        self.client.close()
+        self.server.close()
+
+
+class Pair:
+    """A topology's director and a second one, each with both daemons."""
+
+    def __init__(self, lab, other, family, **options):
+        self.lab, self.other = lab, other
+        self.vip, self.port = lab.vip(family), lab.fresh_port()
+        self.both = ((lab.director.ns, lab.ipvs), (other.ns, other.ipvs))
+        kind = socket.AF_INET if family == 4 else socket.AF_INET6
+        self.listener = lab.servers[0].ns.socket(kind, socket.SOCK_STREAM)
+        self.listener.settimeout(WAITS)
+        self.listener.bind(("", self.port))
+        self.listener.listen(256)
+        self.services = [ipvs.service(self.vip, self.port, sched="rr", **options)
+                         for _, ipvs in self.both]
+        for service in self.services:
+            service.server(lab.rip(1, family), self.port, method=lab.method)
+
+    def open(self, count):
+        return [Flow(self.lab, self.listener, (self.vip, self.port)) for _ in range(count)]
+
+    def rows(self, ns, **want):
+        return [r for r in genl.conns(ns, origin=True)
+                if r["vip"] == self.vip and r["vport"] == self.port and r["cport"]
+                and all(r[k] == v for k, v in want.items())]
+
+    def knows(self, ns, flows, *states):
+        """Waits until NS has FLOWS in one of STATES."""
+        ports = {f.port for f in flows}
+        wait_until(lambda: ports <= {r["cport"] for r in self.rows(ns) if r["state"] in states},
+                   WAITS, what=f"{len(flows)} connections {states} in {ns}")
+
+
+@contextlib.contextmanager
+def pair(lab, family, **options):
+    with second(lab) as other, cable(lab.director.ns, other.ns):
+        try:
+            for ipvs in (lab.ipvs, other.ipvs):
+                for role in ("master", "backup"):
+                    daemons.start(ipvs, role)
+            one = Pair(lab, other, family, **options)
+            with contextlib.closing(one.listener):
+                yield one
+        finally:
+            daemons.stop_all(lab.ipvs)
+            lab.ipvs.flush()
+
+
+@pytest.fixture
+def first(lab):
+    return lab.director.ns
+
+
+@pytest.mark.smoke
+def test_takeover_and_back(lab, first, family):
+    """Downloads go on; what ends at one director ends at the other, too."""
+    with pair(lab, family) as pairs:
+        flows = pairs.open(CONNECTIONS)
+        for flow in flows:
+            flow.talk(3)
+        pairs.knows(pairs.other.ns, flows, "ESTABLISHED")
+        assert {r["origin"] for r in pairs.rows(pairs.other.ns)} == {"SYNC"}
+        pairs.other.take_over()
+        for flow in flows:
+            flow.talk(3)
+        new, over = pairs.open(10), flows[:10]
+        for flow in new:
+            flow.talk(4)
+        for flow in over:
+            flow.close()
+        alive = flows[10:] + new
+        pairs.knows(first, alive, "ESTABLISHED")
+        pairs.knows(first, over, "FIN_WAIT", "TIME_WAIT", "CLOSE_WAIT", "LAST_ACK", "CLOSE")
+        pairs.other.take_over(back=True)
+        for flow in alive:
+            flow.talk(3)
+        for (ns, _), service in zip(pairs.both, pairs.services, strict=True):
+            dest = service.find(lab.rip(1, family), pairs.port)
+            states = [r["state"] for r in pairs.rows(ns)]
+            assert dest["active"] == states.count("ESTABLISHED") == len(alive), ns
+            assert dest["active"] + dest["inactive"] == len(states)
+        for flow in alive:
+            flow.close()
+
+
+def test_persistent(lab, family):
+    """The template comes along: after the takeover a client's next connection goes to the
+    server of its first one, though the second director would choose the other."""
+    with pair(lab, family, flags=PERSISTENT, timeout=300) as pairs:
+        flows = pairs.open(3)
+        for flow in flows:
+            flow.talk(3)
+        pairs.knows(pairs.other.ns, flows, "ESTABLISHED")
+        templates = [r for r in genl.conns(pairs.other.ns, origin=True) if not r["cport"]]
+        assert [(r["vip"], r["server"], r["origin"]) for r in templates] == [
+            (pairs.vip, lab.rip(1, family), "SYNC")]
+        pairs.services[1].server(lab.rip(2, family), pairs.port, weight=100, method=lab.method)
+        pairs.other.take_over()
+        more = pairs.open(3)
+        for flow in flows + more:
+            flow.talk(2)
+            flow.close()
