@@ -29,6 +29,12 @@ class Target:
                    for raw in self.raw.values() for d in raw.service.servers()]
         return servers, len(self.side.ipvs.services()), daemons.listed(self.side.ipvs)
 
+    def another(self, *options):
+        """One more service, which belongs to the configuration from now on."""
+        raw = Raw(self.side.lab, *options)
+        self.configured = self.configuration()
+        return raw
+
     def record(self, family=4, **more):
         raw = self.raw[family]
         client = raw.client()
@@ -156,7 +162,7 @@ def test_server_removed_meanwhile(target):
 
 def test_strange_addresses(only_l4lb, target):
     """Packets of their connections go nowhere; ip_vs would send them to the server given."""
-    raw = Raw(target.side.lab, UDP)
+    raw = target.another(UDP)
     own = target.side.lab.dip()
     client = raw.client()
     good = Record(client.address, client.sport, raw.vip, raw.port, raw.address(2), raw.dport,
@@ -177,7 +183,7 @@ def test_strange_addresses(only_l4lb, target):
 def test_unknown_server_is_no_relay(only_l4lb, target, family, method):
     """With no forwarding method; a tunnel to it would look at the missing server (a crash
     of ip_vs, so that this cannot run there)."""
-    raw = Raw(target.side.lab, UDP, family)
+    raw = target.another(UDP, family)
     raw.taps[2] = target.side.lab.tap("rs2")
     client = raw.client()
     record = Record(client.address, client.sport, raw.vip, raw.port, raw.address(2), raw.dport,
