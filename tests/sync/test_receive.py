@@ -206,14 +206,15 @@ def test_copies_go_first(lab, side_of, family):
 
 @pytest.mark.waits
 def test_copies_of_templates_go_first(nat, backup):
-    """At the quota of templates (64 of a small table) a copy goes, and none comes."""
+    """At the quota of templates (64 of a small table) a copy goes, no template whose client
+    was answered; and no copy comes."""
     raw = Raw(nat, UDP, flags=PERSISTENT, timeout=300)
     with room_for(nat, 200):
         backup.send(*(template_of(raw, nat.client_address(), 1) for _ in range(32)))
         clients = [raw.client() for _ in range(50)]
         for client in clients:
             client.open()
-            client.prove()
+            client.reply(payload=b"answer").answered()
         rows = backup.side.rows(cport=0)
         assert len(rows) == 64
         assert sum(r["origin"] == "SYNC" for r in rows) == 64 - 50
