@@ -163,7 +163,7 @@ def test_state_machine_goes_on(nat, side, fed):
     side.row(record)
     client.send(FIN | ACK)
     client.arrive()
-    wait_until(lambda: client.state == "FIN_WAIT", 5)
+    wait_until(lambda: client.state == "CLOSE_WAIT", 5)
     client.reply(FIN | ACK).answered()
     wait_until(lambda: client.state == "TIME_WAIT", 5)
     assert counts(raw) == (0, 1, 0)
