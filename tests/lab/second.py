@@ -41,6 +41,7 @@ class Second:
         wait_until(lambda: up(self.ns, "eth0") and up(self.ns, self.lab.back), 10,
                    what="the second director's devices up")
         self.ipvs = genl.Ipvs(self.ns)
+        self.take_over(back=True)
 
     @property
     def _router(self):
