@@ -92,6 +92,18 @@ static int do_fast_path(l4lb_ctl_table *table, int write, void *buffer,
 	return err;
 }
 
+static int do_backup_only(l4lb_ctl_table *table, int write, void *buffer,
+			  size_t *lenp, loff_t *ppos)
+{
+	struct l4lb_net *ln = table->extra1;
+	struct ctl_table value = { .data = table->data, .maxlen = sizeof(int) };
+	int err = proc_dointvec(&value, write, buffer, lenp, ppos);
+
+	if (!err && write)
+		l4lb_fast_stand_by(ln);
+	return err;
+}
+
 static int do_run_estimation(l4lb_ctl_table *table, int write, void *buffer,
 			     size_t *lenp, loff_t *ppos)
 {
@@ -203,7 +215,7 @@ static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 static const struct ctl_table settings[] = {
 	INT(am_droprate),
 	INT(amemthresh),
-	INT(backup_only),
+	OWN(backup_only, do_backup_only),
 	INT(cache_bypass),
 	RANGE(conn_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
 	INT(conn_reuse_mode),
