@@ -205,6 +205,22 @@ def test_copies_go_first(lab, side_of, family):
 
 
 @pytest.mark.waits
+def test_new_copies_go_before_old_connections(lab, side_of, family):
+    """Also before local ones that were idle for longer, and have proven nothing."""
+    raw = Raw(lab, TCP, family)
+    with listening(lab, side_of) as backup, room_for(lab, 12):
+        clients = [raw.client() for _ in range(6)]
+        for client in clients:
+            client.establish()
+        time.sleep(3)
+        backup.send(*many(raw, 6))
+        for _ in range(6):
+            raw.client().establish()
+        assert all(client.row() for client in clients)
+        assert backup.side.rows(origin="SYNC") == []
+
+
+@pytest.mark.waits
 def test_copies_of_templates_go_first(nat, backup):
     """At the quota of templates (64 of a small table) a copy goes, no template whose client
     was answered; and no copy comes."""
@@ -281,6 +297,17 @@ def test_a_record_is_no_packet(nat, backup):
             backup.send(record_of(client, number))
             assert backup.side.row(record_of(client))["server"] == raw.address(number)
     assert busy(raw, 1) == (0, 0, 0) and busy(raw, 2) == (1, 0, 0)
+
+
+def test_a_late_end(nat, backup):
+    """An inactive record of another server: what it ends was replaced long ago."""
+    raw = Raw(nat, TCP, 4, (1, 2))
+    client = raw.client()
+    with backup.counted(sync_conflict=0):
+        backup.send(record_of(client, 1), record_of(client, 2, state=5, flags=INACTIVE))
+    row = backup.side.row(record_of(client))
+    assert (row["server"], row["state"]) == (raw.address(1), "ESTABLISHED")
+    assert busy(raw, 1) == (1, 0, 0) and busy(raw, 2) == (0, 0, 0)
 
 
 @pytest.mark.waits
