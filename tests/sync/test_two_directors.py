@@ -14,8 +14,6 @@ from lab.sync_group import cable
 
 pytestmark = pytest.mark.waits
 
-pytestmark = pytest.mark.waits
-
 CONNECTIONS = 40
 WAITS = 20          # seconds
 
