@@ -12,8 +12,6 @@ from lab.netns import wait_until
 from lab.second import second
 from lab.sync_group import cable
 
-pytestmark = pytest.mark.waits
-
 CONNECTIONS = 40
 WAITS = 20          # seconds
 
