@@ -148,6 +148,15 @@ def test_empty_option(program, kind):
     assert reads(program, [data]) == [([fields(WEB)], ["option"])]
 
 
+def test_longest_record(program):
+    """A length has 12 bits; with a 13th, the record is of another version."""
+    longest = WEB.v1(option(0x49, bytes(255)) * 15 + option(0x49, bytes(202)))
+    longer = WEB.v1(option(0x49, bytes(255)) * 15 + option(0x49, bytes(203)), version=1)
+    assert (len(longest), len(longer)) == (4095, 4096)
+    assert reads(program, [message([one], 5) for one in (longest, longer)]) == [
+        ([fields(WEB)], []), ([], ["record"])]
+
+
 def test_trailing_byte(program):
     for version in (0, 1):
         whole = message([WEB], 5, version, behind=b"\0")
@@ -247,6 +256,8 @@ def test_states_are_translated(program, proto):
     got = program([f"state_of {proto} {n}" for n in (*range(len(numbers) + 1), 65535)] +
                   [f"state_to {proto} {n}" for n in numbers])
     assert got == [*map(str, numbers), "-1", "-1", *map(str, range(len(numbers)))]
+    others = set(range(256)) - set(numbers)
+    assert set(program([f"state_to {proto} {n}" for n in others])) == {"0"}
 
 
 def test_other_protocols_have_no_states(program):

@@ -123,10 +123,11 @@ static void read_one(void)
 	puts(".");
 }
 
+/* The buffer has had another message. */
 static void write_one(void)
 {
 	u8 version = next(), id = next();
-	struct l4lb_sync_buffer buf = { .size = next() };
+	struct l4lb_sync_buffer buf = { .size = next(), .len = 99, .n = 9 };
 	size_t len, i, n = 0;
 	char *text;
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define MANY		4096
-#define ROOM_MOST	12000	/* more than 255 records need */
+#define ROOM_MOST	12000	/* more than 255 records of IPv4 need */
 
 enum {
 	MEND_SIZE	= 1,	/* the size field becomes the length */
