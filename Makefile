@@ -36,6 +36,7 @@ help:
 	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
+	@echo '  interop     l4lb in one guest and in-tree ip_vs in another synchronise connections (COUNT=200)'
 	@echo '  coverage    lines of the modules that the tests execute (TESTS=PATTERN; 15 minutes the first time)'
 	@echo '  mutants     breaks the product on purpose: do the tests notice?'
 	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
@@ -136,10 +137,18 @@ test-all:
 	tests/lab/suite --tier all --timeout 10800 || status=1; \
 	tests/lab/suite --tier all --timeout 10800 --keep debug 6.1 || status=1; \
 	tests/lab/suite --keep --label ip_vs uml -- --backend ip_vs || status=1; \
+	tests/lab/suite --keep --label ip_vs -k 'test_master or test_pair or test_backup' virtual-time \
+		-- --backend ip_vs || status=1; \
+	tests/lab/interop || status=1; \
 	for path in 0 2; do \
 		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
 	done; \
 	exit $$status
+
+# Directors of both kinds announce their connections to each other.
+.PHONY: interop
+interop:
+	@tests/lab/interop $(call options,count kernel)
 
 # Which lines of the modules the tests execute, on a kernel that counts them (its first build
 # takes minutes).

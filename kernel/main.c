@@ -188,7 +188,7 @@ static int __init l4lb_init(void)
 	err = l4lb_fast_init();
 	if (err)
 		goto err_route_exit;
-	err = l4lb_sync_init();
+	err = l4lb_sync_init(l4lb_fast_stand_by);
 	if (err)
 		goto err_fast_exit;
 	err = l4lb_netlink_init();

@@ -102,6 +102,9 @@ def announced(bed, counts, name):
         lives(bed, counts, f"{name} sync")
 
 
+PARTS = established, fresh, lives, announced
+
+
 def measure():
     counts = Counts()
     bed = Bed()
@@ -112,7 +115,7 @@ def measure():
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
-                for part in (established, fresh, lives, announced):
+                for part in PARTS:
                     for name, value in director.fast_paths:
                         director.set_fast_path(bed, value)
                         part(bed, counts, name)

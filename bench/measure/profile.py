@@ -71,10 +71,10 @@ def measure(what):
             with bed.stand():
                 director.standard(bed)
                 for name, value in director.fast_paths:
-                    if what.startswith(f"{name}: "):
+                    if what.startswith((f"{name}: ", f"{name} sync: ")):
                         director.set_fast_path(bed, value)
-                        instructions.established(bed, counts, name)
-                        instructions.fresh(bed, counts, name)
+                        for part in instructions.PARTS:
+                            part(bed, counts, name)
                 found = list(symbols())
     if not counts.packets:
         raise MeasureError(f"there is no '{what}'")

@@ -24,8 +24,8 @@
  *
  * These have no effect here:
  *
- *	sync_*, backup_only	there is no state synchronisation yet; the
- *				values are checked as if there were
+ *	sync_retries		a record is not repeated; the next one makes up
+ *				for a lost one (sync/send_rules.c)
  *	est_cpulist, est_nice	there are no threads to place: rates are
  *				computed by packets and readers
  *
@@ -89,6 +89,18 @@ static int do_fast_path(l4lb_ctl_table *table, int write, void *buffer,
 
 	if (!err && write)
 		l4lb_fast_changed(ln);
+	return err;
+}
+
+static int do_backup_only(l4lb_ctl_table *table, int write, void *buffer,
+			  size_t *lenp, loff_t *ppos)
+{
+	struct l4lb_net *ln = table->extra1;
+	struct ctl_table value = { .data = table->data, .maxlen = sizeof(int) };
+	int err = proc_dointvec(&value, write, buffer, lenp, ppos);
+
+	if (!err && write)
+		l4lb_fast_stand_by(ln);
 	return err;
 }
 
@@ -203,7 +215,7 @@ static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 static const struct ctl_table settings[] = {
 	INT(am_droprate),
 	INT(amemthresh),
-	INT(backup_only),
+	OWN(backup_only, do_backup_only),
 	INT(cache_bypass),
 	RANGE(conn_max, SYSCTL_ZERO, SYSCTL_INT_MAX),
 	INT(conn_reuse_mode),

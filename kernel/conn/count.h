@@ -55,8 +55,11 @@ static inline unsigned int l4lb_conn_told(const struct l4lb_conn *conn)
 
 static inline void l4lb_conn_set_told(struct l4lb_conn *conn, unsigned int when)
 {
-	WRITE_ONCE(conn->packets,
-		   (READ_ONCE(conn->packets) & ~L4LB_CONN_TOLD_MASK) | when);
+	u8 packets = READ_ONCE(conn->packets);
+
+	if ((packets & L4LB_CONN_TOLD_MASK) != when)
+		WRITE_ONCE(conn->packets,
+			   (packets & ~L4LB_CONN_TOLD_MASK) | when);
 }
 
 #endif /* _L4LB_CONN_COUNT_H */

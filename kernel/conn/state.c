@@ -235,7 +235,8 @@ static unsigned int service_timeout(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
-static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
+static __always_inline unsigned int
+state_timeout(const struct l4lb_conn *conn, u8 state)
 {
 	const struct l4lb_net *ln = l4lb_conn_net(conn);
 	unsigned int seconds = service_timeout(conn, state);
@@ -254,10 +255,15 @@ static unsigned int state_timeout(const struct l4lb_conn *conn, u8 state)
 	}
 }
 
-u32 l4lb_state_timeout(const struct l4lb_conn *conn)
+static __always_inline u32 present_timeout(const struct l4lb_conn *conn)
 {
 	return min(state_timeout(conn, READ_ONCE(conn->state)),
 		   L4LB_CONN_TIMEOUT_MAX);
+}
+
+u32 l4lb_state_timeout(const struct l4lb_conn *conn)
+{
+	return present_timeout(conn);
 }
 
 static u8 tcp_after(u8 state, enum side side, u8 flags, bool secure)
@@ -480,7 +486,7 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (must_trust(conn) && l4lb_defence_victim(conn) == L4LB_VICTIM_NEVER)
 		trust(conn);
 
-	timeout = l4lb_state_timeout(conn);
+	timeout = present_timeout(conn);
 	if (READ_ONCE(conn->timeout) != timeout) {
 		WRITE_ONCE(conn->timeout, timeout);
 		WRITE_ONCE(conn->last, (u32)jiffies);

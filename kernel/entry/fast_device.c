@@ -23,6 +23,7 @@
 #include "entry/fast_back.h"
 #include "entry/fast_packet.h"
 #include "entry/fast_routes.h"
+#include "sync/daemon.h"
 
 /* ---- numbers ---- */
 
@@ -97,7 +98,7 @@ static void id_drop(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 
 static bool wanted(const struct l4lb_net *ln)
 {
-	return !READ_ONCE(ln->exiting) &&
+	return !READ_ONCE(ln->exiting) && !l4lb_sync_stands_by(ln) &&
 	       READ_ONCE(ln->n_services[0]) + READ_ONCE(ln->n_services[1]) &&
 	       (READ_ONCE(ln->sysctl.fast_path) || READ_ONCE(ln->n_fast_path));
 }
@@ -193,6 +194,13 @@ void l4lb_fast_changed(struct l4lb_net *ln)
 
 	if (fast)
 		mod_delayed_work(l4lb_wq, &fast->work, 0);
+}
+
+/* Flows must pass the hooks again at once; devices are detached a little later. */
+void l4lb_fast_stand_by(struct l4lb_net *ln)
+{
+	l4lb_fast_renew(ln);
+	l4lb_fast_changed(ln);
 }
 
 static int device_event(struct notifier_block *nb, unsigned long event,

@@ -44,6 +44,8 @@ void l4lb_fast_destroy(struct l4lb_net *ln);
  * work item, which devices to attach to.  Any lock may be held.
  */
 void l4lb_fast_changed(struct l4lb_net *ln);
+/* The receiving daemon or sysctl backup_only has changed.  Likewise. */
+void l4lb_fast_stand_by(struct l4lb_net *ln);
 
 int l4lb_fast_init(void);
 void l4lb_fast_exit(void);

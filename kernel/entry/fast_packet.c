@@ -30,7 +30,6 @@
 #include "forward/nat.h"
 #include "forward/reset.h"
 #include "forward/tunnel.h"
-#include "sync/daemon.h"
 #include "sync/send.h"
 
 /* ---- the packet ---- */
@@ -398,8 +397,6 @@ unsigned int l4lb_fast_packet(void *priv, struct sk_buff *skb,
 	struct l4lb_fast_device *d = priv;
 	enum l4lb_fast_count count;
 
-	if (l4lb_sync_stands_by(d->ln))
-		return NF_ACCEPT;
 	if (skb->protocol == htons(ETH_P_IP))
 		count = handle(skb, d, AF_INET);
 	else if (skb->protocol == htons(ETH_P_IPV6))

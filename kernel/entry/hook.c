@@ -351,17 +351,19 @@ static __always_inline unsigned int
 handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		    u8 af)
 {
-	struct l4lb_net *ln = l4lb_net(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_net *ln;
 
-	if (skb->ipvs_property || !skb_dst(skb) || l4lb_sync_stands_by(ln))
+	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
-	return l4lb_icmp_in(skb, &pkt, ln);
+	ln = l4lb_net(state->net);
+	return l4lb_sync_stands_by(ln) ? NF_ACCEPT :
+					 l4lb_icmp_in(skb, &pkt, ln);
 }
 
 /* No connection: a one-packet service's reply, or refused by nat_icmp_send. */

@@ -56,6 +56,7 @@ struct l4lb_sync {
 
 DEFINE_STATIC_KEY_FALSE(l4lb_sync_receives);
 
+static void (*stand_by_changed)(struct l4lb_net *ln);
 static atomic_t spaces = ATOMIC_INIT(0);
 
 static bool is_state(u32 state)
@@ -191,6 +192,7 @@ static void publish(struct l4lb_sync_daemon *daemon)
 	} else {
 		WRITE_ONCE(ln->sync_receives, true);
 		static_branch_inc(&l4lb_sync_receives);
+		stand_by_changed(ln);
 	}
 }
 
@@ -206,6 +208,7 @@ static void unpublish(struct l4lb_sync_daemon *daemon)
 	} else {
 		static_branch_dec(&l4lb_sync_receives);
 		WRITE_ONCE(ln->sync_receives, false);
+		stand_by_changed(ln);
 	}
 }
 
@@ -427,8 +430,9 @@ void l4lb_sync_net_exit(struct l4lb_net *ln)
 	kfree(ln->sync);
 }
 
-int __init l4lb_sync_init(void)
+int __init l4lb_sync_init(void (*changed)(struct l4lb_net *ln))
 {
+	stand_by_changed = changed;
 	return register_netdevice_notifier(&device_notifier);
 }
 

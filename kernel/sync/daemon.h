@@ -63,7 +63,10 @@ bool l4lb_sync_get(struct l4lb_net *ln, u32 state,
 void l4lb_sync_net_stop(struct l4lb_net *ln);
 void l4lb_sync_net_exit(struct l4lb_net *ln);
 
-int l4lb_sync_init(void);
+/* @changed is called when l4lb_sync_stands_by() may have changed, but for the
+ * sysctl; it may sleep.
+ */
+int l4lb_sync_init(void (*changed)(struct l4lb_net *ln));
 void l4lb_sync_exit(void);
 
 #endif /* _L4LB_SYNC_DAEMON_H */

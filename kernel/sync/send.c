@@ -21,49 +21,41 @@
 
 static u32 wire_flags(const struct l4lb_conn *conn)
 {
-	static const struct {
-		u8	bit;
-		u16	flag;
-	} flags[] = {
-		{ L4LB_CONN_INACTIVE,	L4LB_SYNC_F_INACTIVE },
-		{ L4LB_CONN_NO_OUTPUT,	L4LB_SYNC_F_NO_OUTPUT },
-		{ L4LB_CONN_TEMPLATE,	L4LB_SYNC_F_TEMPLATE },
-		{ L4LB_CONN_SYNCED,	L4LB_SYNC_F_SYNC },
-	};
-	u32 wire = conn->method;
-	unsigned int i;
+	int flags = atomic_read(&conn->flags);
 
-	for (i = 0; i < ARRAY_SIZE(flags); i++)
-		if (l4lb_conn_test(conn, flags[i].bit))
-			wire |= flags[i].flag;
-	return wire;
+	return conn->method |
+	       (flags & BIT(L4LB_CONN_INACTIVE) ? L4LB_SYNC_F_INACTIVE : 0) |
+	       (flags & BIT(L4LB_CONN_NO_OUTPUT) ? L4LB_SYNC_F_NO_OUTPUT : 0) |
+	       (flags & BIT(L4LB_CONN_TEMPLATE) ? L4LB_SYNC_F_TEMPLATE : 0) |
+	       (flags & BIT(L4LB_CONN_SYNCED) ? L4LB_SYNC_F_SYNC : 0);
 }
 
-/* The timeout is that of the state, not what is left of it. */
+/* The timeout is that of the state, not what is left of it.  There are no
+ * sequence numbers to adjust.
+ */
 static void fill_record(struct l4lb_sync_record *record,
 			const struct l4lb_conn *conn)
 {
 	bool template = l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
-	u32 timeout = template ? READ_ONCE(conn->timeout) :
-				 l4lb_state_timeout(conn);
 
-	*record = (struct l4lb_sync_record){
-		.af		= conn->af,
-		.proto		= conn->proto,
-		.state		= template ?
-			l4lb_conn_test(conn, L4LB_CONN_ASSURED) :
-			l4lb_sync_state_to(conn->proto,
-					   READ_ONCE(conn->state)),
-		.flags		= wire_flags(conn),
-		.cport		= conn->cport,
-		.vport		= conn->vport,
-		.dport		= conn->dport,
-		.fwmark		= l4lb_conn_fwmark(conn),
-		.timeout	= timeout / HZ,
-		.caddr		= l4lb_conn_client(conn),
-		.vaddr		= l4lb_conn_vip(conn),
-		.daddr		= l4lb_conn_server(conn),
-	};
+	record->af = conn->af;
+	record->proto = conn->proto;
+	record->flags = wire_flags(conn);
+	record->cport = conn->cport;
+	record->vport = conn->vport;
+	record->dport = conn->dport;
+	record->fwmark = l4lb_conn_fwmark(conn);
+	record->caddr = l4lb_conn_client(conn);
+	record->vaddr = l4lb_conn_vip(conn);
+	record->daddr = l4lb_conn_server(conn);
+	if (template) {
+		record->state = l4lb_conn_test(conn, L4LB_CONN_ASSURED);
+		record->timeout = READ_ONCE(conn->timeout) / HZ;
+	} else {
+		record->state = l4lb_sync_state_to(conn->proto,
+						   READ_ONCE(conn->state));
+		record->timeout = l4lb_state_timeout(conn) / HZ;
+	}
 }
 
 /* BH off. */
@@ -103,6 +95,10 @@ static void living(struct l4lb_conn *conn)
 static bool is_change_due(struct l4lb_conn *conn)
 {
 	switch (l4lb_send_phase(conn)) {
+	case L4LB_SEND_NEW:
+		/* Others know an earlier one from this port. */
+		l4lb_conn_set_told(conn, 0);
+		return false;
 	case L4LB_SEND_OPEN:
 		return l4lb_conn_test(conn, L4LB_CONN_DUE);
 	case L4LB_SEND_CLOSING:
@@ -117,11 +113,8 @@ static bool is_change_due(struct l4lb_conn *conn)
 static void changed(struct l4lb_conn *conn)
 {
 	lockdep_assert_held(l4lb_conn_lock(conn));
-	if (!l4lb_sync_sends(l4lb_conn_net(conn)) || !l4lb_send_allowed(conn))
-		return;
-	if (l4lb_send_phase(conn) == L4LB_SEND_NEW)
-		l4lb_conn_set_told(conn, 0);
-	else if (is_change_due(conn))
+	if (is_change_due(conn) && l4lb_sync_sends(l4lb_conn_net(conn)) &&
+	    l4lb_send_allowed(conn))
 		announce(conn);
 }
 
@@ -154,13 +147,13 @@ static void use_template(struct l4lb_conn *conn)
 
 bool l4lb_sync_counted(struct l4lb_conn *conn)
 {
-	if (!l4lb_sync_sends(l4lb_conn_net(conn)) ||
-	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)))
 		return false;
 	if (l4lb_conn_test(conn, L4LB_CONN_SYNCED) &&
 	    l4lb_conn_packets(conn) == 1)
 		use_template(conn);
-	if (!l4lb_send_counts(conn))
+	if (!l4lb_send_counts(conn) ||
+	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return false;
 	l4lb_conn_set(conn, L4LB_CONN_DUE);
 	return true;

@@ -75,10 +75,8 @@ u16 l4lb_sync_state_to(u8 proto, u8 state)
 {
 	const u8 *states;
 	size_t n = states_of(proto, &states);
-	size_t i;
+	size_t i = n ? state - states[0] : 0;
 
-	for (i = 0; i < n; i++)
-		if (states[i] == state)
-			return i;
-	return 0;
+	/* As long as a protocol's states are neighbours in the enum. */
+	return i < n && states[i] == state ? i : 0;
 }

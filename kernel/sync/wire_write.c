@@ -123,7 +123,8 @@ bool l4lb_sync_append(struct l4lb_sync_buffer *buf,
 		return true;
 	if (at + len > buf->size || buf->n == L4LB_SYNC_RECORDS_MAX)
 		return false;
-	memset(buf->data + buf->len, 0, at - buf->len);
+	if (at != buf->len)
+		memset(buf->data + buf->len, 0, at - buf->len);
 	if (buf->version)
 		write_v1(buf->data + at, record, len);
 	else

@@ -563,33 +563,6 @@ def test_moby_style(ipvs):
     ipvs.request(genl.DEL_DEST, NAME + dest({genl.D_ADDR: packet.packed(RIP)}))
 
 
-# -- daemons
-
-def daemon(change=None):
-    attrs = {1: u32(1), 2: text("lo"), 3: u32(7)}
-    attrs.update(change or {})
-    return attr(genl.DAEMON, [attr(k, v) for k, v in attrs.items() if v is not None])
-
-
-def test_daemon_commands(ipvs, backend):
-    """l4lb has no synchronisation, and refuses all these requests for that reason."""
-    if backend.is_l4lb:
-        for command in (genl.NEW_DAEMON, genl.DEL_DAEMON):
-            for body in (b"", daemon(), daemon({1: None})):
-                refused(backend, "EOPNOTSUPP", lambda c=command, b=body: ipvs.request(c, b))
-        assert ipvs.dump(genl.GET_DAEMON) == []
-        return
-    for change in ({1: None}, {2: None}, {3: None}, {1: u32(0)}, {1: u32(3)},
-                   {2: text("a" * 16)}):
-        refused(backend, "EINVAL", lambda c=change: ipvs.request(genl.NEW_DAEMON, daemon(c)))
-    refused(backend, "EINVAL", lambda: ipvs.request(genl.NEW_DAEMON))
-    refused(backend, "EINVAL", lambda: ipvs.request(genl.DEL_DAEMON))
-    refused(backend, "EINVAL", lambda: ipvs.request(genl.DEL_DAEMON, daemon({1: u32(9)})))
-    refused(backend, "ESRCH", lambda: ipvs.request(genl.DEL_DAEMON, daemon()))
-    refused(backend, "ENODEV", lambda: ipvs.request(
-        genl.NEW_DAEMON, daemon({2: text("nosuch0")})))
-
-
 # -- permissions
 
 def test_unprivileged(nat, ipvs):

@@ -6,7 +6,6 @@ answers; `first_difference` compares two recordings; `shrink` reduces the
 commands to those that matter.
 """
 
-import errno
 from dataclasses import dataclass, field
 
 from . import genl
@@ -33,15 +32,6 @@ class Recording:
 
 # ---- where l4lb differs from ip_vs on purpose ----
 
-# (difference, reason, whether it explains the answers to a command). A command
-# that only l4lb refuses is undone in ip_vs: see Player.play().
-REFUSALS = (
-    ("daemons are refused with EOPNOTSUPP, whatever the request",
-     "there is no state synchronisation",
-     lambda command, theirs, ours: command[0] in ("new-daemon", "del-daemon") and
-     theirs.errno and ours.errno == errno.EOPNOTSUPP and ours.sentence),
-)
-
 # Attribute: (difference, reason, whether it explains ip_vs's and l4lb's value).
 VALUES = {
     "conn-tab-size": (
@@ -67,10 +57,9 @@ def _alike(theirs, ours):
 
 
 def same_answer(command, theirs, ours):
-    """The same errno and replies, or a difference that is intended."""
+    """The same errno, and the same replies or a difference that is intended."""
     if theirs.errno or ours.errno:
-        return theirs.errno == ours.errno or any(
-            explains(command, theirs, ours) for _, _, explains in REFUSALS)
+        return theirs.errno == ours.errno
     name = SPEC.commands[command[0]]["attribute-set"] if theirs.replies else ""
     return len(theirs.replies) == len(ours.replies) and all(
         a[0] == b[0] and _same_payload(name, a[1], b[1])

@@ -252,7 +252,24 @@ SCRIPTS = {
         --start-daemon master --mcast-interface lo --syncid 7 --sync-maxlen 1400 \
 --mcast-group 224.0.0.90 --mcast-port 8850 --mcast-ttl 3
         --list --daemon
-        --stop-daemon master""",
+        ! --start-daemon master --mcast-interface lo
+        --start-daemon backup --mcast-interface sink0 --syncid 255
+        -L -n --daemon
+        -S
+        --stop-daemon master
+        ! --stop-daemon master
+        -L --daemon
+        --stop-daemon backup
+        --start-daemon backup --mcast-interface sink0 --mcast-group ff02::51
+        --start-daemon master --mcast-interface sink0 --mcast-group ff02::51 --sync-maxlen 65000
+        -L --daemon
+        --stop-daemon backup
+        --stop-daemon master
+        ! --start-daemon master --mcast-interface nosuch0
+        ! --start-daemon master --mcast-interface lo --mcast-group 10.0.0.1
+        ! --start-daemon backup --mcast-interface lo --mcast-group 2001:db8::1
+        ! --start-daemon nothing --mcast-interface lo
+        -L --daemon""",
 }
 
 SIP = "! -A -u 192.0.2.10:5060 -p -o --pe sip"
@@ -267,10 +284,6 @@ DIFFERENT = {
         "another one for each namespace",
         "(?s)^0 .*TCP.*:90 .*TCP.*:80 .*UDP.*:80 .*2001:db8.*:77 .*:99 .*:55 .*:88 .*:66 .*:44 "
         ".*:33 .*:22 .*FWM  1"),
-    **{line: ("there is no state synchronisation", right) for line, right in (
-        ("--start-daemon master --mcast-interface lo --syncid 7 --sync-maxlen 1400 "
-         "--mcast-group 224.0.0.90 --mcast-port 8850 --mcast-ttl 3", "^255 .*not supported"),
-        ("--list --daemon", "^0 $"), ("--stop-daemon master", "^255 .*not supported"))},
 }
 
 

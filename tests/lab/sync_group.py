@@ -53,12 +53,12 @@ def up(ns, device):
 
 @contextlib.contextmanager
 def stuck(ns, device=DEVICE):
-    """After the first message or so, hardly a byte leaves. Yields a function, after which all
-    do; those that are still there at the end of the block are lost."""
+    """After 2,000 bytes, 64 leave in a second. Yields a function, after which all do, once
+    the first one that waits has; those that still wait at the end of the block are lost."""
     def limit(verb, rate):
         ns.run(["tc", "qdisc", verb, "dev", device, "root", "tbf", "rate", rate, "burst", "2000",
                 "limit", "1000000"])
-    limit("add", "64bit")
+    limit("add", "512bit")
     try:
         yield lambda: limit("change", "1gbit")
     finally:

@@ -21,6 +21,7 @@ from lab.sync_matrix import Matrix, differences, rows_of, without_ipv6
 
 HERE, NUMBER, COUNT = os.environ["L4LB_INTEROP"].split(":")
 HERE, NUMBER, COUNT = Path(HERE), int(NUMBER), int(COUNT)
+END = "link0"
 MAC = f"52:54:00:00:5c:0{NUMBER}"
 PATIENCE = 400      # seconds that one guest waits for the other
 # {name: (version, family of the group, part of COUNT)}
@@ -44,40 +45,41 @@ def meet(what):
     ask(what)
 
 
-@pytest.fixture(scope="session")
-def device():
-    """The name of the cable's end, while no director has it."""
+@pytest.fixture(scope="session", autouse=True)
+def end():
+    """The cable's end gets a name that the topologies do not use."""
     run("modprobe virtio_net")
-    links = wait_until(lambda: re.search(rf"^\d+: (\w+):.* {MAC} ", run("ip -o link").stdout,
-                                         re.M), 10, what="the cable")
-    return links[1]
+    name = wait_until(lambda: re.search(rf"^\d+: (\w+):.* {MAC} ", run("ip -o link").stdout,
+                                        re.M), 10, what="the cable")[1]
+    run(f"ip link set {name} down")
+    run(f"ip link set {name} name {END}")
 
 
 @contextlib.contextmanager
-def cable(ns, device):
+def cable(ns):
     """The cable is the director's."""
-    run(["ip", "link", "set", device, "netns", ns.name])
+    run(["ip", "link", "set", END, "netns", ns.name])
     try:
-        ns.ip(f"link set {device} name {DEVICE}",
+        ns.ip(f"link set {END} name {DEVICE}",
               *(f"addr add {(DIRECTOR, PEER)[NUMBER][family]}/{length} dev {DEVICE}{more}"
                 for family, length, more in ((4, 24, ""), (6, 64, " nodad"))),
               f"link set {DEVICE} up")
         wait_until(lambda: up(ns, DEVICE), 10, what=f"{DEVICE} up")
         yield
     finally:
-        ns.ip(f"link set {DEVICE} down", f"link set {DEVICE} name {device}",
-              f"link set {device} netns 1")
+        ns.ip(f"link set {DEVICE} down", f"link set {DEVICE} name {END}",
+              f"link set {END} netns 1")
 
 
 @pytest.mark.parametrize("how", HOW)
-def test_both_ways(lab, device, how, request):
+def test_both_ways(lab, how):
     """The same server, state and end at both."""
     version, family, part = HOW[how]
     ns, name, at = lab.director.ns, f"{how}-{lab.shape}", list(HOW).index(how)
     count = max(COUNT // part, 3)
     number = 2 * (3 * at + ("nat", "dr", "tun").index(lab.shape))
     matrix = Matrix(lab, number + NUMBER)
-    with cable(ns, device), setting(lab, "sync_version", version), \
+    with cable(ns), setting(lab, "sync_version", version), \
             daemons.running(lab.ipvs, "backup", group=GROUP[family]), \
             daemons.running(lab.ipvs, "master", group=GROUP[family]):
         meet(f"{name}-ready")

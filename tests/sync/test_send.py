@@ -280,10 +280,11 @@ def talk(wire, client, seconds, every):
 
 
 @pytest.mark.timer
-@pytest.mark.parametrize(("refresh", "least", "most"), [(0, 60, 77), (20, 20, 47),
-                                                        (1000, 150, 167)])
+@pytest.mark.parametrize(("refresh", "least", "most"), [(0, 60, 82), (20, 20, 52),
+                                                        (1000, 150, 172)])
 def test_renewed(nat, side, wire, refresh, least, most):
-    """At most once in the refresh period, or 60 s, and not much later."""
+    """At most once in the refresh period, or 60 s, and not much later: times have units of
+    15 s, and the packet after that comes within 5 s."""
     with setting(nat, "sync_refresh_period", refresh):
         client = thrice(Raw(nat).client())
         wire.wait(client)
@@ -447,11 +448,12 @@ def test_overflow(nat, side):
             side.receiver() as receiver, side.master(maxlen=100):
         wire = Heard(receiver)
         with stuck(nat.director.ns) as let_go:
-            clients = [thrice(raw.client()) for _ in range(200)]
+            clients = [thrice(raw.client()) for _ in range(100)]
             assert not all(wire.of(c) for c in clients)
             assert counters.counts(nat)["sync_overflow"]
             let_go()
-            wait_until(lambda: all(wire.of(c) for c in clients), 6)
+            # A visit of the sweep fills two messages of two records; renewals come later.
+            wait_until(lambda: all(wire.of(c) for c in clients), 40)
 
 
 # ---- whose it is

@@ -9,7 +9,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define MANY	4096
+#define MANY		4096
+#define ROOM_MOST	12000	/* more than 255 records need */
 
 enum {
 	MEND_SIZE	= 1,	/* the size field becomes the length */
@@ -140,6 +141,16 @@ static u32 round_trip(const struct l4lb_sync_record *records, u32 n, u16 size, u
 	return n;
 }
 
+/* Bytes for all the records, in either version. */
+static u16 room(const struct l4lb_sync_record *records, u32 n)
+{
+	size_t size = L4LB_SYNC_HEADER_V1;
+
+	while (n--)
+		size += l4lb_sync_record_size(&records[n], 1);
+	return size;
+}
+
 static u32 take(const u8 **data, size_t *size)
 {
 	u32 value = 0;
@@ -186,13 +197,13 @@ static void make(struct l4lb_sync_record *record, const u8 **data, size_t *size)
 static void write_records(const u8 *data, size_t size, u8 version)
 {
 	static struct l4lb_sync_record records[MANY];
-	u16 room = take(&data, &size) % 65500 + L4LB_SYNC_HEADER_V1;
+	u16 size_max = take(&data, &size) % ROOM_MOST + L4LB_SYNC_HEADER_V1;
 	u32 n = 0, done = 0, written;
 
 	while (size && n < MANY)
 		make(&records[n++], &data, &size);
 	do {
-		written = round_trip(records + done, n - done, room, version);
+		written = round_trip(records + done, n - done, size_max, version);
 		done += written;
 	} while (written && done < n);
 }
@@ -212,8 +223,8 @@ static void read_any(const u8 *data, size_t size, u8 how)
 	}
 	read_message(&seen, copy, size, how & ANY_ID ? 0 : 5);
 	free(copy);
-	round_trip(records, seen.n, 65507, 0);
-	round_trip(records, seen.n, 65507, 1);
+	round_trip(records, seen.n, room(records, seen.n), 0);
+	round_trip(records, seen.n, room(records, seen.n), 1);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
