@@ -57,12 +57,14 @@ static int parse_group(struct l4lb_sync_config *config, struct nlattr **tb,
 		config->af = AF_INET;
 		config->group.ip = nla_get_in_addr(ipv4);
 		if (!ipv4_is_multicast(config->group.ip))
-			return refuse(info, ipv4, "the group must be a multicast address, 224.0.0.0 to 239.255.255.255");
+			return refuse(info, ipv4,
+				      "the group must be multicast, in 224.0.0.0/4");
 	} else if (ipv6) {
 		config->af = AF_INET6;
 		config->group.in6 = nla_get_in6_addr(ipv6);
 		if (!ipv6_addr_is_multicast(&config->group.in6))
-			return refuse(info, ipv6, "the group must be a multicast address, in ff00::/8");
+			return refuse(info, ipv6,
+				      "the group must be multicast, in ff00::/8");
 	}
 	return 0;
 }

@@ -27,7 +27,8 @@ static int server_check_config(const struct l4lb_service *svc,
 	u32 method = cfg->method & IP_VS_CONN_F_FWD_MASK;
 
 	if (cfg->af != svc->key.af && l4lb_sync_runs(svc->ln)) {
-		NL_SET_ERR_MSG(extack, "a server of the other family cannot be synchronised: stop the daemons first");
+		NL_SET_ERR_MSG(extack,
+			       "families cannot be mixed while a sync daemon runs: stop it");
 		return -EINVAL;
 	}
 	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {

@@ -4,7 +4,7 @@
 
 #include "base/stats.h"
 
-#define ERROR(error) [L4LB_SYNC_N_ERROR + (error) - 1]
+#define ERROR(error)	(L4LB_SYNC_N_ERROR + (error) - 1)
 
 static const char *const names[] = {
 	[L4LB_SYNC_N_MESSAGES_OUT]	= "sync_messages_out",
@@ -20,17 +20,17 @@ static const char *const names[] = {
 	[L4LB_SYNC_N_FULL]		= "sync_full",
 	[L4LB_SYNC_N_CONFLICT]		= "sync_conflict",
 	[L4LB_SYNC_N_PLACEHOLDER]	= "sync_placeholder",
-	ERROR(L4LB_SYNC_SHORT)		= "sync_short",
-	ERROR(L4LB_SYNC_SIZE)		= "sync_size",
-	ERROR(L4LB_SYNC_ID)		= "sync_id",
-	ERROR(L4LB_SYNC_VERSION)	= "sync_version",
-	ERROR(L4LB_SYNC_TRAILING)	= "sync_trailing",
-	ERROR(L4LB_SYNC_RECORD)		= "sync_record",
-	ERROR(L4LB_SYNC_OPTION)		= "sync_option",
-	ERROR(L4LB_SYNC_FLAGS)		= "sync_flags",
-	ERROR(L4LB_SYNC_STATE)		= "sync_state",
-	ERROR(L4LB_SYNC_PROTOCOL)	= "sync_protocol",
-	ERROR(L4LB_SYNC_UNSUPPORTED)	= "sync_unsupported",
+	[ERROR(L4LB_SYNC_SHORT)]		= "sync_short",
+	[ERROR(L4LB_SYNC_SIZE)]		= "sync_size",
+	[ERROR(L4LB_SYNC_ID)]		= "sync_id",
+	[ERROR(L4LB_SYNC_VERSION)]	= "sync_version",
+	[ERROR(L4LB_SYNC_TRAILING)]	= "sync_trailing",
+	[ERROR(L4LB_SYNC_RECORD)]		= "sync_record",
+	[ERROR(L4LB_SYNC_OPTION)]		= "sync_option",
+	[ERROR(L4LB_SYNC_FLAGS)]		= "sync_flags",
+	[ERROR(L4LB_SYNC_STATE)]		= "sync_state",
+	[ERROR(L4LB_SYNC_PROTOCOL)]	= "sync_protocol",
+	[ERROR(L4LB_SYNC_UNSUPPORTED)]	= "sync_unsupported",
 };
 
 static_assert(ARRAY_SIZE(names) == L4LB_SYNC_COUNTERS);

@@ -99,7 +99,7 @@ static int claim_locked(struct l4lb_net *ln, struct netlink_ext_ack *extack)
 
 	lockdep_assert_held(&ln->lock);
 	if (ln->n_mixed) {
-		NL_SET_ERR_MSG(extack, "a real server has another family than its service: remove it first");
+		NL_SET_ERR_MSG(extack, "a real server has another family: remove it first");
 		return -EINVAL;
 	}
 	err = create(ln);
@@ -275,7 +275,7 @@ static int run_on(struct l4lb_sync *sync, const struct l4lb_sync_config *config,
 					READ_ONCE(sync->ln->sysctl.sync_ports));
 	err = run(sync, config, dev);
 	if (err == -ENETUNREACH)
-		NL_SET_ERR_MSG(extack, "no message can leave by the device: bring it up, and give it an address");
+		NL_SET_ERR_MSG(extack, "bring the device up, and give it an address");
 	else if (err == -EADDRINUSE)
 		NL_SET_ERR_MSG(extack, "another program has the group's port: choose another port");
 	else if (err)
@@ -332,7 +332,7 @@ static bool stop(struct l4lb_sync *sync, u32 state)
 /* -EINVAL: no such state.  -ESRCH: it does not run. */
 int l4lb_sync_stop(struct l4lb_net *ln, u32 state)
 {
-	struct l4lb_sync *sync = smp_load_acquire(&ln->sync);
+	struct l4lb_sync *sync = smp_load_acquire(&ln->sync); /* create() */
 	bool stopped = false;
 
 	if (!is_state(state))
@@ -351,7 +351,7 @@ int l4lb_sync_stop(struct l4lb_net *ln, u32 state)
 bool l4lb_sync_get(struct l4lb_net *ln, u32 state,
 		   struct l4lb_sync_config *config)
 {
-	struct l4lb_sync *sync = smp_load_acquire(&ln->sync);
+	struct l4lb_sync *sync = smp_load_acquire(&ln->sync); /* create() */
 	const struct l4lb_sync_daemon *daemon;
 
 	if (!sync)
@@ -402,6 +402,7 @@ static int device_event(struct notifier_block *nb, unsigned long event,
 			void *ptr)
 {
 	const struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	/* Pairs with create(). */
 	struct l4lb_sync *sync = smp_load_acquire(&l4lb_net(dev_net(dev))->sync);
 
 	if (sync && event == NETDEV_UNREGISTER)

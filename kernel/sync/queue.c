@@ -44,9 +44,9 @@ static bool enqueue(struct l4lb_sync_queue *queue, struct l4lb_sync_slot *slot)
 	return true;
 }
 
-static struct l4lb_sync_message *
-begin(const struct l4lb_sync_queues *queues, u8 version,
-      const struct l4lb_sync_record *record)
+static struct l4lb_sync_message *begin(const struct l4lb_sync_queues *queues,
+				       u8 version,
+				       const struct l4lb_sync_record *record)
 {
 	size_t size = max_t(size_t, queues->maxlen, L4LB_SYNC_HEADER_V1 +
 			    l4lb_sync_record_size(record, version));
@@ -67,7 +67,7 @@ begin(const struct l4lb_sync_queues *queues, u8 version,
 /* Pairs with the thread, which sets @idle and then looks for messages. */
 static void wake_idle(struct l4lb_sync_queue *queue)
 {
-	smp_mb();
+	smp_mb();	/* the message before @idle */
 	if (READ_ONCE(queue->idle))
 		wake_up(&queue->wait);
 }

@@ -486,7 +486,8 @@ def test_no_memory(nat, backend, faulty, log, sched):
     fail_each(faulty, {"no memory for the service or its scheduler"}, site.state,
               lambda: shaky.edit(sched=sched), lambda: plain.edit(sched=first), alive)
     plain.edit(sched=sched)
-    fail_each(faulty, {"the scheduler could not take the real server"}, site.state,
+    fail_each(faulty, {"the scheduler could not take the real server",
+                       "no memory for the real server"}, site.state,
               lambda: shaky.server(address(3), port, weight=3, **method),
               lambda: raw.remove(3), alive)
     fail_each(faulty, {"the scheduler could not take the change"} if sched in WITH_TABLE else set(),

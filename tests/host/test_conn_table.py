@@ -10,7 +10,8 @@ from simulator import ROOT, UNIT, compiled, linked, stubs
 
 CONN = ROOT / "kernel/conn"
 SOURCES = [CONN / name for name in ("bucket.c", "lookup.c", "resize.c", "sweep.c", "walk.c")]
-HEADERS = [CONN / name for name in ("conn.h", "table.h", "slot.h", "defence.h")]
+HEADERS = [CONN / name for name in ("conn.h", "table.h", "slot.h", "defence.h",
+                                        "watch.h")]
 
 
 @pytest.fixture(scope="module")

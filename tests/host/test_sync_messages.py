@@ -133,6 +133,21 @@ def test_two_defects(program):
         ([fields(WEB), fields(AFTER)], ["state", "protocol", "option"])]
 
 
+@pytest.mark.parametrize("options", (b"\x49", b"\x49\x02x", b"\x49\x01x\x49"),
+                         ids=("lone-type", "cut-off", "second-lone"))
+def test_options_at_the_end(program, options):
+    """Nothing is behind the last record, which the reader must not read."""
+    data = message([WEB, WEB.v1(options)], 5)
+    assert reads(program, [data]) == [([fields(WEB)], ["option"])]
+
+
+@pytest.mark.parametrize("kind", (2, 3, 0x49))
+def test_empty_option(program, kind):
+    """An option has at least a byte: the rest of the message is dropped."""
+    data = message([WEB, WEB.v1(option(kind, b"")), AFTER], 5)
+    assert reads(program, [data]) == [([fields(WEB)], ["option"])]
+
+
 def test_trailing_byte(program):
     for version in (0, 1):
         whole = message([WEB], 5, version, behind=b"\0")

@@ -11,9 +11,9 @@ from .sync_group import up
 from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS
 
 NUMBER = 5                  # its address in the networks of the first one
-# The same each time: its neighbours remember it. The last digit follows.
+# The same each time: others may remember that of the last test.
 MAC = "02:00:00:00:05:0"
-# A bridge takes the lowest address of its ports: it must keep its own.
+# A bridge takes the lowest address of its ports, and has to keep its own.
 HIGH = "fe:00:00:00:05:00"
 # With NAT the client has a cable to each director.
 CABLE = {4: "198.51.101.", 6: "2001:db8:9::"}
@@ -36,10 +36,11 @@ class Second:
         self.ns.sysctl("net/ipv4/ip_forward", 1)
         self.ns.sysctl("net/ipv6/conf/all/forwarding", 1)
         if nat:
-            client.ip(f"link add eth9 type veth peer name eth0 address {MAC}9 netns {self.ns.name}",
+            client.ip("link add eth9 type veth peer name eth0 "
+                      f"address {MAC}0 netns {self.ns.name}",
                       *self._addresses("eth9", CABLE, 2))
-        router.ip(f"link add second address {HIGH} type veth peer name {self.lab.back} address {MAC}5 "
-                  f"netns {self.ns.name}",
+        router.ip(f"link add second address {HIGH} type veth peer name {self.lab.back} "
+                  f"address {MAC}1 netns {self.ns.name}",
                   f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
                   "link set second up")
         self.ns.ip("link set lo up", *self._lines())

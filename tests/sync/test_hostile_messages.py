@@ -120,7 +120,7 @@ def test_message(target, item):
 
 def test_counts_end_at_the_truth(request, target):
     """The same connection active and inactive in turn."""
-    count = amount(request.config, all=100_000, pairs=4000)
+    count = amount(request.config, all=100_000, pairs=4000, few=2000)
     records = [target.record(), target.record(6)]
     turns = [r.but(flags=flags) for _ in range(10) for flags in (0, INACTIVE) for r in records
              if r.family == 4] + [records[1].but(flags=INACTIVE), records[1]]

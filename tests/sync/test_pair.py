@@ -18,7 +18,7 @@ V0 = "v0"
 @pytest.mark.parametrize("how", (4, 6, V0), ids=("v4-group", "v6-group", "v0"))
 def test_matrix(request, lab, side_of, how):
     """The same server, state and end on both; version 0 has neither IPv6 nor timeouts."""
-    count = amount(request.config, all=200, pairs=10)
+    count = amount(request.config, all=200, few=10)
     side, matrix = side_of(lab), Matrix(lab)
     group = GROUP[4 if how == V0 else how]
     with genl.Ipvs(side.peer) as peer, setting(lab, "sync_version", int(how != V0)):

@@ -73,6 +73,9 @@ static void expired(struct l4lb_conn *conn)
 	n_reset++;
 }
 
+static const struct l4lb_conn_events events = { .expired = expired };
+const bool l4lb_conn_watched;
+
 unsigned int n_asked;
 
 bool l4lb_defence_drops_entry(const struct l4lb_conn *conn)
@@ -247,7 +250,7 @@ static void setup(void)
 	assert(!l4lb_conn_bucket_init() && !l4lb_conn_resize_init(&table));
 	ln.conns = &table;
 	table.ln = &ln;
-	table.expired = expired;
+	table.events = &events;
 	l4lb_conn_sweep_init(&table);
 }
 

@@ -59,6 +59,10 @@ typedef u32 __be32;
 #define IS_ENABLED(option)	true
 #define WARN_ON_ONCE(x)		assert(!(x))
 
+/* Nobody watches. */
+#define DECLARE_STATIC_KEY_FALSE(key)	extern const bool key
+#define static_branch_unlikely(key)	(*(key))
+
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 
 /* The same numbers each time. */

@@ -82,7 +82,7 @@ void kern_get_service(struct nlattr **tb, struct service *svc)
 {
 	get_ident(tb, &svc->id);
 	kern_get_string(tb[IPVS_SVC_ATTR_SCHED_NAME], svc->scheduler,
-		   sizeof(svc->scheduler));
+			sizeof(svc->scheduler));
 	kern_get_string(tb[IPVS_SVC_ATTR_PE_NAME], svc->pe, sizeof(svc->pe));
 	if (tb[IPVS_SVC_ATTR_FLAGS] && nla_len(tb[IPVS_SVC_ATTR_FLAGS]) >= 8)
 		memcpy(&svc->flags, nla_data(tb[IPVS_SVC_ATTR_FLAGS]), 4);

@@ -21,6 +21,7 @@ enum { SEND = 1 << 0, RECEIVE = 1 << 1 };
 static const char *const role_words[] = {
 	"send", "receive", "both", "master", "backup", NULL
 };
+
 static const unsigned int role_bits[] = {
 	SEND, RECEIVE, SEND | RECEIVE, SEND, RECEIVE
 };
