@@ -13,6 +13,8 @@ from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS
 NUMBER = 5                  # its address in the networks of the first one
 # The same each time: others may remember that of the last test.
 MAC = "02:00:00:00:05:0"
+# A bridge takes the lowest address of its ports, and has to keep its own.
+HIGH = "fe:00:00:00:05:00"
 # With NAT the client has a cable to each director.
 CABLE = {4: "198.51.101.", 6: "2001:db8:9::"}
 
@@ -37,7 +39,7 @@ class Second:
             client.ip("link add eth9 type veth peer name eth0 "
                       f"address {MAC}0 netns {self.ns.name}",
                       *self._addresses("eth9", CABLE, 2))
-        router.ip(f"link add second type veth peer name {self.lab.back} "
+        router.ip(f"link add second address {HIGH} type veth peer name {self.lab.back} "
                   f"address {MAC}1 netns {self.ns.name}",
                   f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
                   "link set second up")

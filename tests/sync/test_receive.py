@@ -253,12 +253,12 @@ def test_equal_replies(nat, backup):
 
 @pytest.mark.timer
 def test_drop_entry(nat, backup):
-    """Under memory pressure idle copies go."""
+    """Under memory pressure idle copies go, as ip_vs's do."""
     raw = Raw(nat)
     backup.send(*many(raw, 64, timeout=5000))
     time.sleep(61)
     with setting(nat, "drop_entry", 3):
-        wait_until(lambda: not backup.side.rows(vport=raw.port), 900, what="no copies")
+        wait_until(lambda: len(backup.side.rows(vport=raw.port)) < 32, 120, what="half of them")
 
 
 # ---- conflicts
@@ -347,24 +347,25 @@ def test_a_template_in_use(nat, backup, family):
 @pytest.mark.parametrize("first", ("template", "connection"))
 def test_connections_hold_their_template(nat, backup, first):
     """It lives as long as they do: after a takeover the client's next one finds it."""
-    raw = Raw(nat, UDP, 4, (1, 2), flags=PERSISTENT, timeout=30)
+    nat.ipvs.timeouts(udp=20)
+    raw = Raw(nat, UDP, 4, (1, 2), flags=PERSISTENT, timeout=10)
     address = nat.client_address()
-    template = template_of(raw, address, 2, timeout=30)
-    conn = record_of(raw.client(address), 2, timeout=120)
+    template = template_of(raw, address, 2, timeout=10)
+    conn = record_of(raw.client(address), 2, timeout=60)
     backup.send(*((template, conn) if first == "template" else (conn, template, conn)))
-    time.sleep(90)
+    time.sleep(30)
     assert backup.side.rows(client=address, cport=0)
     assert raw.client(address).open() == 2
-    wait_until(lambda: not backup.side.rows(client=address), 600, what="their end")
+    wait_until(lambda: not backup.side.rows(client=address), 120, what="their end")
     wait_until(lambda: busy(raw, 2) == (0, 0, 0), 30)
 
 
 @pytest.mark.timer
 def test_what_is_over_holds_no_template(nat, backup):
-    raw = Raw(nat, TCP, 4, (1, 2), flags=PERSISTENT, timeout=30)
+    raw = Raw(nat, TCP, 4, (1, 2), flags=PERSISTENT, timeout=10)
     address = nat.client_address()
     client = raw.client(address)
-    backup.send(template_of(raw, address, 2, timeout=30), record_of(client, 2, timeout=900),
+    backup.send(template_of(raw, address, 2, timeout=10), record_of(client, 2, timeout=900),
                 record_of(client, 2, timeout=900, state=5, flags=INACTIVE))
     wait_until(lambda: not backup.side.rows(client=address, cport=0), 120, what="its end")
     assert backup.side.rows(client=address)
@@ -494,7 +495,7 @@ def test_many_unknown_servers(request, nat, backup, family):
     for records in (strangers(raw, count), strangers(raw, PLACEHOLDERS + 100)[::-1]):
         placeholders(backup, records)
         backup.end(*records[:PLACEHOLDERS])
-        time.sleep(130)      # the trash is emptied once a minute
+        time.sleep(63)       # the trash is emptied once a minute
 
 
 @pytest.mark.slow
