@@ -17,7 +17,7 @@ import pytest
 from lab import daemons, faults, genl, sync_wire
 from lab.genl import attr
 from lab.netns import Namespace, join_all, run, wait_until
-from lab.packet import TCP
+from lab.packet import ACK, TCP
 from lab.raw import Raw
 from lab.settings import setting
 from lab.sync_group import DEVICE, DIRECTOR, GROUP, PEER, Sender, cable
@@ -56,15 +56,16 @@ def sockets(ns, port=sync_wire.PORT):
 
 @contextlib.contextmanager
 def pumping(peer):
-    """Inside, PEER sends messages to the group and datagrams to a service, as fast as it can."""
+    """Inside, PEER sends messages to the group and datagrams of new flows to a service, as fast as
+    it can."""
     stop = threading.Event()
-    client = peer.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender = Sender(peer, device=LIFE)
 
     def pump():
         for n in itertools.count():
             with contextlib.suppress(OSError):
-                client.sendto(b"x", (DIRECTOR[4], PORT))
+                with peer.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                    client.sendto(b"x", (DIRECTOR[4], PORT))
                 sender.records(replace(ONE, cport=n % 50000 + 1))
             if stop.is_set():
                 return
@@ -76,7 +77,6 @@ def pumping(peer):
     finally:
         stop.set()
         join_all(thread)
-        client.close()
         sender.sock.close()
 
 
@@ -90,7 +90,7 @@ def busy(ns):
     names = ("sync_messages_out", "sync_records_in")
     before = counted(ns, *names)
     wait_until(lambda: all(a > b for a, b in zip(counted(ns, *names), before)), 10,
-               what="messages in both directions", step=0.005)
+               what=f"messages in both directions: {ns.read('/proc/net/l4lb')} {genl.conns(ns)[:3]}", step=0.005)
 
 
 def end_by_stop(ns, ipvs):
@@ -254,7 +254,10 @@ def test_ports_are_used(nat, side):
 
 def buffers(ns):
     """[(receive buffer, send buffer)] of the group's sockets."""
+    run(["modprobe", "-q", "udp_diag"], check=False)
     found = ns.run(["ss", "-uamnH"]).stdout.replace("\n\t", " ")
+    if "skmem" not in found:
+        pytest.skip("this kernel has no udp_diag; runs on stages 6.12 and 6.1")
     return [(int(rb), int(tb)) for rb, tb in re.findall(
         rf":{sync_wire.PORT}\b.*?skmem:\(r\d+,rb(\d+),t\d+,tb(\d+)", found)]
 
@@ -275,10 +278,11 @@ def test_socket_size(side):
 def test_sync_id_of_more_than_8_bits(side):
     """A master sends its lower 8 bits; a backup with it hears nothing."""
     with side.backup(sync_id=256), side.sender() as sender:
-        sender.records(ONE, sync_id=0).records(ONE, sync_id=1)
+        other = replace(ONE, client="10.0.0.3")
+        sender.records(other, sync_id=0).records(other, sync_id=1)
         wait_until(lambda: not side.unread(), 5)
         time.sleep(0.1)
-        assert side.rows(client=ONE.client) == []
+        assert side.rows(client=other.client) == []
 
 
 @pytest.mark.smoke
@@ -288,25 +292,27 @@ def test_backup_only(nat, side, backend):
     client = raw.client()
     client.establish()
     with setting(nat, "backup_only", 1):
-        client.send()
+        client.send(ACK, b"data")
         client.arrive()
         with side.backup():
-            client.send()
+            client.send(ACK, b"data")
             client.nothing_arrives()
-            raw.client().send(2)        # SYN
-            client.reply()
+            raw.client().send()
+            raw.fence()
+            raw.drain()                 # resets of this host
+            client.reply(ACK, b"answer")
             client.answered()
-            assert len(raw.service.servers()) == 1 and len(nat.conns()) == 1
-        client.send()
+            assert [row["cport"] for row in nat.conns(vport=raw.port)] == [client.sport]
+        client.send(ACK, b"data")
         client.arrive()
         with side.master():
-            client.send()
+            client.send(ACK, b"data")
             client.arrive()
         with side.backup():
-            client.send()
+            client.send(ACK, b"data")
             client.nothing_arrives()
             nat.director.ns.sysctl("net/ipv4/vs/backup_only", 0)
-            client.send()
+            client.send(ACK, b"data")
             client.arrive()
 
 
