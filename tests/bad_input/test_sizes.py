@@ -262,8 +262,7 @@ def drained(raw, count):
     raw.edit(1, weight=0)
 
 
-@pytest.mark.parametrize("few, many", SIZES)
-def test_datagrams_while_all_servers_drain(nat, few, many):
+def test_datagrams_while_all_servers_drain(nat):
     """Each datagram of a flow whose server drains asks whether another one is usable."""
     def seconds(count):
         raw = Raw(nat, UDP)
@@ -280,7 +279,7 @@ def test_datagrams_while_all_servers_drain(nat, few, many):
         nat.ipvs.flush()
         return took
 
-    at_most(AT_MOST, lambda: 1 / (seconds(few) / seconds(many)))
+    at_most(AT_MOST, lambda: 1 / (seconds(60) / seconds(60_000)))
 
 
 # ---- the connection table ----

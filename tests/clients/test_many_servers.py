@@ -96,13 +96,13 @@ def test_one_change_of_many(ns, many, limit):
     """A server is added, gets a weight, and is removed: among ten, and among thousands."""
     found = []
     with Ipvs(ns) as ipvs, L4lb(ns) as l4lb:
-        for _ in range(TRIES):      # a slow moment of the machine passes
+        for _ in range(TRIES):      # a slow moment of the machine passes, for each of the three
             times = []
             for count in (10, many):
                 l4lb.set_services(entries(1 << 17, count, sched="wlc"), REPLACE)
                 times.append(quickest(ipvs.service(VIP, PORT, proto=UDP, add=False), 1))
             found.append([big / small for small, big in zip(*times)])
-            if max(found[-1]) <= limit:
+            if all(min(tries) <= limit for tries in zip(*found)):
                 return
     pytest.fail(str([[f"{r:.2f}" for r in ratios] for ratios in found]))
 

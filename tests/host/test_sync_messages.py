@@ -225,7 +225,9 @@ def test_states_are_translated(program, proto):
         value = ours[same] if same else value + 1
         ours[name] = value
     kind = {TCP: "TCP_", SCTP: "SCTP_", UDP: ""}[proto]
-    numbers = [ours[kind + name] for name in sync_wire.STATES[proto]]
+    long = {"C-": "COOKIE_", "S-": "SHUTDOWN_"}
+    names = [re.sub(r"^[CS]-", lambda m: long[m[0]], name) for name in sync_wire.STATES[proto]]
+    numbers = [ours[kind + name.replace("-", "_")] for name in names]
     assert len(set(numbers)) == len(numbers)
     got = program([f"state_of {proto} {n}" for n in (*range(len(numbers) + 1), 65535)] +
                   [f"state_to {proto} {n}" for n in numbers])

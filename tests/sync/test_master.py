@@ -117,8 +117,12 @@ def test_datagrams(nat, side_of, group, ttl, port):
             assert wire.receiver.source[0] == DIRECTOR[4]
 
 
+EARLY = pytest.mark.l4lb_differs("packets are counted up to eight, the rest is a matter of time")
+
+
 @pytest.mark.parametrize(("threshold", "counts"), [
-    ("3 0", (3,)), ("1 0", (1,)), ("2 5", (2, 7, 12, 17)), ("0 4", (4, 8, 12, 16))])
+    ("3 0", (3,)), ("1 0", (1,)), pytest.param("2 5", (2, 7, 12, 17), marks=EARLY),
+    pytest.param("0 4", (4, 8, 12, 16), marks=EARLY)])
 def test_threshold(nat, wire, threshold, counts):
     """The numbers of the client's packets at which a connection is announced."""
     with setting(nat, "sync_threshold", threshold):
