@@ -20,7 +20,7 @@ from lab.netns import Namespace, join_all, run, wait_until
 from lab.packet import ACK, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
-from lab.sync_group import DEVICE, DIRECTOR, GROUP, PEER, Sender, cable
+from lab.sync_group import DEVICE, DIRECTOR, GROUP, PEER, Sender, cable, stuck
 from lab.sync_wire import DIRECT, NO_OUTPUT, Record
 
 LIFE = "life0"              # the device of a namespace that comes and goes
@@ -320,6 +320,62 @@ def test_backup_only(nat, side, backend):
             nat.director.ns.sysctl("net/ipv4/vs/backup_only", 0)
             client.send(ACK, b"data")
             client.arrive()
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("given, seen", ((None, 1), (7, 7)), ids=("default", "set"))
+def test_way_of_messages(nat, side, family, given, seen):
+    """They come from the device's own address, with the TTL asked for."""
+    group = GROUP[family]
+    with setting(nat, "sync_threshold", "2 50"), side.receiver(group) as receiver, \
+            side.master(group=group, ttl=given):
+        Raw(nat, TCP, family).client().establish()
+        receiver.message()
+        assert receiver.ttl == seen
+        if family == 4:
+            assert receiver.source[0] == DIRECTOR[4]
+
+
+@pytest.mark.usefixtures("only_l4lb")
+def test_does_not_hear_itself(nat, side, family):
+    """The backup of the same director takes no message of its master."""
+    group = GROUP[family]
+    with setting(nat, "sync_threshold", "2 50"), side.receiver(group) as receiver, \
+            side.backup(group=group), side.master(group=group):
+        before = counted(side.ns, "sync_messages_in")
+        Raw(nat, TCP).client().establish()
+        receiver.message()
+        time.sleep(0.1)
+        assert counted(side.ns, "sync_messages_in") == before
+
+
+@pytest.mark.usefixtures("only_l4lb")
+def test_last_records(nat, side):
+    """What was announced just before a master stops is still sent."""
+    raw = Raw(nat, TCP)
+    with setting(nat, "sync_threshold", "2 50"), side.receiver() as receiver:
+        for _ in range(20):
+            client = raw.client()
+            with side.master():
+                client.establish()
+            receiver.records(lambda r, c=client: r.client == c.address, deadline=1)
+
+
+@pytest.mark.usefixtures("only_l4lb")
+def test_stuck_master_stops(nat, side):
+    """Within 200 ms, though its device sends nothing; the messages that wait are lost."""
+    raw = Raw(nat, UDP)
+    with setting(nat, "sync_threshold", "1 50"), setting(nat, "sync_sock_size", 1), \
+            stuck(side.ns):
+        daemons.start(side.ipvs, "master", maxlen=100)
+        for _ in range(300):
+            raw.client().send()
+        raw.fence()
+        before = counted(side.ns, "sync_send_errors")
+        began = time.monotonic()
+        daemons.stop(side.ipvs, "master")
+        assert time.monotonic() - began < 0.2
+        assert counted(side.ns, "sync_send_errors") > before
 
 
 # -- without memory
