@@ -19,9 +19,11 @@ def block(head, *lines):
 
 
 class Keepalived:
-    """Runs keepalived's health checkers with a configuration; a context manager."""
+    """Runs keepalived's health checkers, or with VRRP that part of it, with a configuration; a
+    context manager."""
 
-    def __init__(self, lab, directory, *blocks, options=""):
+    def __init__(self, lab, directory, *blocks, options="", vrrp=False):
+        self.part = "--vrrp" if vrrp else "--check"
         self.lab, self.ns = lab, lab.director.ns
         self.directory = Path(directory)
         self.conf = self.directory / "keepalived.conf"
@@ -35,9 +37,10 @@ class Keepalived:
     def __enter__(self):
         with open(self.log, "wb") as log:
             self.proc = self.ns.popen(
-                ["keepalived", "--check", "--dont-fork", "--log-console", "--log-detail",
+                ["keepalived", self.part, "--dont-fork", "--log-console", "--log-detail",
                  "-f", str(self.conf), "-p", str(self.directory / "pid"),
-                 "-c", str(self.directory / "checkers.pid")],
+                 "-c", str(self.directory / "checkers.pid"),
+                 "-r", str(self.directory / "vrrp.pid")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         return self
 
