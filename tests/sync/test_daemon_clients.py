@@ -17,8 +17,7 @@ def roles(side):
 @pytest.mark.waits
 @pytest.mark.smoke
 def test_both_roles(nat, side, tmp_path):
-    """Without an instance both run, from the start to the end. Others' daemons are stopped."""
-    daemons.start(side.ipvs, "master", "lo", sync_id=1)
+    """Without an instance both run, from the start to the end."""
     virtual = block(f"virtual_server {nat.vip()} {nat.http_port()}", "protocol TCP",
                     "lb_algo rr", "lb_kind NAT")
     with Keepalived(nat, tmp_path, virtual,
