@@ -521,11 +521,13 @@ def test_counters_end_at_the_truth(request, nat, backup, family):
     clients = [raw.client() for _ in range(10)]
     cycle = [record_of(c, number, flags=flags) for number in (1, 2) for flags in (0, INACTIVE)
              for c in clients]
-    data = message(cycle)
-    for turn in range(turns):
-        backup.sender.send(data)
-        if turn % 50 == 49:
-            backup.fence()
+    halves = message(cycle[:20]), message(cycle[20:])       # each as long as a backup takes
+    with backup.counted(sync_records_in=40 * turns):
+        for turn in range(turns):
+            for data in halves:
+                backup.sender.send(data)
+            if turn % 25 == 24:
+                backup.fence()
     backup.send(*(record_of(c, 1) for c in clients), *(record_of(c, 1, flags=INACTIVE)
                                                         for c in clients[:4]))
     assert busy(raw, 1) == (6, 4, 0) and busy(raw, 2) == (0, 0, 0)
