@@ -39,6 +39,18 @@ int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
+/* The same key on processors of either byte order. */
+static void read_key(struct l4lb_sched_values *values, const struct nlattr *attr)
+{
+	__le64 word[2];
+
+	static_assert(sizeof(word) == L4LB_KEY_LEN);
+	memcpy(word, nla_data(attr), sizeof(word));
+	values->key.key[0] = le64_to_cpu(word[0]);
+	values->key.key[1] = le64_to_cpu(word[1]);
+	values->keyed = true;
+}
+
 static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
 		       struct l4lb_sched_values *values, u32 *value,
 		       struct netlink_ext_ack *extack)
@@ -52,8 +64,7 @@ static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
 		return -EINVAL;
 	}
 	if (key) {
-		memcpy(&values->key, nla_data(key), sizeof(values->key));
-		values->keyed = true;
+		read_key(values, key);
 		*value = l4lb_key_fingerprint(&values->key);
 		return 0;
 	}

@@ -30,7 +30,7 @@ static void null_exit(void *s)
 
 static void try_register(const char *what, struct l4lb_sched_ops ops)
 {
-	static struct l4lb_sched_ops tried[32];
+	static struct l4lb_sched_ops tried[48];
 	static unsigned int n;
 
 	tried[n] = ops;
@@ -44,7 +44,7 @@ static void try_options(void)
 	static const struct l4lb_sched_option good = {
 		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
 	};
-	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
+	static struct l4lb_sched_option table[24][L4LB_SCHED_OPTIONS_MAX + 1];
 	struct l4lb_sched_ops ops = {
 		.name = "o", .pick = null_pick, .owner = THIS_MODULE
 	};
@@ -71,6 +71,23 @@ static void try_options(void)
 	TRY("opt-high", 2, o[1].def = 4);
 	TRY("opt-what", 2, o[1].what = NULL);
 	TRY("opt-whatlong", 2, o[1].what = longest);
+	TRY("opt-rebuild", 2, o[1].rebuild = true);
+	ops.build = null_build;
+	ops.free = null_free;
+#define KEY(o, ...) (o) = (struct l4lb_sched_option) { \
+		.name = "k", .max = U32_MAX, .rebuild = true, .key = true, .what = "key", ##__VA_ARGS__ }
+	TRY("opt-rebuild-sysctl", 2, o[1].rebuild = o[1].sysctl = true);
+	TRY("key-late", 2, KEY(o[1], .rebuild = false));
+	TRY("key-min", 2, KEY(o[1], .min = 1, .def = 1));
+	TRY("key-max", 2, KEY(o[1], .max = 7));
+	TRY("key-def", 2, KEY(o[1], .def = 7));
+	TRY("key-twice", 3, KEY(o[1]); KEY(o[2], .name = "l"));
+	strcpy(ops.name, "keyed");
+	TRY("good-key", 2, KEY(o[1]));
+#undef KEY
+	strcpy(ops.name, "o");
+	ops.build = NULL;
+	ops.free = NULL;
 	TRY("opt-many", L4LB_SCHED_OPTIONS_MAX + 1);
 	TRY("opt-count", 0);
 	ops.options = NULL;
