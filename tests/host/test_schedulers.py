@@ -72,7 +72,7 @@ class TestEach:
             assert answers[3] == "ok"
 
 
-WITH_TABLE = ("rr", "wrr", "sh", "mh", "twos")
+WITH_TABLE = ("rr", "wrr", "dh", "sh", "mh", "twos")
 # New connections of many clients to many destinations.
 FLOWS = "".join(f"flow {'tcp' if i % 3 else 'udp'} 10.{i % 7}.{i}.{i * 5 % 251} {2000 + i} "
                 f"10.50.{i * 3 % 256}.{i} 80;" for i in range(200))
