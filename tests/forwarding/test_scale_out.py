@@ -24,7 +24,7 @@ def site(module_life):
 
 @pytest.fixture
 def count(request):
-    return amount(request.config, few=160, all=4000)
+    return amount(request.config, few=160, all=1000)
 
 
 def rotated(n, servers):
@@ -76,9 +76,10 @@ def whole(site):
         ipvs.flush()
 
 
-def test_director_leaves(site, count):
+def test_director_leaves(site, request):
     """mh: the others choose the same servers, and take flows that they have not seen begin."""
     site.configure("mh")
+    count = amount(request.config, few=160, all=4000)
     change = Change(site, count, lambda: site.leave(2))
     assert 0.1 < len(change.moved) / count < 0.45
     assert not change.broken, f"{len(change.broken)} of {len(change.moved)} that moved"

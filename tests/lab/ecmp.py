@@ -101,7 +101,7 @@ class Site:
         self.rs = range(1, servers + 1)
         self.nodes, self.birds, self.ipvs, self.listeners = {}, {}, {}, {}
         self.members = {4: None, 6: None}
-        self.folder = None
+        self.folder, self.next_port = None, 2000
 
     # -- life
 
@@ -217,9 +217,10 @@ class Site:
     def learnt(self, family):
         """The directors that announce the VIP, as the router's bird knows them."""
         shown = self.nodes["router"].run(
-            f"ip -j -{family} route show table {LEARNT}", check=False).stdout or "[]"
-        hops = [hop.get("gateway") for route in json.loads(shown)
-                for hop in route.get("nexthops", [route])]
+            f"ip -j -{family} route show table {LEARNT}", check=False)
+        # As long as nothing was learnt there is no table.
+        routes = [] if shown.returncode else json.loads(shown.stdout)
+        hops = [hop.get("gateway") for route in routes for hop in route.get("nexthops", [route])]
         return sorted(n for n in self.numbers if f"{LAN[family]}{n}" in hops)
 
     def follow(self):
@@ -262,8 +263,8 @@ class Site:
     def rip(self, number, family):
         return f"{LAN[family]}{10 + number}"
 
-    def configure(self, sched, order=None, **options):
-        """The same services on each director, with every server. ORDER: a function that
+    def configure(self, sched, adding=None, **options):
+        """The same services on each director, with every server. ADDING: a function that
         gives the order in which director N adds the servers."""
         for n in self.numbers:
             ns, ipvs = self.nodes[f"d{n}"], self.ipvs[n]
@@ -274,7 +275,7 @@ class Site:
                     service = ipvs.service(VIP[family], port, sched=sched,
                                            flags=BY_PORT if sched in ("mh", "sh") else 0)
                     self._options(ns, service, n, options)
-                    for server in order(n, list(self.rs)) if order else self.rs:
+                    for server in adding(n, list(self.rs)) if adding else self.rs:
                         service.server(self.rip(server, family), port, method=method)
 
     @staticmethod
@@ -314,6 +315,12 @@ class Site:
                 end = socket.socket(socket.AF_INET if family == 4 else socket.AF_INET6,
                                     socket.SOCK_STREAM)
                 end.settimeout(10 * SLOW)
+                # A port is used once: directors may still know flows of the test before.
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == 6:
+                    end.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                end.bind(("", self.next_port))
+                self.next_port += i % len(kinds) == len(kinds) - 1
                 end.connect((VIP[family], port))
                 flow = Flow(family, port, end)
                 flows[flow.name] = flow
