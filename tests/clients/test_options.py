@@ -400,7 +400,8 @@ def test_a_key_in_a_batch(ipvs, l4lb):
     more = genl.batch_entry(V4, 81, sched="mh", options=[("key", values["key"])])
     other = genl.batch_entry(V4, 82, sched="mh")
     unlike = genl.batch_entry(V4, 80, sched="mh", options=[("order", 0), ("key", 5)])
-    for entries in ([other, more], [other, unlike]):
+    changed = genl.batch_entry(V4, 80, sched="mh", options=[("order", 0), ("key", KEYS[1])])
+    for entries in ([other, more], [other, unlike], [changed, more]):
         assert "fingerprint" in refused("EINVAL", lambda e=entries: l4lb.set_services(e))
         assert len(ipvs.services()) == 1 and l4lb.values(s) == values
     # Options that an entry does not name get their default: so does the key.
@@ -410,6 +411,51 @@ def test_a_key_in_a_batch(ipvs, l4lb):
 
 
 # -- packets
+
+class Clients:
+    """Asks which server 60 clients get."""
+
+    def __init__(self, oracle, sched, order=(3, 1, 4, 2)):
+        self.oracle, self.port = oracle, 2000
+        self.service = oracle.service(sched)
+        for n in order:
+            oracle.server(self.service, "add", f"10.8.7.{n}")
+
+    def ask(self):
+        self.port += 1
+        flows = [("udp", f"10.9.7.{n}", self.port, "10.50.7.1", 80) for n in range(1, 61)]
+        for flow in flows:
+            self.oracle.send(*flow)
+        got = self.oracle.chosen()
+        return [got[flow] for flow in flows]
+
+    def set(self, **options):
+        with genl.L4lb(self.oracle.ns) as l4lb:
+            l4lb.set(self.service, **options)
+        return self.ask()
+
+
+@pytest.mark.smoke
+def test_order_is_that_of_the_next_packet(oracle):
+    c = Clients(oracle, "sh")
+    by_age = c.ask()
+    by_address = c.set(order=1)
+    assert by_age != by_address and set(by_age) == set(by_address)
+    oracle.server(c.service, "del", "10.8.7.4")
+    oracle.server(c.service, "add", "10.8.7.4")
+    assert c.ask() == by_address
+    # The servers of `by_age` in the order of their addresses are those of `by_address`.
+    turns = {f"10.8.7.{n}": f"10.8.7.{m}" for n, m in zip((3, 1, 4, 2), (1, 2, 3, 4))}
+    assert [turns[server] for server in by_age] == by_address
+
+
+def test_key_is_that_of_the_next_packet(oracle):
+    c = Clients(oracle, "mh")
+    public, secret, other = c.ask(), c.set(key=KEYS[0]), c.set(key=KEYS[1])
+    assert public != secret != other != public
+    assert c.set(key=KEYS[0]) == secret
+    assert c.set(order=1) != public     # the key is still there
+    assert c.set(key=0, order=0) == public
 
 
 @pytest.mark.stock

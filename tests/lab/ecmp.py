@@ -337,7 +337,8 @@ class Site:
                         flow.server, flow.at = end, number
         return sum(flow.server is not None for flow in flows.values())
 
-    def broken(self, flows, deadline=20):
+    @staticmethod
+    def broken(flows, deadline=20):
         """Sends a byte in each flow; returns those whose server does not get it."""
         poll, waiting = select.poll(), {}
         for flow in flows:
