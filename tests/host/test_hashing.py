@@ -223,6 +223,14 @@ class TestOrder:
         assert picks(sim(name, head + "option order 1; option order 0;" + tail)) == before
 
 
+def test_order_of_ports(sim):
+    """Servers of one address, as of several programs of one machine."""
+    def chosen(order):
+        return picks(sim("sh", "service 4 0; option order 1;" + "".join(
+            f"addr {i} 192.0.2.1 {80 + i}; add {i} 1;" for i in order) + many(4, 300)))
+    assert chosen((1, 2, 3, 4, 5)) == chosen((4, 2, 5, 1, 3))
+
+
 @pytest.mark.parametrize("family", (4, 6))
 def test_dh_order(sim, family):
     vips = addresses(family, 300)
