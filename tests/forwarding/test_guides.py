@@ -75,7 +75,7 @@ class Network:
 
 @pytest.mark.waits
 @pytest.mark.parametrize("guide", [
-    pytest.param(g, marks=pytest.mark.emulated) if g in STOCK else g for g in LINKS])
+    pytest.param(g, marks=(pytest.mark.emulated, pytest.mark.slow)) if g in STOCK else g for g in LINKS])
 def test_guide(guide, only_l4lb, monkeypatch):
     monkeypatch.setenv("PATH", f"{TOP / 'build'}:{os.environ['PATH']}")
     network = Network(LINKS[guide])
