@@ -62,8 +62,7 @@ def drill(r):
     yield ("surviving download was under way. With direct routing and tunnels data go round the "
            "director, so that only acknowledgements are lost.")
     yield ""
-    yield "| | method | bar | " + " | | | ".join(f"{n}: lost" for n in names).replace(
-        ": lost", ": lost") + " | | |"
+    yield "| | method | bar | " + " | | | ".join(names) + " | | |"
     yield "|---|---|---|" + "---|---|---|" * len(names)
     yield "| | | lost, slowest | " + " | ".join(["lost | young | slowest"] * len(names)) + " |"
     for advert in r["spec"]["adverts"]:

@@ -68,6 +68,8 @@ class Director:
         self.ns.sysctl("net/ipv4/ip_forward", 1)
         self.cluster.connect(self)
         self.cluster.prepare(self)
+        for stale in self.home.glob("*pid"):
+            stale.unlink()
         self.ready.write_text(f"{BEHIND if behind else 0}\n", encoding="ascii")
         self.keepalived = Keepalived(
             self.ns, self.home, block("track_file ready", f'file "{self.ready}"'), self._vrrp(),
