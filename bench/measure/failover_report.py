@@ -8,7 +8,7 @@ from pages import SYSTEMS, again, below, colours, figure
 
 METHODS = {"nat": "NAT", "dr": "direct routing", "tun": "tunnel"}
 EVENTS = ("fail-over", "fail-back")
-BIN, BEFORE = 0.25, 5       # of the curves, seconds
+BIN, BEFORE = 0.5, 5        # of the curves, seconds
 MARGIN = 1                  # seconds, beside twice the time that VRRP needs
 TITLE = {"fail-over": "The master dies", "fail-back": "It comes back and takes over"}
 

@@ -27,6 +27,7 @@ SYSTEMS = {
     "l4lb": (L4LB, {"sync_threshold": "0 0", "sync_refresh_period": 10})}
 YOUNG = 0.3         # seconds; a connection that is younger when its director dies may be lost
 LONGEST = 10        # seconds that VRRP may take
+BEFORE, WATCHED = 5, 17     # seconds of a curve: before the event, and in all
 TIMEOUT = 7200      # of TCP connections, in the part with idle ones
 
 
@@ -90,10 +91,10 @@ class Drill:
 
     def curve(self, head, downloads):
         """Messages received around the event, as a share of those due."""
-        first, due = int((head["at"] - 5) / BIN), downloads / EVERY * BIN
+        first, due = int((head["at"] - BEFORE) / BIN), downloads / EVERY * BIN
         self.curves.append({"system": self.system, "advert": self.advert, "event": head["event"],
                             "share": [round(self.streams.bins[b] / due, 3)
-                                      for b in range(first, first + round(25 / BIN))]})
+                                      for b in range(first, first + round(WATCHED / BIN))]})
 
     def perform(self):
         spec, first = self.spec, self.cluster.directors[1]

@@ -14,8 +14,8 @@ import threading
 import time
 
 MESSAGE, EVERY = 512, 2.0       # bytes, seconds
-TICK = 0.01
-BIN = 0.25                      # seconds
+TICK, TICK_ECHO = 0.01, 0.1
+BIN = 0.5                       # seconds
 SLOTS = round(EVERY / TICK)
 STAMP = struct.Struct("<d")
 PADDING = bytes(MESSAGE - STAMP.size)
@@ -116,11 +116,11 @@ class Streams(threading.Thread):
 
     def run(self):
         try:
-            tick = time.monotonic()
+            tick, step = time.monotonic(), TICK_ECHO if self.echo else TICK
             while not self.ended.is_set():
                 now = time.monotonic()
                 if now >= tick:
-                    tick += TICK
+                    tick += step
                     self._tick(now)
                 for fd, mask in self.poll.poll(max(0.0, tick - now)):
                     self._serve(fd, mask)
