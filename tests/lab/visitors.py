@@ -86,7 +86,7 @@ class Visitors(threading.Thread):
         self.bins = collections.Counter()   # requests answered, by 1/BIN s since began
         self.answers = []                   # when requests were answered
         self.rate, self.turn, self.due = 0, 0, 0.0
-        self.visits, self.pauses = {}, []
+        self.visits, self.pauses, self.turns = {}, [], []
         self.poll = select.epoll()
         self.ending, self.fault = threading.Event(), None
         self.began = time.monotonic()
@@ -96,8 +96,6 @@ class Visitors(threading.Thread):
     def download(self, count):
         """Begins COUNT downloads in the next round."""
         self.turns = [self.methods[n % len(self.methods)] for n in range(count)]
-
-    turns = ()
 
     def request(self, rate):
         self.due, self.rate = time.monotonic(), rate
@@ -132,7 +130,7 @@ class Visitors(threading.Thread):
             raise
 
     def _begin(self):
-        turns, self.turns = self.turns, ()
+        turns, self.turns = self.turns, []
         for method in turns:
             self._open(Visit(method, "/slow", self.sizes["slow"]))
         while self.rate and self.due <= time.monotonic():
