@@ -293,5 +293,5 @@ void l4lb_sync_read(const struct l4lb_sync_reader *reader, const u8 *data,
 	if (error)
 		reader->error(reader->arg, error);
 	else
-		read_records(reader, data, len, version);
+		read_records(reader, data, len - reader->tail, version);
 }
