@@ -86,15 +86,19 @@
  *
  *	L4LB_CMD_SYNC_RESYNC
  *		PEER { ADDR } or nothing: that peer, or all, are asked for all
- *		their connections.  With PUSH instead: all connections of this
+ *		their connections; ESRCH if there is no such peer, or none at
+ *		all.  With PUSH instead: all connections of this
  *		director are sent to the multicast group once, which backups of
  *		ip_vs understand; ESRCH if no sending daemon runs.  It returns
  *		before anything has come; see PEER's STATE.
  *
  *	L4LB_CMD_SYNC_VERIFY
  *		PEER { ADDR } or nothing: connections of that peer, or of all,
- *		are compared with those here, and what differs is sent again.
- *		It returns at once; see PEER's VERIFIED and DIFFERENCE.
+ *		are compared with those here, and what differs is sent again to
+ *		here.  It returns at once, and the comparison comes a second
+ *		later, or five after the one before: see PEER's VERIFIED,
+ *		DIFFERENCE and COMPARED.  ESRCH if there is no such peer, or
+ *		none at all.
  *
  *	L4LB_CMD_GET_CONNS
  *		dump: CONN { any of AF to FLAGS } to see only connections and
@@ -123,6 +127,7 @@
 #define L4LB_PEER_PORT		8912	/* default UDP port */
 #define L4LB_SYNC_KEY_LEN	32	/* bytes */
 #define L4LB_SYNC_RATE		20000	/* default */
+#define L4LB_SYNC_VERIFY	60	/* seconds, default */
 
 enum l4lb_cmd {
 	L4LB_CMD_UNSPEC,
@@ -372,6 +377,10 @@ enum l4lb_sync_attr {
 				 * sent again
 				 */
 	L4LB_SYNC_ATTR_PAD,
+	L4LB_SYNC_ATTR_VERIFY,	/* u32: seconds between comparisons with a peer,
+				 * up to 86400; 0: only if asked for; default
+				 * L4LB_SYNC_VERIFY; also in requests
+				 */
 
 	__L4LB_SYNC_ATTR_MAX,
 	L4LB_SYNC_ATTR_MAX = __L4LB_SYNC_ATTR_MAX - 1
@@ -416,16 +425,24 @@ enum l4lb_peer_attr {
 	L4LB_PEER_ATTR_LOST,	/* u64: those that never came */
 	L4LB_PEER_ATTR_RESENT,	/* u64: messages sent to it again */
 	L4LB_PEER_ATTR_BACKLOG,	/* u32: messages it had still to send */
-	L4LB_PEER_ATTR_BULK_IN,	/* u64: records of the last resync from it */
+	L4LB_PEER_ATTR_BULK_IN,	/* u64: records of the last resync from it, so
+				 * far
+				 */
 	L4LB_PEER_ATTR_BULK_OUT, /* u64: likewise, sent to it */
 	L4LB_PEER_ATTR_RESYNCS,	/* u32: resyncs from it that are complete */
 	L4LB_PEER_ATTR_DIFFERENCE, /* u32: of L4LB_DIGEST_SLICES slices, those
 				    * that differed in the last comparison,
-				    * after what differed was sent again;
-				    * absent if there was none
+				    * before they were sent again; absent if
+				    * there was none
 				    */
 	L4LB_PEER_ATTR_VERIFIED, /* u32: comparisons that are complete */
 	L4LB_PEER_ATTR_PAD,
+	L4LB_PEER_ATTR_BULK_EXPECTED, /* u64: records of the last resync from
+				       * it: about, until it is complete
+				       */
+	L4LB_PEER_ATTR_COMPARED, /* u32: connections and templates here that
+				  * were compared; absent like DIFFERENCE
+				  */
 
 	__L4LB_PEER_ATTR_MAX,
 	L4LB_PEER_ATTR_MAX = __L4LB_PEER_ATTR_MAX - 1

@@ -87,6 +87,11 @@ static const struct nla_policy peer_request[] = {
 	[L4LB_ATTR_PEER]	= NLA_POLICY_NESTED(l4lb_nl_peer_policy),
 };
 
+static const struct nla_policy resync_request[] = {
+	[L4LB_ATTR_PEER]	= NLA_POLICY_NESTED(l4lb_nl_peer_policy),
+	[L4LB_ATTR_PUSH]	= { .type = NLA_FLAG },
+};
+
 enum {
 	KEY_ATTR_MAX		= ARRAY_SIZE(l4lb_nl_key_policy) - 1,
 	NAME_ATTR_MAX		= ARRAY_SIZE(name_policy) - 1,
@@ -557,6 +562,18 @@ static const struct genl_ops ext_ops[] = {
 		.cmd	= L4LB_CMD_DEL_PEER,
 		.flags	= GENL_ADMIN_PERM,
 		.doit	= l4lb_nl_del_peer,
+		.policy	= peer_request,
+		.maxattr = ARRAY_SIZE(peer_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SYNC_RESYNC,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_sync_resync,
+		.policy	= resync_request,
+		.maxattr = ARRAY_SIZE(resync_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SYNC_VERIFY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_sync_verify,
 		.policy	= peer_request,
 		.maxattr = ARRAY_SIZE(peer_request) - 1,
 	},

@@ -11,18 +11,23 @@
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
 #include "api/netlink_sync.h"
+#include "sync/bulk.h"
 #include "sync/counter.h"
 #include "sync/daemon.h"
 #include "sync/hello.h"
-#include "sync/peer.h"
+#include "sync/join.h"
+#include "sync/verify.h"
+#include "sync/walker.h"
 
 enum {
-	SYNC_ATTR_MAX	= L4LB_SYNC_ATTR_KEY,
+	SYNC_ATTR_MAX	= L4LB_SYNC_ATTR_VERIFY,
 	PEER_ATTR_MAX	= L4LB_PEER_ATTR_HOPS,
 };
 
 /* Records per second. */
 static struct netlink_range_validation rates = { .max = 1 << 20 };
+/* Seconds. */
+static struct netlink_range_validation periods = { .max = 24 * 60 * 60 };
 
 const struct nla_policy l4lb_nl_sync_policy[SYNC_ATTR_MAX + 1] = {
 	[L4LB_SYNC_ATTR_RATE]	= NLA_POLICY_FULL_RANGE(NLA_U32,
@@ -31,6 +36,8 @@ const struct nla_policy l4lb_nl_sync_policy[SYNC_ATTR_MAX + 1] = {
 	[L4LB_SYNC_ATTR_PORT]	= { .type = NLA_U16 },
 	[L4LB_SYNC_ATTR_KEY]	= { .type = NLA_BINARY,
 				    .len = L4LB_SYNC_KEY_LEN },
+	[L4LB_SYNC_ATTR_VERIFY]	= NLA_POLICY_FULL_RANGE(NLA_U32,
+							&periods),
 };
 
 const struct nla_policy l4lb_nl_peer_policy[PEER_ATTR_MAX + 1] = {
@@ -67,6 +74,8 @@ static int parse_settings(struct l4lb_sync_settings *settings,
 
 	if (tb[L4LB_SYNC_ATTR_RATE])
 		settings->rate = nla_data(tb[L4LB_SYNC_ATTR_RATE]);
+	if (tb[L4LB_SYNC_ATTR_VERIFY])
+		settings->verify = nla_data(tb[L4LB_SYNC_ATTR_VERIFY]);
 	if (tb[L4LB_SYNC_ATTR_MULTICAST])
 		settings->multicast = nla_data(tb[L4LB_SYNC_ATTR_MULTICAST]);
 	settings->has_key = key;
@@ -146,7 +155,8 @@ static int fill_settings(struct sk_buff *skb, struct l4lb_sync_peers *peers)
 	      nla_put_u64_64bit(skb, L4LB_SYNC_ATTR_SENDER, peers->sender,
 				L4LB_SYNC_ATTR_PAD) ?:
 	      nla_put_u64_64bit(skb, L4LB_SYNC_ATTR_KEPT, kept(peers),
-				L4LB_SYNC_ATTR_PAD);
+				L4LB_SYNC_ATTR_PAD) ?:
+	      nla_put_u32(skb, L4LB_SYNC_ATTR_VERIFY, peers->verify);
 	if (!err && peers->keys.on)
 		err = nla_put_u32(skb, L4LB_SYNC_ATTR_KEY_ID,
 				  l4lb_sync_key_id(&peers->keys));
@@ -289,6 +299,29 @@ static int fill_heard(struct sk_buff *skb, const struct l4lb_sync_peer *peer)
 		       jiffies_to_msecs(jiffies - peer->source.heard));
 }
 
+static int fill_resyncs(struct sk_buff *skb, const struct l4lb_sync_peer *peer)
+{
+	const struct l4lb_sync_join *join = peer->join;
+
+	return put_u64(skb, L4LB_PEER_ATTR_BULK_IN, join->came) ?:
+	       put_u64(skb, L4LB_PEER_ATTR_BULK_EXPECTED, join->expected) ?:
+	       put_u64(skb, L4LB_PEER_ATTR_BULK_OUT,
+		       l4lb_sync_bulk_sent(peer)) ?:
+	       nla_put_u32(skb, L4LB_PEER_ATTR_RESYNCS, join->n);
+}
+
+static int fill_verified(struct sk_buff *skb, const struct l4lb_sync_peer *peer)
+{
+	const struct l4lb_sync_verified *last = l4lb_sync_verified(peer);
+	int err;
+
+	err = nla_put_u32(skb, L4LB_PEER_ATTR_VERIFIED, last->n);
+	if (err || !last->n)
+		return err;
+	return nla_put_u32(skb, L4LB_PEER_ATTR_DIFFERENCE, last->difference) ?:
+	       nla_put_u32(skb, L4LB_PEER_ATTR_COMPARED, last->compared);
+}
+
 static int fill_peer(struct sk_buff *skb, const struct l4lb_sync_peer *peer)
 {
 	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_PEER);
@@ -304,7 +337,8 @@ static int fill_peer(struct sk_buff *skb, const struct l4lb_sync_peer *peer)
 	    put_u64(skb, L4LB_PEER_ATTR_REPAIRED, peer->n_repaired) ||
 	    put_u64(skb, L4LB_PEER_ATTR_LOST, peer->n_lost) ||
 	    put_u64(skb, L4LB_PEER_ATTR_RESENT, peer->n_resent) ||
-	    nla_put_u32(skb, L4LB_PEER_ATTR_BACKLOG, peer->backlog))
+	    nla_put_u32(skb, L4LB_PEER_ATTR_BACKLOG, peer->backlog) ||
+	    fill_resyncs(skb, peer) || fill_verified(skb, peer))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -347,4 +381,79 @@ int l4lb_nl_dump_peers(struct sk_buff *skb, struct netlink_callback *cb)
 			break;
 	up_read(&peers->lock);
 	return skb->len;
+}
+
+/* ---- orders ---- */
+
+static bool is_same(const struct l4lb_sync_peer *peer,
+		    const struct l4lb_sync_peer *one)
+{
+	return !one || peer == one;
+}
+
+/* Does @order for the peer that the request names, or for all. */
+static int for_peers(struct l4lb_sync_peers *peers,
+		     const struct sockaddr_storage *addr,
+		     void (*order)(struct l4lb_sync_peer *peer))
+{
+	struct l4lb_sync_peer *one = NULL;
+	unsigned int i;
+	int err = 0;
+
+	down_read(&peers->lock);
+	if (addr)
+		one = l4lb_sync_peer_find(peers, addr);
+	if (!peers->n || (addr && !one))
+		err = -ESRCH;
+	spin_lock(&peers->state);
+	for (i = 0; !err && i < peers->n; i++)
+		if (is_same(peers->peer[i], one))
+			order(peers->peer[i]);
+	spin_unlock(&peers->state);
+	up_read(&peers->lock);
+	return err;
+}
+
+static int order_peers(struct genl_info *info,
+		       void (*order)(struct l4lb_sync_peer *peer))
+{
+	bool named = info->attrs[L4LB_ATTR_PEER];
+	struct nlattr *tb[PEER_ATTR_MAX + 1];
+	struct l4lb_net *ln = info->user_ptr[0];
+	struct sockaddr_storage addr;
+	int err;
+
+	err = named ? parse_peer(&addr, tb, info) : 0;
+	if (err)
+		return err;
+	err = smp_load_acquire(&ln->sync) ?
+	      for_peers(ln->sync_peers, named ? &addr : NULL, order) : -ESRCH;
+	if (err && named)
+		NL_SET_ERR_MSG(info->extack, "there is no peer with this address");
+	else if (err)
+		NL_SET_ERR_MSG(info->extack, "there is no peer: add one first");
+	return err;
+}
+
+int l4lb_nl_sync_resync(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *push = info->attrs[L4LB_ATTR_PUSH];
+	struct l4lb_net *ln = info->user_ptr[0];
+	int err;
+
+	if (!push)
+		return order_peers(info, l4lb_sync_join_ask);
+	if (info->attrs[L4LB_ATTR_PEER])
+		return refuse(info, push, "PEER and PUSH exclude each other");
+	err = smp_load_acquire(&ln->sync) ? l4lb_sync_push(ln->sync_peers) :
+					    -ESRCH;
+	if (err)
+		NL_SET_ERR_MSG_ATTR(info->extack, push,
+				    "no sending daemon runs: start one first");
+	return err;
+}
+
+int l4lb_nl_sync_verify(struct sk_buff *skb, struct genl_info *info)
+{
+	return order_peers(info, l4lb_sync_verify_due);
 }

@@ -11,11 +11,14 @@
  */
 #include "sync/arrive.h"
 
+#include "sync/bulk.h"
 #include "sync/counter.h"
 #include "sync/hello.h"
+#include "sync/join.h"
 #include "sync/nack.h"
 #include "sync/receive.h"
 #include "sync/source.h"
+#include "sync/verify.h"
 
 enum {
 	RECORDS_RATE	= 200000,	/* per second and peer */
@@ -31,6 +34,12 @@ typedef void control_fn(struct l4lb_sync_peer *peer, const u8 *body,
 /* HELLO is none of them: it decides who is believed. */
 static control_fn *const controls[L4LB_SYNC_CONTROL_TYPES] = {
 	[L4LB_SYNC_NACK]	= l4lb_sync_nack_take,
+	[L4LB_SYNC_RESYNC]	= l4lb_sync_resync_take,
+	[L4LB_SYNC_BULK_BEGIN]	= l4lb_sync_bulk_begin_take,
+	[L4LB_SYNC_BULK_END]	= l4lb_sync_bulk_end_take,
+	[L4LB_SYNC_DIGEST_ASK]	= l4lb_sync_digest_ask_take,
+	[L4LB_SYNC_DIGEST]	= l4lb_sync_digest_take,
+	[L4LB_SYNC_SLICES]	= l4lb_sync_slices_take,
 };
 
 static void control(struct l4lb_sync_peer *peer, const u8 *data, size_t len)
@@ -50,6 +59,12 @@ static void control(struct l4lb_sync_peer *peer, const u8 *data, size_t len)
 
 /* ---- numbers ---- */
 
+/* Records of a message, as it says. */
+static unsigned int number_of(const u8 *data)
+{
+	return data[0] ?: data[4];
+}
+
 /* Look before the window does: what is refused may be sent again. */
 static bool is_slow_enough(struct l4lb_sync_peer *peer, const u8 *data,
 			   const struct l4lb_sync_trailer *trailer)
@@ -58,7 +73,7 @@ static bool is_slow_enough(struct l4lb_sync_peer *peer, const u8 *data,
 		return l4lb_sync_bucket_take(&peer->control_in, CONTROL_RATE,
 					     1);
 	return l4lb_sync_bucket_take(&peer->records_in, RECORDS_RATE,
-				     data[0] ?: data[4]);
+				     number_of(data));
 }
 
 /* The peer's own message: is its number new? */
@@ -85,6 +100,15 @@ static bool is_news(struct l4lb_sync_peer *peer,
 	return true;
 }
 
+/* Records that a request of ours has brought. */
+static void count_bulk(struct l4lb_sync_peer *peer, unsigned int n)
+{
+	lockdep_assert_held(&peer->peers->state);
+	l4lb_sync_add(peer->peers->ln, L4LB_SYNC_N_BULK_IN, n);
+	l4lb_sync_join_records(peer, n);
+	l4lb_sync_verify_records(peer, n);
+}
+
 static enum l4lb_sync_counter
 check_number(struct l4lb_sync_peer *peer, const u8 *data,
 	     const struct l4lb_sync_trailer *trailer)
@@ -96,6 +120,8 @@ check_number(struct l4lb_sync_peer *peer, const u8 *data,
 		return L4LB_SYNC_N_REPLAY;
 	if (!is_news(peer, trailer))
 		return L4LB_SYNC_N_REPEATED;
+	if (trailer->flags & L4LB_SYNC_T_BULK)
+		count_bulk(peer, number_of(data));
 	return L4LB_SYNC_COUNTERS;
 }
 

@@ -26,9 +26,13 @@ enum {
 	HELLO_HEAD	= 24,
 	HELLO_STREAM	= 16,
 	NACK_RANGE	= 20,
+	BULK		= 12,
+	SUMS_HEAD	= 4,
 };
 
 static_assert(HELLO_HEAD + L4LB_SYNC_STREAMS * HELLO_STREAM <=
+	      L4LB_SYNC_BODY_MAX);
+static_assert(SUMS_HEAD + L4LB_SYNC_SUMS_MAX * sizeof(u64) <=
 	      L4LB_SYNC_BODY_MAX);
 static_assert(L4LB_SYNC_RANGES_MAX * NACK_RANGE <= L4LB_SYNC_BODY_MAX);
 
@@ -135,4 +139,72 @@ unsigned int l4lb_sync_nack_read(struct l4lb_sync_range *ranges,
 			return 0;
 	}
 	return n;
+}
+
+size_t l4lb_sync_nonce_put(u8 *body, u64 nonce)
+{
+	put_unaligned_be64(nonce, body);
+	return sizeof(nonce);
+}
+
+bool l4lb_sync_nonce_read(const u8 *body, size_t len, u64 *nonce)
+{
+	if (len != sizeof(*nonce))
+		return false;
+	*nonce = get_unaligned_be64(body);
+	return true;
+}
+
+size_t l4lb_sync_bulk_put(u8 *body, u64 nonce, u32 records)
+{
+	put_unaligned_be64(nonce, body);
+	put_unaligned_be32(records, body + 8);
+	return BULK;
+}
+
+bool l4lb_sync_bulk_read(const u8 *body, size_t len, u64 *nonce, u32 *records)
+{
+	if (len != BULK)
+		return false;
+	*nonce = get_unaligned_be64(body);
+	*records = get_unaligned_be32(body + 8);
+	return true;
+}
+
+size_t l4lb_sync_sums_put(u8 *body, u16 first, const u64 *sums, unsigned int n)
+{
+	unsigned int i;
+
+	put_unaligned_be16(first, body);
+	put_unaligned_be16(n, body + 2);
+	for (i = 0; i < n; i++)
+		put_unaligned_be64(sums[i], body + SUMS_HEAD + 8 * i);
+	return SUMS_HEAD + n * sizeof(*sums);
+}
+
+unsigned int l4lb_sync_sums_read(u64 *sums, const u8 *body, size_t len,
+				 u16 *first)
+{
+	unsigned int i, n;
+
+	if (len < SUMS_HEAD)
+		return 0;
+	*first = get_unaligned_be16(body);
+	n = get_unaligned_be16(body + 2);
+	if (n > L4LB_SYNC_SUMS_MAX || len != SUMS_HEAD + n * sizeof(*sums))
+		return 0;
+	for (i = 0; i < n; i++)
+		sums[i] = get_unaligned_be64(body + SUMS_HEAD + 8 * i);
+	return n;
+}
+
+size_t l4lb_sync_slice_put(u8 *body, unsigned int i, u16 slice)
+{
+	put_unaligned_be16(slice, body + 2 * i);
+	return 2 * (i + 1);
+}
+
+u16 l4lb_sync_slice_read(const u8 *body, unsigned int i)
+{
+	return get_unaligned_be16(body + 2 * i);
 }

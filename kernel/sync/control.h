@@ -82,6 +82,10 @@ size_t l4lb_sync_control_put(u8 *data, enum l4lb_sync_control_type type,
 const u8 *l4lb_sync_control_read(const u8 *data, size_t len, u8 *type,
 				 size_t *body_len);
 
+/* Sums of a DIGEST, and slices of a SLICES message. */
+#define L4LB_SYNC_SUMS_MAX	128
+#define L4LB_SYNC_SLICES_MAX	(L4LB_SYNC_BODY_MAX / 2)
+
 /* Bodies.  Those that write return the bytes that they have written, at most
  * %L4LB_SYNC_BODY_MAX; those that read return false, or 0, for a wrong length or
  * value.
@@ -104,5 +108,25 @@ size_t l4lb_sync_nack_put(u8 *body, unsigned int i,
 /* Returns how many ranges, all valid, were read; at most the maximum. */
 unsigned int l4lb_sync_nack_read(struct l4lb_sync_range *ranges,
 				 const u8 *body, size_t len);
+
+/* RESYNC and DIGEST_ASK. */
+size_t l4lb_sync_nonce_put(u8 *body, u64 nonce);
+bool l4lb_sync_nonce_read(const u8 *body, size_t len, u64 *nonce);
+
+/* BULK_BEGIN and BULK_END. */
+size_t l4lb_sync_bulk_put(u8 *body, u64 nonce, u32 records);
+bool l4lb_sync_bulk_read(const u8 *body, size_t len, u64 *nonce, u32 *records);
+
+/* DIGEST: the sums of @n slices from @first on, at most %L4LB_SYNC_SUMS_MAX.
+ * Reading returns their number.
+ */
+size_t l4lb_sync_sums_put(u8 *body, u16 first, const u64 *sums, unsigned int n);
+unsigned int l4lb_sync_sums_read(u64 *sums, const u8 *body, size_t len,
+				 u16 *first);
+
+/* SLICES: writes the slice with number @i, from 0 on; returns the length. */
+size_t l4lb_sync_slice_put(u8 *body, unsigned int i, u16 slice);
+/* @i: less than the length / 2 */
+u16 l4lb_sync_slice_read(const u8 *body, unsigned int i);
 
 #endif /* _L4LB_SYNC_CONTROL_H */

@@ -30,6 +30,8 @@
  * @L4LB_SYNC_N_REPEATED: messages that have come before
  * @L4LB_SYNC_N_RATE_LIMITED: messages of a peer that sends too many
  * @L4LB_SYNC_N_CONTROL: malformed control messages
+ * @L4LB_SYNC_N_BULK_OUT: records of resyncs and repairs sent to peers
+ * @L4LB_SYNC_N_BULK_IN: likewise, that have come
  * @L4LB_SYNC_N_ERROR: the first of %L4LB_SYNC_ERRORS - 1 counters of defects
  * @L4LB_SYNC_COUNTERS: their number
  */
@@ -56,6 +58,8 @@ enum l4lb_sync_counter {
 	L4LB_SYNC_N_REPEATED,
 	L4LB_SYNC_N_RATE_LIMITED,
 	L4LB_SYNC_N_CONTROL,
+	L4LB_SYNC_N_BULK_OUT,
+	L4LB_SYNC_N_BULK_IN,
 	L4LB_SYNC_N_ERROR,
 	L4LB_SYNC_COUNTERS = L4LB_SYNC_N_ERROR + L4LB_SYNC_ERRORS - 1,
 };

@@ -7,10 +7,13 @@
 
 #include <linux/random.h>
 
+#include "sync/bulk.h"
 #include "sync/counter.h"
+#include "sync/join.h"
 #include "sync/nack.h"
 #include "sync/outlet.h"
 #include "sync/source.h"
+#include "sync/verify.h"
 
 #define HELLO_PERIOD	HZ
 #define ABSENT		(3 * HZ)
@@ -33,7 +36,8 @@ enum l4lb_peer_state l4lb_sync_peer_state(const struct l4lb_sync_peer *peer)
 {
 	if (!l4lb_sync_peer_present(peer))
 		return L4LB_PEER_ABSENT;
-	return peer->joined ? L4LB_PEER_IN_STEP : L4LB_PEER_JOINING;
+	return peer->join->done && !peer->source.gaps ? L4LB_PEER_IN_STEP :
+							L4LB_PEER_JOINING;
 }
 
 void l4lb_sync_peer_lost(struct l4lb_sync_peer *peer, u64 n)
@@ -42,8 +46,7 @@ void l4lb_sync_peer_lost(struct l4lb_sync_peer *peer, u64 n)
 	if (!n)
 		return;
 	peer->n_lost += n;
-	peer->joined = false;
-	peer->resync_due = true;
+	l4lb_sync_join_lost(peer);
 }
 
 /* ---- sending ---- */
@@ -113,8 +116,9 @@ static void adopt(struct l4lb_sync_peer *peer, u64 sender,
 	}
 	memset(peer->due, 0, sizeof(peer->due));
 	memset(peer->counted, 0, sizeof(peer->counted));
-	peer->joined = false;
-	peer->resync_due = true;
+	l4lb_sync_join_reset(peer);
+	l4lb_sync_bulk_stop(peer);
+	l4lb_sync_verify_reset(peer);
 }
 
 /* A number is used up by the HELLO that has it: nothing recorded has the next. */
@@ -196,6 +200,8 @@ static bool look_at(struct l4lb_sync_peer *peer, bool hello)
 {
 	if (hello)
 		l4lb_sync_hello_send(peer);
+	l4lb_sync_join_tick(peer);
+	l4lb_sync_verify_tick(peer);
 	return l4lb_sync_nack_send(peer);
 }
 

@@ -129,3 +129,8 @@ int l4lb_sync_peer_send(struct l4lb_sync_peer *peer,
 
 	return send_other(peer, data, len, L4LB_SYNC_T_CONTROL);
 }
+
+int l4lb_sync_peer_send_bulk(struct l4lb_sync_peer *peer, u8 *data, size_t len)
+{
+	return send_other(peer, data, len, L4LB_SYNC_T_BULK);
+}

@@ -38,4 +38,8 @@ int l4lb_sync_peer_send(struct l4lb_sync_peer *peer,
 			enum l4lb_sync_control_type type, u8 *data,
 			size_t body_len);
 
+/* Send a finished message with records; there is room for the trailer. */
+int l4lb_sync_peer_send_bulk(struct l4lb_sync_peer *peer, u8 *data,
+			     size_t len);
+
 #endif /* _L4LB_SYNC_OUTLET_H */

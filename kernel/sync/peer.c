@@ -15,8 +15,12 @@
 #include <linux/slab.h>
 #include <net/ipv6.h>
 
+#include "sync/bulk.h"
 #include "sync/hello.h"
+#include "sync/join.h"
 #include "sync/link.h"
+#include "sync/verify.h"
+#include "sync/walker.h"
 
 /* ---- addresses ---- */
 
@@ -88,6 +92,12 @@ static void become_another(struct l4lb_sync_peers *peers)
 	while (!peers->sender);
 	for (i = 0; i < L4LB_SYNC_STREAMS; i++)
 		l4lb_sync_ring_clear(&peers->rings[i]);
+	spin_lock(&peers->state);
+	for (i = 0; i < peers->n; i++) {
+		l4lb_sync_bulk_stop(peers->peer[i]);
+		l4lb_sync_verify_reset(peers->peer[i]);
+	}
+	spin_unlock(&peers->state);
 }
 
 void l4lb_sync_peers_restart(struct l4lb_sync_peers *peers, unsigned int n)
@@ -124,6 +134,16 @@ static int check(const struct l4lb_sync_peers *peers,
 	return 0;
 }
 
+static void peer_free(struct l4lb_sync_peer *peer)
+{
+	if (!peer)
+		return;
+	kfree(peer->join);
+	l4lb_sync_bulk_free(peer->bulk);
+	l4lb_sync_verify_free(peer->verify);
+	kvfree(peer);
+}
+
 static struct l4lb_sync_peer *peer_new(struct l4lb_sync_peers *peers,
 				       const struct sockaddr_storage *addr,
 				       bool hops)
@@ -132,6 +152,13 @@ static struct l4lb_sync_peer *peer_new(struct l4lb_sync_peers *peers,
 
 	if (!peer)
 		return NULL;
+	peer->join = kzalloc(sizeof(*peer->join), GFP_KERNEL);
+	peer->bulk = l4lb_sync_bulk_new();
+	peer->verify = l4lb_sync_verify_new();
+	if (!peer->join || !peer->bulk || !peer->verify) {
+		peer_free(peer);
+		return NULL;
+	}
 	peer->peers = peers;
 	peer->addr = *addr;
 	peer->hops = hops;
@@ -199,7 +226,7 @@ int l4lb_sync_peer_add(struct l4lb_sync_peers *peers,
 	peer = peer_new(peers, addr, hops);
 	err = peer ? open_link(peers, addr->ss_family, extack) : -ENOMEM;
 	if (err)
-		kvfree(peer);
+		peer_free(peer);
 	else
 		publish(peers, peer);
 unlock:
@@ -216,7 +243,7 @@ static struct l4lb_sync_link *take_out(struct l4lb_sync_peers *peers,
 	unsigned int i;
 
 	lockdep_assert_held_write(&peers->lock);
-	kvfree(peers->peer[at]);
+	peer_free(peers->peer[at]);
 	peers->peer[at] = peers->peer[--peers->n];
 	publish_trailer(peers);
 	if (!has_family(peers, family))
@@ -262,6 +289,7 @@ unsigned int l4lb_sync_peers_stop(struct l4lb_sync_peers *peers)
 	for (i = 0; i < n; i++)
 		l4lb_sync_link_close(links[i]);
 	cancel_delayed_work_sync(&peers->tick);
+	l4lb_sync_walker_stop(peers->walker);
 	mutex_unlock(&peers->setup);
 	return n;
 }
@@ -279,6 +307,8 @@ static int apply(struct l4lb_sync_peers *peers,
 	}
 	if (settings->rate)
 		peers->rate = *settings->rate;
+	if (settings->verify)
+		WRITE_ONCE(peers->verify, *settings->verify);
 	if (settings->multicast)
 		peers->multicast = *settings->multicast;
 	if (settings->has_key)
@@ -309,6 +339,11 @@ struct l4lb_sync_peers *l4lb_sync_peers_create(struct l4lb_net *ln)
 
 	if (!peers)
 		return NULL;
+	peers->walker = l4lb_sync_walker_new(peers);
+	if (!peers->walker) {
+		kvfree(peers);
+		return NULL;
+	}
 	peers->ln = ln;
 	mutex_init(&peers->setup);
 	init_rwsem(&peers->lock);
@@ -317,6 +352,7 @@ struct l4lb_sync_peers *l4lb_sync_peers_create(struct l4lb_net *ln)
 		l4lb_sync_ring_init(&peers->rings[i]);
 	peers->multicast = true;
 	peers->rate = L4LB_SYNC_RATE;
+	peers->verify = L4LB_SYNC_VERIFY;
 	peers->port = htons(L4LB_PEER_PORT);
 	INIT_DELAYED_WORK(&peers->tick, l4lb_sync_tick);
 	down_write(&peers->lock);
@@ -333,5 +369,6 @@ void l4lb_sync_peers_destroy(struct l4lb_sync_peers *peers)
 		l4lb_sync_ring_clear(&peers->rings[i]);
 	for (i = 0; i < L4LB_SYNC_STRANGERS; i++)
 		kfree(peers->stranger[i]);
+	l4lb_sync_walker_free(peers->walker);
 	kvfree_sensitive(peers, sizeof(*peers));
 }

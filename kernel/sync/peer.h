@@ -15,19 +15,12 @@
 
 struct netlink_ext_ack;
 
-enum {
-	L4LB_SYNC_RETIRED	= 64,	/* senders that are remembered */
-	L4LB_SYNC_STRANGERS	= 16,	/* senders that are no peers */
-};
-
 /**
  * struct l4lb_sync_peer - a director
  * @peers: all of the namespace
  * @addr: its address and UDP port
  * @hops: there may be routers between here and there
  * @was_heard: @source.heard is valid
- * @joined: all its connections have come
- * @resync_due: they are to be asked for (again)
  * @source: its messages
  * @nonce: random number that it has to send back before it is believed
  * @echo: its nonce
@@ -43,6 +36,9 @@ enum {
  * @n_repaired: those of them that came later
  * @n_lost: those that will not come
  * @n_resent: messages sent to it again
+ * @join: all its connections are asked for, and come
+ * @bulk: what is sent to it besides messages of threads
+ * @verify: comparisons
  *
  * Made and freed under @peers->lock for writing; from @source on protected by
  * @peers->state.
@@ -53,8 +49,6 @@ struct l4lb_sync_peer {
 	bool				hops;
 
 	bool				was_heard;
-	bool				joined;
-	bool				resync_due;
 	struct l4lb_sync_source		source;
 	u64				nonce;
 	u64				echo;
@@ -70,9 +64,10 @@ struct l4lb_sync_peer {
 	u64				n_repaired;
 	u64				n_lost;
 	u64				n_resent;
+	struct l4lb_sync_join		*join;
+	struct l4lb_sync_bulk		*bulk;
+	struct l4lb_sync_verify		*verify;
 };
-
-struct l4lb_sync_link;
 
 /**
  * struct l4lb_sync_peers - what a namespace knows of other directors
@@ -84,6 +79,7 @@ struct l4lb_sync_link;
  * @keys: with which messages are signed
  * @multicast: messages go to the group, too
  * @rate: records per second of a resync; 0: no limit
+ * @verify: seconds between comparisons; 0: none but those that are asked for
  * @port: of this director
  * @sender: random number that its messages have
  * @n: number of peers
@@ -98,6 +94,7 @@ struct l4lb_sync_link;
  * @n_retired: number of them that were ever put there
  * @tick: looks at gaps, and says hello
  * @hello: jiffies of the last hello
+ * @walker: sends connections, and compares
  */
 struct l4lb_sync_peers {
 	struct l4lb_net			*ln;
@@ -106,6 +103,7 @@ struct l4lb_sync_peers {
 	struct l4lb_sync_keys		keys;
 	bool				multicast;
 	u32				rate;
+	u32				verify;
 	__be16				port;
 	u64				sender;
 	unsigned int			n;
@@ -124,6 +122,7 @@ struct l4lb_sync_peers {
 	unsigned int			n_retired;
 	struct delayed_work		tick;
 	unsigned long			hello;
+	struct l4lb_sync_walker		*walker;
 };
 
 /* May sleep, no lock held. */
@@ -150,6 +149,7 @@ int l4lb_sync_peer_del(struct l4lb_sync_peers *peers,
 /**
  * struct l4lb_sync_settings - what SET_SYNC changes
  * @rate: or NULL: as it is, like the others
+ * @verify: seconds
  * @multicast: 0 or 1
  * @port: of this director
  * @key: of %L4LB_SYNC_KEY_LEN bytes, if @has_key
@@ -157,6 +157,7 @@ int l4lb_sync_peer_del(struct l4lb_sync_peers *peers,
  */
 struct l4lb_sync_settings {
 	const u32	*rate;
+	const u32	*verify;
 	const u8	*multicast;
 	const __be16	*port;
 	const u8	*key;

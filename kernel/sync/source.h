@@ -7,6 +7,11 @@
 
 struct l4lb_sync_peers;
 
+enum {
+	L4LB_SYNC_RETIRED	= 64,	/* senders that are remembered */
+	L4LB_SYNC_STRANGERS	= 16,	/* senders that are no peers */
+};
+
 /**
  * struct l4lb_sync_source - messages of a sender
  * @sender: its number; 0: not known yet
