@@ -170,6 +170,9 @@ struct socket *l4lb_sync_socket(struct l4lb_net *ln,
 
 /* ---- peers ---- */
 
+/* Bytes; the stack doubles it for what a datagram takes besides. */
+#define PEER_RCVBUF	(512 << 10)
+
 static int open_peer_ipv4(struct socket *sock, __be16 port)
 {
 	struct sockaddr_in here = {
@@ -198,6 +201,19 @@ static int open_peer_ipv6(struct socket *sock, __be16 port)
 	       kernel_bind(sock, (struct sockaddr *)&here, sizeof(here));
 }
 
+/* A resync without a limit comes at a rate of 5,000 messages a second: they must
+ * have room while the thread waits for a processor.
+ */
+static int set_peer_sizes(const struct l4lb_net *ln, struct socket *sock)
+{
+	int err = set_size(ln, sock, SO_SNDBUF);
+
+	if (err || READ_ONCE(ln->sysctl.sync_sock_size) > 0)
+		return err ?: set_size(ln, sock, SO_RCVBUF);
+	sock_set_rcvbuf(sock->sk, PEER_RCVBUF);
+	return 0;
+}
+
 struct socket *l4lb_sync_peer_socket(struct l4lb_net *ln, sa_family_t family,
 				     __be16 port)
 {
@@ -207,7 +223,7 @@ struct socket *l4lb_sync_peer_socket(struct l4lb_net *ln, sa_family_t family,
 	err = sock_create_kern(ln->net, family, SOCK_DGRAM, IPPROTO_UDP, &sock);
 	if (err)
 		return ERR_PTR(err);
-	err = set_size(ln, sock, SO_SNDBUF) ?: set_size(ln, sock, SO_RCVBUF);
+	err = set_peer_sizes(ln, sock);
 	if (!err && family == AF_INET6)
 		err = open_peer_ipv6(sock, port);
 	else if (!err)

@@ -8,8 +8,10 @@
  *	here	SLICES, those that differ		->	there
  *		<-	their connections, BULK_END with their number
  *
- * If any of it is lost, the next comparison finds the same.  Connections that came
- * or went between the two walks differ, too; sending them again does no harm.
+ * The same question again makes the peer repeat its sums, some of which may have
+ * been lost; if something else was, the next comparison finds the same.
+ * Connections that came or went between the two walks differ, too; sending them
+ * again does no harm.
  */
 #include "sync/verify.h"
 
@@ -27,9 +29,14 @@
 
 #define PERIOD	(5 * HZ)	/* at least, between two comparisons */
 #define MINIMUM	(4 * HZ)	/* likewise, for a peer that asks */
+#define SILENT	(3 * HZ)	/* a repair is given up */
 #define PARTS	(L4LB_DIGEST_SLICES / L4LB_SYNC_SUMS_MAX)
 
 static_assert(PARTS == 32);
+
+enum {
+	REPEATS	= 3,	/* answers to the same question, after the first */
+};
 
 /**
  * struct l4lb_sync_verify - comparisons with a peer
@@ -41,11 +48,14 @@ static_assert(PARTS == 32);
  * @parts: bit for each message of @theirs that has come
  * @counted: @mine is complete
  * @repairing: the peer sends what differs
- * @came: records of that
+ * @whole: all of that was asked for in one message
+ * @came: its records
+ * @heard: jiffies of the last one
  * @last: result
  * @was_answered: @answered is valid
  * @answered: jiffies of the last question of the peer
  * @answer: it is to be answered
+ * @repeats: how often it may still come again
  * @their_nonce: its number
  * @theirs: sums of the peer
  * @mine: sums of this director, for itself
@@ -62,11 +72,14 @@ struct l4lb_sync_verify {
 	u32				parts;
 	bool				counted;
 	bool				repairing;
+	bool				whole;
 	u32				came;
+	unsigned long			heard;
 	struct l4lb_sync_verified	last;
 	bool				was_answered;
 	unsigned long			answered;
 	bool				answer;
+	u8				repeats;
 	u64				their_nonce;
 	u64				theirs[L4LB_DIGEST_SLICES];
 	struct l4lb_sync_digest		mine;
@@ -102,6 +115,7 @@ void l4lb_sync_verify_reset(struct l4lb_sync_peer *peer)
 	verify->due = false;
 	verify->asking = false;
 	verify->answer = false;
+	verify->repeats = 0;
 	verify->repairing = false;
 }
 
@@ -142,7 +156,9 @@ static bool is_time(const struct l4lb_sync_peer *peer)
 	return period && time_after_eq(jiffies, verify->asked + period);
 }
 
-/* One that got no answer is given up, and then tried again. */
+/* A question that got no answer is given up after a while, and another one asked;
+ * so is a repair that does not end.
+ */
 static bool is_to_ask(struct l4lb_sync_peer *peer)
 {
 	struct l4lb_sync_verify *verify = peer->verify;
@@ -151,10 +167,13 @@ static bool is_to_ask(struct l4lb_sync_peer *peer)
 	if (!l4lb_sync_peer_present(peer) || peer->join->asked ||
 	    peer->join->due)
 		return false;
-	if (verify->asking)
+	if (verify->repairing && time_before(jiffies, verify->heard + SILENT))
+		return false;
+	if (verify->asking || verify->repairing)
 		verify->due = true;
 	if (!is_time(peer))
-		return false;
+		return verify->asking &&
+		       time_after_eq(jiffies, verify->asked + HZ);
 	verify->due = false;
 	verify->asking = true;
 	verify->was_asked = true;
@@ -226,8 +245,11 @@ static noinline_for_stack void compare(struct l4lb_sync_peer *peer)
 		find_differences(verify, slices);
 		difference = bitmap_weight(slices, L4LB_DIGEST_SLICES);
 		verify->asking = false;
+		verify->due = false;
 		verify->repairing = difference;
+		verify->whole = difference <= L4LB_SYNC_SLICES_MAX;
 		verify->came = 0;
+		verify->heard = jiffies;
 		verify->last.n++;
 		verify->last.difference = difference;
 		verify->last.compared = verify->mine.n;
@@ -267,8 +289,10 @@ void l4lb_sync_digest_take(struct l4lb_sync_peer *peer, const u8 *body,
 void l4lb_sync_verify_records(struct l4lb_sync_peer *peer, unsigned int n)
 {
 	lockdep_assert_held(&peer->peers->state);
-	if (peer->verify->repairing)
-		peer->verify->came += n;
+	if (!peer->verify->repairing)
+		return;
+	peer->verify->came += n;
+	peer->verify->heard = jiffies;
 }
 
 void l4lb_sync_verify_end(struct l4lb_sync_peer *peer, u64 nonce, u32 records)
@@ -279,7 +303,7 @@ void l4lb_sync_verify_end(struct l4lb_sync_peer *peer, u64 nonce, u32 records)
 	if (!verify->repairing || nonce != verify->nonce)
 		return;
 	verify->repairing = false;
-	if (verify->came >= records)
+	if (verify->came >= records && verify->whole)
 		l4lb_sync_join_equal(peer);
 	else
 		verify->due = true;
@@ -287,12 +311,47 @@ void l4lb_sync_verify_end(struct l4lb_sync_peer *peer, u64 nonce, u32 records)
 
 /* ---- answering ---- */
 
+static void send_sums(struct l4lb_sync_peer *peer)
+{
+	const struct l4lb_sync_digest *digest = &peer->verify->reply;
+	u8 data[L4LB_SYNC_CONTROL_MAX];
+	unsigned int i;
+	size_t len;
+
+	for (i = 0; i < L4LB_DIGEST_SLICES; i += L4LB_SYNC_SUMS_MAX) {
+		len = l4lb_sync_sums_put(data + L4LB_SYNC_BODY_AT, i,
+					 digest->sums + i, L4LB_SYNC_SUMS_MAX);
+		l4lb_sync_peer_send(peer, L4LB_SYNC_DIGEST, data, len);
+	}
+}
+
+/* Returns false if the peer asks too often.  @repeat: the sums are there. */
+static bool take_question(struct l4lb_sync_verify *verify, u64 nonce,
+			  bool *repeat)
+{
+	*repeat = verify->was_answered && nonce == verify->their_nonce &&
+		  !verify->answer && verify->repeats;
+	if (*repeat) {
+		verify->repeats--;
+		return true;
+	}
+	if (verify->was_answered &&
+	    time_before(jiffies, verify->answered + MINIMUM))
+		return false;
+	verify->was_answered = true;
+	verify->answered = jiffies;
+	verify->answer = true;
+	verify->repeats = REPEATS;
+	verify->their_nonce = nonce;
+	return true;
+}
+
 void l4lb_sync_digest_ask_take(struct l4lb_sync_peer *peer, const u8 *body,
 			       size_t len)
 {
 	struct l4lb_sync_verify *verify = peer->verify;
 	struct l4lb_sync_peers *peers = peer->peers;
-	bool taken;
+	bool taken, repeat;
 	u64 nonce;
 
 	if (!l4lb_sync_nonce_read(body, len, &nonce)) {
@@ -300,16 +359,11 @@ void l4lb_sync_digest_ask_take(struct l4lb_sync_peer *peer, const u8 *body,
 		return;
 	}
 	spin_lock(&peers->state);
-	taken = !verify->was_answered ||
-		time_after_eq(jiffies, verify->answered + MINIMUM);
-	if (taken) {
-		verify->was_answered = true;
-		verify->answered = jiffies;
-		verify->answer = true;
-		verify->their_nonce = nonce;
-	}
+	taken = take_question(verify, nonce, &repeat);
 	spin_unlock(&peers->state);
-	if (taken)
+	if (repeat)
+		send_sums(peer);
+	else if (taken)
 		l4lb_sync_walker_wake(peers);
 	else
 		l4lb_sync_count(peers->ln, L4LB_SYNC_N_RATE_LIMITED);
@@ -341,20 +395,6 @@ void l4lb_sync_slices_take(struct l4lb_sync_peer *peer, const u8 *body,
 				      slices);
 	}
 	spin_unlock(&peers->state);
-}
-
-static void send_sums(struct l4lb_sync_peer *peer)
-{
-	const struct l4lb_sync_digest *digest = &peer->verify->reply;
-	u8 data[L4LB_SYNC_CONTROL_MAX];
-	unsigned int i;
-	size_t len;
-
-	for (i = 0; i < L4LB_DIGEST_SLICES; i += L4LB_SYNC_SUMS_MAX) {
-		len = l4lb_sync_sums_put(data + L4LB_SYNC_BODY_AT, i,
-					 digest->sums + i, L4LB_SYNC_SUMS_MAX);
-		l4lb_sync_peer_send(peer, L4LB_SYNC_DIGEST, data, len);
-	}
 }
 
 /* ---- computing ---- */

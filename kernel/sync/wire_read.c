@@ -269,6 +269,9 @@ static void read_records(const struct l4lb_sync_reader *reader, const u8 *data,
 			return;
 		at += used;
 	}
+	/* A trailer begins at a multiple of 4. */
+	if (reader->tail)
+		at = ALIGN(at, L4LB_SYNC_ALIGN);
 	if (at < len)
 		reader->error(reader->arg, L4LB_SYNC_TRAILING);
 }

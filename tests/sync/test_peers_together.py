@@ -10,8 +10,10 @@ import pytest
 from lab import daemons, genl
 from lab.netns import Namespace, wait_until
 from lab.peers import PORT, Fake, Peers
+from lab.rows import amount
 from lab.settings import setting
-from lab.sync_group import PEER, cable
+from lab.sync_group import DIRECTOR, PEER, cable
+from lab.sync_wire import Record
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -59,6 +61,9 @@ class Traffic:
                 self.ports.append(sock.getsockname()[1])
             if n % burst == burst - 1:
                 time.sleep(0.01)
+
+    def known_clients(self, ns):
+        return {c["client"] for c in genl.conns(ns) if c["vport"] == self.port}
 
     def known(self, ns):
         return {c["cport"] for c in genl.conns(ns) if c["vport"] == self.port}
@@ -223,3 +228,150 @@ def test_namespace_ends(nat):
             two.sock.close()
 
 
+
+
+# ---- resyncs
+
+def with_service(traffic, ns, stack):
+    """The service of TRAFFIC in NS, too; without it, connections there have no real server."""
+    ipvs = stack.enter_context(genl.Ipvs(ns))
+    service = ipvs.service(traffic.vip, traffic.port, proto=17, sched="rr")
+    service.server(traffic.lab.rip(1, 4), 9, method=traffic.lab.method)
+
+
+def in_step(peers, deadline=10):
+    for n in range(1, len(peers)):
+        peers[0].in_step(address(4, n, 2), deadline)
+        peers[n].in_step(address(4, n, 1), deadline)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("key", [None, KEY], ids=["unsigned", "signed"])
+def test_new_peer_gets_all(nat, key):
+    """What was announced before it came."""
+    with directors(nat, 1) as others, announced(nat) as traffic:
+        traffic.send(600)
+        with all_peers(nat, others, 4, key) as peers:
+            in_step(peers)
+            assert traffic.known(others[0]) >= set(traffic.ports)
+            one = peers[1].progress(address(4, 1, 1))
+            assert one["bulk_in"] == one["expected"] >= len(set(traffic.ports))
+            there = peers[0].progress(address(4, 1, 2))
+            assert there["bulk_out"] == one["bulk_in"]
+
+
+def test_new_peer_under_loss(nat, request):
+    """5 % of all messages are lost in both directions: what a resync lacks is found by
+    comparison, and sent again."""
+    with directors(nat, 1) as others, announced(nat) as traffic, contextlib.ExitStack() as stack:
+        traffic.send(amount(request.config, few=3000, all=20000))
+        with_service(traffic, others[0], stack)
+        stack.enter_context(lossy(nat.director.ns, "peer1", "loss 5%"))
+        stack.enter_context(lossy(others[0], "peer1", "loss 5%"))
+        peers = stack.enter_context(all_peers(nat, others, 4, KEY))
+        in_step(peers, 60)
+        assert traffic.known(others[0]) >= set(traffic.ports)
+        wait_until(lambda: peers[1].compare(address(4, 1, 1))["difference"] == 0, 60,
+                   what="no difference")
+
+
+def test_no_difference_after_loss(nat):
+    """New connections, while 5 % of the messages are lost and 10 % overtake others."""
+    with directors(nat, 1) as others, announced(nat) as traffic, contextlib.ExitStack() as stack:
+        with_service(traffic, others[0], stack)
+        peers = stack.enter_context(all_peers(nat, others, 4, KEY))
+        in_step(peers)
+        with lossy(nat.director.ns, "peer1", "delay 10ms reorder 90% loss 5%"):
+            traffic.send(4000)
+            wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 5,
+                       what="all connections there")
+        result = peers[1].compare(address(4, 1, 1))
+        assert result["difference"] == 0
+        assert result["compared"] >= len(set(traffic.ports))
+
+
+def test_returning_director(nat):
+    """It comes back with nothing, and gets all from a peer that has only copies: nobody has
+    to have seen their packets."""
+    with directors(nat, 2) as others, announced(nat) as traffic, contextlib.ExitStack() as stack:
+        for ns in others:
+            with_service(traffic, ns, stack)
+        with cable(others[0], others[1], "side"):
+            peers = stack.enter_context(all_peers(nat, others, 4))
+            traffic.send(300)
+            wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 5, what="copies")
+            peers[2].delete(address(4, 2, 1))
+            known_before = len(traffic.known(others[1]))
+            peers[0].delete(address(4, 2, 2))
+            traffic.send(300)
+            wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 5, what="copies")
+            assert len(traffic.known(others[1])) <= known_before
+            peers[1].add(PEER[4])
+            peers[2].add(DIRECTOR[4])
+            peers[2].in_step(DIRECTOR[4])
+            assert traffic.known(others[1]) >= set(traffic.ports)
+
+
+def test_difference_is_repaired(nat):
+    """Connections that one side has lost are sent again, and nothing else."""
+    with directors(nat, 1) as others, announced(nat) as traffic, contextlib.ExitStack() as stack:
+        with_service(traffic, others[0], stack)
+        peers = stack.enter_context(all_peers(nat, others, 4))
+        in_step(peers)
+        traffic.send(500)
+        wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 5, what="all there")
+        addr = address(4, 1, 1)
+        assert peers[1].compare(addr)["difference"] == 0
+        others[0].sysctl("net/ipv4/vs/expire_nodest_conn", 1)
+        with genl.Ipvs(others[0]) as ipvs:
+            ipvs.flush()
+        wait_until(lambda: not traffic.known(others[0]), 10, what="none there")
+        with_service(traffic, others[0], stack)
+        before = peers[0].count("bulk_out")
+        found = peers[1].compare(addr)
+        assert 300 < found["difference"] <= 500
+        wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 10, what="all again")
+        assert peers[0].count("bulk_out") - before < 1000
+        assert peers[1].compare(addr)["difference"] == 0
+
+
+def fill(ns, other, traffic, count):
+    """COUNT connections that a peer in namespace OTHER tells of."""
+    with Peers(ns) as peers:
+        peers.add(PEER[4])
+        before = peers.count("records_in")
+        with Fake(other) as fake:
+            fake.join()
+            for n in range(0, count, 30):
+                records = [Record(f"10.{9 + (i >> 16)}.{i >> 8 & 255}.{i & 255}", 2000, traffic.vip,
+                                  traffic.port, traffic.lab.rip(1, 4), 9, proto=17, state=0)
+                           for i in range(n + 1, min(n + 30, count) + 1)]
+                fake.records(*records, sequence=n // 30 + 1)
+                if n % 1500 == 1470:
+                    taken(peers, before + n + 30)
+            taken(peers, before + count)
+
+
+def taken(peers, count):
+    wait_until(lambda: peers.count("records_in") >= count, 10, what=f"{count} records")
+
+
+def test_many_at_once(nat, request):
+    """A whole table to an empty peer, as fast as it can: 100,000 connections (in "make
+    test-all") in at most 8 s."""
+    count, ns = amount(request.config, few=3000, all=100000), nat.director.ns
+    with cable(ns) as other, directors(nat, 1) as others, contextlib.ExitStack() as stack:
+        traffic = Traffic(nat)
+        fill(ns, other, traffic, count)
+        with_service(traffic, others[0], stack)
+        one, two = (stack.enter_context(Peers(x)) for x in (ns, others[0]))
+        one.set(rate=0, verify=0)
+        two.set(verify=0)
+        one.add(address(4, 1, 2))
+        two.add(address(4, 1, 1))
+        begin = time.monotonic()
+        two.in_step(address(4, 1, 1), 60)
+        seconds = time.monotonic() - begin
+        assert two.progress(address(4, 1, 1))["bulk_in"] >= count, "nothing came by repair"
+        assert len(traffic.known_clients(others[0])) >= count
+        assert seconds < 8, f"{count} connections"
