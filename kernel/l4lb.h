@@ -65,6 +65,44 @@
  *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
  *		NLM_F_DUMP_INTR: the configuration has changed meanwhile.
  *
+ *	L4LB_CMD_GET_SYNC
+ *		do: without attributes.  Settings and counters of this
+ *		namespace's synchronisation.
+ *		Reply: SYNC with all values; without KEY_ID if there is no key.
+ *		dump: without attributes.  Reply: one PEER per message.
+ *
+ *	L4LB_CMD_SET_SYNC
+ *		SYNC { RATE, MULTICAST, PORT, KEY }.  All are applied or none;
+ *		what is not named stays.  The key before is accepted in received
+ *		messages until KEY is sent again; KEY of 0 bytes: no key, and
+ *		none is accepted.  EBUSY for another PORT while there are peers.
+ *
+ *	L4LB_CMD_NEW_PEER
+ *		PEER { ADDR, PORT, HOPS }.  Another director: messages go to it
+ *		and are taken from it.  EINVAL if ADDR cannot be another host's,
+ *		EEXIST if there is a peer with it, E2BIG for more than
+ *		L4LB_PEERS_MAX, EADDRINUSE if another program has the UDP port,
+ *		EINVAL while a real server has another family than its service.
+ *
+ *	L4LB_CMD_DEL_PEER
+ *		PEER { ADDR }.  ESRCH if there is no such peer.
+ *
+ *	L4LB_CMD_SYNC_RESYNC
+ *		PEER { ADDR } or nothing: that peer, or all, are asked for all
+ *		their connections; ESRCH if there is no such peer, or none at
+ *		all.  With PUSH instead: all connections of this
+ *		director are sent to the multicast group once, which backups of
+ *		ip_vs understand; ESRCH if no sending daemon runs.  It returns
+ *		before anything has come; see PEER's STATE.
+ *
+ *	L4LB_CMD_SYNC_VERIFY
+ *		PEER { ADDR } or nothing: connections of that peer, or of all,
+ *		are compared with those here, and what differs is sent again to
+ *		here.  It returns at once, and the comparison comes a second
+ *		later, or five after the one before: see PEER's VERIFIED,
+ *		DIFFERENCE and COMPARED.  ESRCH if there is no such peer, or
+ *		none at all.
+ *
  *	L4LB_CMD_GET_CONNS
  *		dump: CONN { any of AF to FLAGS } to see only connections and
  *		templates that match all of these.  EINVAL for a value that none
@@ -89,6 +127,11 @@
 #define L4LB_SERVICES_MAX	65536	/* entries of one message */
 #define L4LB_DESTS_MAX		1048576	/* real servers of one message */
 #define L4LB_TIMEOUT_MAX	1209600	/* seconds: two weeks */
+#define L4LB_PEERS_MAX		8	/* of one namespace */
+#define L4LB_PEER_PORT		8912	/* default UDP port */
+#define L4LB_SYNC_KEY_LEN	32	/* bytes */
+#define L4LB_SYNC_RATE		20000	/* default */
+#define L4LB_SYNC_VERIFY	60	/* seconds, default */
 
 enum l4lb_cmd {
 	L4LB_CMD_UNSPEC,
@@ -100,6 +143,12 @@ enum l4lb_cmd {
 	L4LB_CMD_SET_SERVICES,
 	L4LB_CMD_GET_SERVICES,
 	L4LB_CMD_GET_CONNS,
+	L4LB_CMD_GET_SYNC,
+	L4LB_CMD_SET_SYNC,
+	L4LB_CMD_NEW_PEER,
+	L4LB_CMD_DEL_PEER,
+	L4LB_CMD_SYNC_RESYNC,
+	L4LB_CMD_SYNC_VERIFY,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -119,6 +168,9 @@ enum l4lb_attr {
 	L4LB_ATTR_LIVE,		/* flag */
 	L4LB_ATTR_CONN,		/* nest: enum l4lb_conn_attr */
 	L4LB_ATTR_BANDS,	/* array of nests: enum l4lb_band_attr */
+	L4LB_ATTR_SYNC,		/* nest: enum l4lb_sync_attr */
+	L4LB_ATTR_PEER,		/* nest: enum l4lb_peer_attr */
+	L4LB_ATTR_PUSH,		/* flag */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -304,5 +356,103 @@ enum l4lb_conn_flags {
 	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* client packets use the fast path */
 	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise, server packets */
 };
+
+/* Synchronisation beyond ip_vs's protocol. */
+enum l4lb_sync_attr {
+	L4LB_SYNC_ATTR_UNSPEC,
+	L4LB_SYNC_ATTR_RATE,	/* u32: records per second of a resync; 0: as
+				 * fast as it can; default L4LB_SYNC_RATE
+				 */
+	L4LB_SYNC_ATTR_MULTICAST, /* u8: 1 (default): messages also go to the
+				   * sending daemon's group; 0: only to peers
+				   */
+	L4LB_SYNC_ATTR_PORT,	/* be16: UDP port of this director, to which
+				 * peers send; default L4LB_PEER_PORT
+				 */
+	L4LB_SYNC_ATTR_KEY,	/* binary, request: L4LB_SYNC_KEY_LEN bytes, or
+				 * none: messages are not signed
+				 */
+	/* Only in replies: */
+	L4LB_SYNC_ATTR_KEY_ID,	/* u32: fingerprint of the key */
+	L4LB_SYNC_ATTR_COUNTERS, /* array of nests: enum l4lb_counter_attr */
+	L4LB_SYNC_ATTR_SENDER,	/* u64: number that this director's messages
+				 * have now
+				 */
+	L4LB_SYNC_ATTR_KEPT,	/* u64: bytes of messages that are kept to be
+				 * sent again
+				 */
+	L4LB_SYNC_ATTR_PAD,
+	L4LB_SYNC_ATTR_VERIFY,	/* u32: seconds between comparisons with a peer,
+				 * up to 86400; 0: only if asked for; default
+				 * L4LB_SYNC_VERIFY; also in requests
+				 */
+
+	__L4LB_SYNC_ATTR_MAX,
+	L4LB_SYNC_ATTR_MAX = __L4LB_SYNC_ATTR_MAX - 1
+};
+
+/* A counter since the first start of a daemon, first peer or first key. */
+enum l4lb_counter_attr {
+	L4LB_COUNTER_ATTR_UNSPEC,
+	L4LB_COUNTER_ATTR_NAME,	/* string: as in /proc/net/l4lb */
+	L4LB_COUNTER_ATTR_VALUE, /* u64 */
+	L4LB_COUNTER_ATTR_PAD,
+
+	__L4LB_COUNTER_ATTR_MAX,
+	L4LB_COUNTER_ATTR_MAX = __L4LB_COUNTER_ATTR_MAX - 1
+};
+
+enum l4lb_peer_state {
+	L4LB_PEER_ABSENT,	/* nothing was heard of it for 3 seconds */
+	L4LB_PEER_JOINING,	/* not all of its connections have come yet */
+	L4LB_PEER_IN_STEP,
+
+	__L4LB_PEER_STATE_MAX,
+	L4LB_PEER_STATE_MAX = __L4LB_PEER_STATE_MAX - 1
+};
+
+/* Another director.  ADDR has 4 bytes (IPv4) or 16 (IPv6); link-local ones
+ * cannot be used.
+ */
+enum l4lb_peer_attr {
+	L4LB_PEER_ATTR_UNSPEC,
+	L4LB_PEER_ATTR_ADDR,	/* address, from which its messages come */
+	L4LB_PEER_ATTR_PORT,	/* be16: its UDP port; default L4LB_PEER_PORT */
+	L4LB_PEER_ATTR_HOPS,	/* flag: there may be routers on the way */
+	/* Only in replies: */
+	L4LB_PEER_ATTR_STATE,	/* u32: enum l4lb_peer_state */
+	L4LB_PEER_ATTR_SENDER,	/* u64: number of its messages, if known */
+	L4LB_PEER_ATTR_HEARD,	/* u64: milliseconds since its last message;
+				 * absent if there was none
+				 */
+	L4LB_PEER_ATTR_GAPS,	/* u64: messages that did not come at first */
+	L4LB_PEER_ATTR_REPAIRED, /* u64: those of them that came later */
+	L4LB_PEER_ATTR_LOST,	/* u64: those that never came */
+	L4LB_PEER_ATTR_RESENT,	/* u64: messages sent to it again */
+	L4LB_PEER_ATTR_BACKLOG,	/* u32: messages it had still to send */
+	L4LB_PEER_ATTR_BULK_IN,	/* u64: records of the last resync from it, so
+				 * far
+				 */
+	L4LB_PEER_ATTR_BULK_OUT, /* u64: likewise, sent to it */
+	L4LB_PEER_ATTR_RESYNCS,	/* u32: resyncs from it that are complete */
+	L4LB_PEER_ATTR_DIFFERENCE, /* u32: of L4LB_DIGEST_SLICES slices, those
+				    * that differed in the last comparison,
+				    * before they were sent again; absent if
+				    * there was none
+				    */
+	L4LB_PEER_ATTR_VERIFIED, /* u32: comparisons that are complete */
+	L4LB_PEER_ATTR_PAD,
+	L4LB_PEER_ATTR_BULK_EXPECTED, /* u64: records of the last resync from
+				       * it: about, until it is complete
+				       */
+	L4LB_PEER_ATTR_COMPARED, /* u32: connections and templates here that
+				  * were compared; absent like DIFFERENCE
+				  */
+
+	__L4LB_PEER_ATTR_MAX,
+	L4LB_PEER_ATTR_MAX = __L4LB_PEER_ATTR_MAX - 1
+};
+
+#define L4LB_DIGEST_SLICES	4096
 
 #endif /* _L4LB_UAPI_H */

@@ -19,6 +19,7 @@
 #include "api/netlink_list.h"
 #include "api/netlink_option.h"
 #include "api/netlink_parse.h"
+#include "api/netlink_peer.h"
 #include "api/netlink_policy.h"
 #include "config/policy.h"
 #include "service/registry.h"
@@ -71,6 +72,24 @@ static const struct nla_policy conns_request[] = {
 static const struct nla_policy policy_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
+};
+
+/* Without attributes. */
+static const struct nla_policy no_request[] = {
+	[L4LB_ATTR_SERVICE]	= { .type = NLA_REJECT },
+};
+
+static const struct nla_policy sync_request[] = {
+	[L4LB_ATTR_SYNC]	= NLA_POLICY_NESTED(l4lb_nl_sync_policy),
+};
+
+static const struct nla_policy peer_request[] = {
+	[L4LB_ATTR_PEER]	= NLA_POLICY_NESTED(l4lb_nl_peer_policy),
+};
+
+static const struct nla_policy resync_request[] = {
+	[L4LB_ATTR_PEER]	= NLA_POLICY_NESTED(l4lb_nl_peer_policy),
+	[L4LB_ATTR_PUSH]	= { .type = NLA_FLAG },
 };
 
 enum {
@@ -234,8 +253,7 @@ static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 	       l4lb_nl_fill_bands(skb, svc);
 }
 
-/* A reply to be filled and sent; NULL if there is no memory. */
-static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
+struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr)
 {
 	struct sk_buff *msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 
@@ -249,9 +267,8 @@ static struct sk_buff *reply_new(struct genl_info *info, void **hdr)
 	return NULL;
 }
 
-/* Send the reply; if filling it failed with @err, free it. */
-static int reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
-		      int err)
+int l4lb_nl_reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
+		       int err)
 {
 	if (err) {
 		nlmsg_free(msg);
@@ -291,10 +308,10 @@ static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 				  name);
 		return -ENOENT;
 	}
-	msg = reply_new(info, &hdr);
+	msg = l4lb_nl_reply_new(info, &hdr);
 	err = msg ? fill_scheduler(msg, ops, NULL) : -ENOMEM;
 	l4lb_sched_put(ops);
-	return msg ? reply_send(info, msg, hdr, err) : err;
+	return msg ? l4lb_nl_reply_send(info, msg, hdr, err) : err;
 }
 
 static int dump_start(struct netlink_callback *cb)
@@ -358,14 +375,14 @@ static int get_service(struct sk_buff *skb, struct genl_info *info,
 	err = parse_key(&key, info);
 	if (err)
 		return err;
-	msg = reply_new(info, &hdr);
+	msg = l4lb_nl_reply_new(info, &hdr);
 	if (!msg)
 		return -ENOMEM;
 	mutex_lock(&ln->lock);
 	svc = find_service(ln, &key, info);
 	err = svc ? fill(msg, svc) : -ESRCH;
 	mutex_unlock(&ln->lock);
-	return reply_send(info, msg, hdr, err);
+	return l4lb_nl_reply_send(info, msg, hdr, err);
 }
 
 static int get_service_options(struct sk_buff *skb, struct genl_info *info)
@@ -524,6 +541,44 @@ static const struct genl_ops ext_ops[] = {
 		.done	= l4lb_nl_done_conns,
 		.policy	= conns_request,
 		.maxattr = ARRAY_SIZE(conns_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_GET_SYNC,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_get_sync,
+		.start	= dump_start,
+		.dumpit	= l4lb_nl_dump_peers,
+		.policy	= no_request,
+		.maxattr = ARRAY_SIZE(no_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SET_SYNC,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_set_sync,
+		.policy	= sync_request,
+		.maxattr = ARRAY_SIZE(sync_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_NEW_PEER,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_new_peer,
+		.policy	= peer_request,
+		.maxattr = ARRAY_SIZE(peer_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_DEL_PEER,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_del_peer,
+		.policy	= peer_request,
+		.maxattr = ARRAY_SIZE(peer_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SYNC_RESYNC,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_sync_resync,
+		.policy	= resync_request,
+		.maxattr = ARRAY_SIZE(resync_request) - 1,
+	}, {
+		.cmd	= L4LB_CMD_SYNC_VERIFY,
+		.flags	= GENL_ADMIN_PERM,
+		.doit	= l4lb_nl_sync_verify,
+		.policy	= peer_request,
+		.maxattr = ARRAY_SIZE(peer_request) - 1,
 	},
 };
 

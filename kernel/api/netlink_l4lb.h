@@ -19,4 +19,10 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			  const struct nlattr *nest,
 			  struct netlink_ext_ack *extack);
 
+/* A reply to be filled and sent; NULL if there is no memory. */
+struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr);
+/* Send the reply; if filling it failed with @err, free it. */
+int l4lb_nl_reply_send(struct genl_info *info, struct sk_buff *msg, void *hdr,
+		       int err);
+
 #endif /* _L4LB_NETLINK_L4LB_H */

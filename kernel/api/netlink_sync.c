@@ -95,8 +95,7 @@ static int parse_config(struct l4lb_sync_config *config, struct nlattr **tb,
 	return parse_group(config, tb, info);
 }
 
-/* Connections may come before the first service. */
-static int prepare_backup(struct l4lb_net *ln, struct genl_info *info)
+int l4lb_nl_prepare_receiver(struct l4lb_net *ln, struct genl_info *info)
 {
 	int err;
 
@@ -116,7 +115,7 @@ int l4lb_nl_new_daemon(struct sk_buff *skb, struct genl_info *info)
 
 	err = parse_nest(info, tb) ?: parse_config(&config, tb, info);
 	if (!err && config.state == IP_VS_STATE_BACKUP)
-		err = prepare_backup(ln, info);
+		err = l4lb_nl_prepare_receiver(ln, info);
 	return err ?: l4lb_sync_start(ln, &config, info->extack);
 }
 

@@ -18,6 +18,7 @@ struct l4lb_conn_table;
 struct l4lb_fast;
 struct l4lb_server;
 struct l4lb_sync;
+struct l4lb_sync_peers;
 struct l4lb_sync_queues;
 
 /* Timeouts user space may set, in jiffies.  The others are in state.c. */
@@ -74,6 +75,8 @@ struct l4lb_defence {
  * @sync: synchronisation daemons, allocated with the first, see sync/daemon.c
  * @sync_queues: messages of the sending daemon (RCU readers); NULL: there is none
  * @sync_receives: a receiving daemon runs
+ * @sync_trailer: messages have a trailer: there are peers, or a key
+ * @sync_peers: other directors, allocated with @sync
  * @sync_counts: per-CPU array of L4LB_SYNC_COUNTERS counters, allocated with @sync
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
@@ -126,6 +129,8 @@ struct l4lb_net {
 	struct l4lb_sync		*sync;
 	struct l4lb_sync_queues __rcu	*sync_queues;
 	bool				sync_receives;
+	bool				sync_trailer;
+	struct l4lb_sync_peers		*sync_peers;
 	u64 __percpu			*sync_counts;
 
 	struct mutex			lock;

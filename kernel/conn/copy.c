@@ -51,20 +51,21 @@ bool l4lb_conn_used_here(const struct l4lb_conn *conn)
 /**
  * l4lb_conn_renew() - another director says that it lives
  * @conn: connection or template
- * @timeout: jiffies from now, up to %L4LB_CONN_TIMEOUT_MAX
+ * @timeout: jiffies, up to %L4LB_CONN_TIMEOUT_MAX
+ * @idle: jiffies of it that are over
  *
  * The time of a local packet is left as it is while l4lb_conn_used_here() asks
  * for it: it is nearly now.
  */
-void l4lb_conn_renew(struct l4lb_conn *conn, u32 timeout)
+void l4lb_conn_renew(struct l4lb_conn *conn, u32 timeout, u32 idle)
 {
-	u32 now = jiffies;
+	u32 seen = (u32)jiffies - idle;
 
 	if (!l4lb_conn_used_here(conn)) {
-		WRITE_ONCE(conn->last, now);
+		WRITE_ONCE(conn->last, seen);
 		l4lb_conn_set(conn, L4LB_CONN_SYNCED);
 		if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE)) {
-			WRITE_ONCE(conn->recorded, now);
+			WRITE_ONCE(conn->recorded, seen);
 		} else {
 			l4lb_conn_set_packets(conn, 0);
 			/* The ends are further on by now. */

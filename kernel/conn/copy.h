@@ -11,6 +11,6 @@
 
 bool l4lb_conn_is_copy(const struct l4lb_conn *conn);
 bool l4lb_conn_used_here(const struct l4lb_conn *conn);
-void l4lb_conn_renew(struct l4lb_conn *conn, u32 timeout);
+void l4lb_conn_renew(struct l4lb_conn *conn, u32 timeout, u32 idle);
 
 #endif /* _L4LB_CONN_COPY_H */

@@ -501,18 +501,19 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
  * @state: enum l4lb_state, of its protocol
  * @active: the real server counts it as active
  * @timeout: jiffies; 0: the state's own here
+ * @idle: jiffies of it that are over; less than @timeout, or 0
  *
  * Context: RCU, BH off.
  */
 void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
-		       u32 timeout)
+		       u32 timeout, u32 idle)
 {
 	timeout = min(timeout ?: state_timeout(conn, state),
 		      L4LB_CONN_TIMEOUT_MAX);
 	spin_lock_bh(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		set_state(conn, state, active);
-		l4lb_conn_renew(conn, timeout);
+		l4lb_conn_renew(conn, timeout, idle);
 	}
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }

@@ -56,7 +56,7 @@ void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 
 /* Another director says it is in this state, and lives @timeout jiffies. */
 void l4lb_state_follow(struct l4lb_conn *conn, u8 state, bool active,
-		       u32 timeout);
+		       u32 timeout, u32 idle);
 
 /* Jiffies a connection lives in its state without packets.  RCU. */
 u32 l4lb_state_timeout(const struct l4lb_conn *conn);

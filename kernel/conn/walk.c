@@ -60,6 +60,20 @@ struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln)
 	return walk;
 }
 
+void l4lb_conn_walk_rewind(struct l4lb_conn_walk *walk)
+{
+	walk->at = 0;
+	walk->done = !walk->table;
+	walk->filled = false;
+	walk->n = 0;
+	walk->next = 0;
+}
+
+unsigned int l4lb_conn_walk_total(const struct l4lb_conn_walk *walk)
+{
+	return walk->table ? atomic_read(&walk->table->n) : 0;
+}
+
 void l4lb_conn_walk_close(struct l4lb_conn_walk *walk)
 {
 	kfree(walk);

@@ -15,6 +15,10 @@
  */
 struct l4lb_conn_walk;
 struct l4lb_conn_walk *l4lb_conn_walk_open(struct l4lb_net *ln);
+/* Begin again. */
+void l4lb_conn_walk_rewind(struct l4lb_conn_walk *walk);
+/* Connections and templates that the table has now, about. */
+unsigned int l4lb_conn_walk_total(const struct l4lb_conn_walk *walk);
 void l4lb_conn_walk_close(struct l4lb_conn_walk *walk);
 void l4lb_conn_walk_start(struct l4lb_conn_walk *walk);
 struct l4lb_conn *l4lb_conn_walk_next(struct l4lb_conn_walk *walk);

@@ -11,6 +11,9 @@
  * placeholder, to which nothing is forwarded: whoever can send records chooses
  * among real servers, and cannot add any.
  *
+ * A record of a resync says what another director has, which may itself be a copy.
+ * It changes nothing here unless its connection was seen later there than here.
+ *
  * The thread holds no lock but for a record at a time, with BH off.
  */
 #include "sync/apply.h"
@@ -37,6 +40,8 @@
  * @flow: the client's packets; of a template: its key
  * @name: of the real server, with the service's key as the record tells it
  * @timeout: jiffies; 0: the state's own
+ * @idle: jiffies of it that are over
+ * @resync: it is not live: it tells @idle
  * @method: forwarding method, if there is no real server to tell it
  * @state: enum l4lb_state; of a template: 1, it is assured
  * @template: it is a template
@@ -48,6 +53,8 @@ struct news {
 	struct l4lb_flow			flow;
 	struct l4lb_server_name			name;
 	u32					timeout;
+	u32					idle;
+	bool					resync;
 	u8					method;
 	u8					state;
 	bool					template;
@@ -148,10 +155,16 @@ static struct l4lb_svc_key record_service(const struct l4lb_sync_record *r)
 	};
 }
 
+static u32 record_timeout(u32 seconds)
+{
+	return min_t(u64, (u64)seconds * HZ, L4LB_CONN_TIMEOUT_MAX);
+}
+
 static void news_read(struct news *news, struct l4lb_net *ln,
 		      const struct l4lb_sync_record *r)
 {
 	bool template = r->flags & L4LB_SYNC_F_TEMPLATE;
+	u32 timeout = record_timeout(r->timeout);
 
 	*news = (struct news) {
 		.ln		= ln,
@@ -163,8 +176,10 @@ static void news_read(struct news *news, struct l4lb_net *ln,
 			.port	= r->dport,
 			.af	= r->af,
 		},
-		.timeout	= min_t(u64, (u64)r->timeout * HZ,
-					L4LB_CONN_TIMEOUT_MAX),
+		.timeout	= timeout,
+		.idle		= r->left && r->left < r->timeout ?
+				  timeout - record_timeout(r->left) : 0,
+		.resync		= r->left,
 		.method		= record_method(r),
 		.state		= template ? r->state :
 					     l4lb_sync_state_of(r->proto, r->state),
@@ -283,6 +298,19 @@ static bool gives_way(const struct l4lb_conn *conn, const struct news *news)
 	return false;
 }
 
+/* Does the record of a resync know more of @conn?  It tells of seconds, and was on
+ * its way.  The end of a connection is known to one that has seen it.
+ */
+static bool is_later(const struct l4lb_conn *conn, const struct news *news,
+		     bool same)
+{
+	if (same && !news->template && !news->active &&
+	    !l4lb_conn_test(conn, L4LB_CONN_INACTIVE) &&
+	    l4lb_conn_is_copy(conn))
+		return true;
+	return l4lb_conn_idle(conn) > (s32)(news->idle + HZ);
+}
+
 /* After a takeover its client's next connection goes to the same real server. */
 static void join_template(struct l4lb_conn *conn, const struct news *news)
 {
@@ -303,11 +331,13 @@ static void follow(struct l4lb_conn *conn, const struct news *news)
 	if (news->template) {
 		if (news->state)
 			l4lb_conn_set(conn, L4LB_CONN_ASSURED);
-		l4lb_conn_renew(conn, news->timeout ?: TIMEOUT_TEMPLATE);
+		l4lb_conn_renew(conn, news->timeout ?: TIMEOUT_TEMPLATE,
+				news->idle);
 		return;
 	}
 	join_template(conn, news);
-	l4lb_state_follow(conn, news->state, news->active, news->timeout);
+	l4lb_state_follow(conn, news->state, news->active, news->timeout,
+			  news->idle);
 }
 
 static void create(const struct news *news, struct l4lb_server *server)
@@ -345,6 +375,8 @@ static bool handle(struct news *news)
 	bool same = old && has_server(old, news);
 	struct l4lb_server *server;
 
+	if (old && news->resync && !is_later(old, news, same))
+		return true;
 	if (same && !is_outdated(old)) {
 		follow(old, news);
 		return true;

@@ -21,6 +21,17 @@
  * @L4LB_SYNC_N_FULL: records skipped: no room for a connection
  * @L4LB_SYNC_N_CONFLICT: records that contradict a connection in use here
  * @L4LB_SYNC_N_PLACEHOLDER: placeholders made for unknown real servers
+ * @L4LB_SYNC_N_PEER_OUT: messages sent to peers, one for each peer
+ * @L4LB_SYNC_N_PEER_ERRORS: likewise, that could not be sent
+ * @L4LB_SYNC_N_PEER_IN: datagrams received on the sockets for peers
+ * @L4LB_SYNC_N_SOURCE: of those, with an address or hop limit that is no peer's
+ * @L4LB_SYNC_N_MAC: messages without a trailer, or with a wrong MAC
+ * @L4LB_SYNC_N_REPLAY: messages of a sender that is not believed
+ * @L4LB_SYNC_N_REPEATED: messages that have come before
+ * @L4LB_SYNC_N_RATE_LIMITED: messages of a peer that sends too many
+ * @L4LB_SYNC_N_CONTROL: malformed control messages
+ * @L4LB_SYNC_N_BULK_OUT: records of resyncs and repairs sent to peers
+ * @L4LB_SYNC_N_BULK_IN: likewise, that have come
  * @L4LB_SYNC_N_ERROR: the first of %L4LB_SYNC_ERRORS - 1 counters of defects
  * @L4LB_SYNC_COUNTERS: their number
  */
@@ -38,6 +49,17 @@ enum l4lb_sync_counter {
 	L4LB_SYNC_N_FULL,
 	L4LB_SYNC_N_CONFLICT,
 	L4LB_SYNC_N_PLACEHOLDER,
+	L4LB_SYNC_N_PEER_OUT,
+	L4LB_SYNC_N_PEER_ERRORS,
+	L4LB_SYNC_N_PEER_IN,
+	L4LB_SYNC_N_SOURCE,
+	L4LB_SYNC_N_MAC,
+	L4LB_SYNC_N_REPLAY,
+	L4LB_SYNC_N_REPEATED,
+	L4LB_SYNC_N_RATE_LIMITED,
+	L4LB_SYNC_N_CONTROL,
+	L4LB_SYNC_N_BULK_OUT,
+	L4LB_SYNC_N_BULK_IN,
 	L4LB_SYNC_N_ERROR,
 	L4LB_SYNC_COUNTERS = L4LB_SYNC_N_ERROR + L4LB_SYNC_ERRORS - 1,
 };

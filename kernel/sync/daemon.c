@@ -22,6 +22,7 @@
 
 #include "conn/watch.h"
 #include "sync/counter.h"
+#include "sync/peer.h"
 #include "sync/send.h"
 #include "sync/thread.h"
 
@@ -38,7 +39,7 @@ enum {
  * struct l4lb_sync - synchronisation of a namespace
  * @ln: the namespace
  * @space: its number among those that have had a daemon
- * @claims: daemons that run or are being started (configuration mutex)
+ * @claims: daemons and peers, also those that are being started (configuration mutex)
  * @lock: protects the rest; see above for its order
  * @daemons: the running ones, by state
  * @n_threads: of each daemon; read from sysctl sync_ports when none ran
@@ -68,6 +69,15 @@ static bool is_state(u32 state)
 
 static void device_work(struct work_struct *work);
 
+static void free_parts(struct l4lb_net *ln)
+{
+	if (ln->sync_peers)
+		l4lb_sync_peers_destroy(ln->sync_peers);
+	ln->sync_peers = NULL;
+	free_percpu(ln->sync_counts);
+	ln->sync_counts = NULL;
+}
+
 static int create(struct l4lb_net *ln)
 {
 	struct l4lb_sync *sync;
@@ -80,7 +90,9 @@ static int create(struct l4lb_net *ln)
 		return -ENOMEM;
 	ln->sync_counts = __alloc_percpu(sizeof(u64) * L4LB_SYNC_COUNTERS,
 					 __alignof__(u64));
-	if (!ln->sync_counts) {
+	ln->sync_peers = l4lb_sync_peers_create(ln);
+	if (!ln->sync_counts || !ln->sync_peers) {
+		free_parts(ln);
 		kfree(sync);
 		return -ENOMEM;
 	}
@@ -109,8 +121,7 @@ static int claim_locked(struct l4lb_net *ln, struct netlink_ext_ack *extack)
 	return 0;
 }
 
-/* From now on no server of another family can be added. */
-static int claim(struct l4lb_net *ln, struct netlink_ext_ack *extack)
+int l4lb_sync_claim(struct l4lb_net *ln, struct netlink_ext_ack *extack)
 {
 	int err;
 
@@ -128,12 +139,22 @@ static int claim(struct l4lb_net *ln, struct netlink_ext_ack *extack)
 	return -ENOPROTOOPT;
 }
 
-static void unclaim(struct l4lb_net *ln)
+void l4lb_sync_unclaim(struct l4lb_net *ln)
 {
 	mutex_lock(&ln->lock);
 	ln->sync->claims--;
 	mutex_unlock(&ln->lock);
 	module_put(THIS_MODULE);
+}
+
+int l4lb_sync_prepare(struct l4lb_net *ln)
+{
+	int err;
+
+	mutex_lock(&ln->lock);
+	err = ln->exiting ? -ENODEV : create(ln);
+	mutex_unlock(&ln->lock);
+	return err;
 }
 
 bool l4lb_sync_runs(const struct l4lb_net *ln)
@@ -215,8 +236,10 @@ static void unpublish(struct l4lb_sync_daemon *daemon)
 static void destroy(struct l4lb_sync_daemon *daemon)
 {
 	l4lb_sync_threads_stop(daemon);
-	if (daemon->queues)
+	if (daemon->queues) {
+		l4lb_sync_peers_restart(daemon->ln->sync_peers, 0);
 		l4lb_sync_queues_free(daemon->queues);
+	}
 	kfree(daemon);
 }
 
@@ -241,6 +264,7 @@ static int run(struct l4lb_sync *sync, const struct l4lb_sync_config *config,
 							 config->sync_id);
 		if (!daemon->queues)
 			goto err_destroy;
+		l4lb_sync_peers_restart(sync->ln->sync_peers, daemon->n);
 	}
 	err = l4lb_sync_threads_start(daemon, dev, sync->space);
 	if (err)
@@ -299,7 +323,7 @@ int l4lb_sync_start(struct l4lb_net *ln, const struct l4lb_sync_config *config,
 	struct net_device *dev;
 	int err;
 
-	err = claim(ln, extack);
+	err = l4lb_sync_claim(ln, extack);
 	if (err)
 		return err;
 	mutex_lock(&ln->sync->lock);
@@ -313,7 +337,7 @@ int l4lb_sync_start(struct l4lb_net *ln, const struct l4lb_sync_config *config,
 	}
 	mutex_unlock(&ln->sync->lock);
 	if (err)
-		unclaim(ln);
+		l4lb_sync_unclaim(ln);
 	return err;
 }
 
@@ -344,7 +368,7 @@ int l4lb_sync_stop(struct l4lb_net *ln, u32 state)
 	}
 	if (!stopped)
 		return -ESRCH;
-	unclaim(ln);
+	l4lb_sync_unclaim(ln);
 	return 0;
 }
 
@@ -391,7 +415,7 @@ static void device_work(struct work_struct *work)
 		stopped = stop_orphan(sync, state);
 		mutex_unlock(&sync->lock);
 		if (stopped)
-			unclaim(sync->ln);
+			l4lb_sync_unclaim(sync->ln);
 	}
 }
 
@@ -417,8 +441,14 @@ static struct notifier_block device_notifier = {
 /* Devices still exist; packets and commands do not come any more. */
 void l4lb_sync_net_stop(struct l4lb_net *ln)
 {
+	unsigned int n;
+
 	l4lb_sync_stop(ln, IP_VS_STATE_MASTER);
 	l4lb_sync_stop(ln, IP_VS_STATE_BACKUP);
+	if (!smp_load_acquire(&ln->sync))
+		return;
+	for (n = l4lb_sync_peers_stop(ln->sync_peers); n; n--)
+		l4lb_sync_unclaim(ln);
 }
 
 /* Daemons are stopped, and the notifier is not called any more. */
@@ -427,7 +457,7 @@ void l4lb_sync_net_exit(struct l4lb_net *ln)
 	if (!ln->sync)
 		return;
 	cancel_work_sync(&ln->sync->device_work);
-	free_percpu(ln->sync_counts);
+	free_parts(ln);
 	kfree(ln->sync);
 }
 

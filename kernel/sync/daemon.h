@@ -60,6 +60,14 @@ int l4lb_sync_stop(struct l4lb_net *ln, u32 state);
 bool l4lb_sync_get(struct l4lb_net *ln, u32 state,
 		   struct l4lb_sync_config *config);
 
+/* What all parts of synchronisation need; kept until the namespace goes. */
+int l4lb_sync_prepare(struct l4lb_net *ln);
+/* From now on no server of another family can be added, and the module stays.
+ * -EINVAL, -ENOMEM, -ENOPROTOOPT.
+ */
+int l4lb_sync_claim(struct l4lb_net *ln, struct netlink_ext_ack *extack);
+void l4lb_sync_unclaim(struct l4lb_net *ln);
+
 void l4lb_sync_net_stop(struct l4lb_net *ln);
 void l4lb_sync_net_exit(struct l4lb_net *ln);
 

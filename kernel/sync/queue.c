@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 
 #include "sync/counter.h"
+#include "sync/trailer.h"
 
 static bool is_full(const struct l4lb_sync_queue *queue)
 {
@@ -44,18 +45,32 @@ static bool enqueue(struct l4lb_sync_queue *queue, struct l4lb_sync_slot *slot)
 	return true;
 }
 
+/* Bytes for records.  A message that was begun before there were peers, or a key,
+ * gets its trailer beyond them.
+ */
+static size_t room_of(const struct l4lb_sync_queues *queues)
+{
+	if (!READ_ONCE(queues->queue[0].ln->sync_trailer))
+		return queues->maxlen;
+	return queues->maxlen < L4LB_SYNC_TRAILER ? 0 :
+	       ALIGN_DOWN(queues->maxlen - L4LB_SYNC_TRAILER, L4LB_SYNC_ALIGN);
+}
+
 static struct l4lb_sync_message *begin(const struct l4lb_sync_queues *queues,
 				       u8 version,
 				       const struct l4lb_sync_record *record)
 {
-	size_t size = max_t(size_t, queues->maxlen, L4LB_SYNC_HEADER_V1 +
+	size_t size = max_t(size_t, room_of(queues), L4LB_SYNC_HEADER_V1 +
 			    l4lb_sync_record_size(record, version));
 	struct l4lb_sync_message *message;
 
-	message = kmalloc(struct_size(message, data, size),
+	message = kmalloc(struct_size(message, data,
+				      l4lb_sync_with_trailer(size)),
 			  GFP_ATOMIC | __GFP_NOWARN);
 	if (!message)
 		return NULL;
+	message->sequence = 0;
+	message->backlog = 0;
 	message->buf = (struct l4lb_sync_buffer){
 		.data = message->data,
 		.size = size,

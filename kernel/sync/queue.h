@@ -18,11 +18,15 @@ enum {
 /**
  * struct l4lb_sync_message - a message that is being written, or is to be sent
  * @node: in a queue
+ * @sequence: its number, if it has a trailer; 0: it has none
+ * @backlog: messages that waited behind it when it was sent
  * @buf: its records; the bytes are in @data
  * @data: room for @buf
  */
 struct l4lb_sync_message {
 	struct list_head	node;
+	u64			sequence;
+	unsigned int		backlog;
 	struct l4lb_sync_buffer	buf;
 	u8			data[] __aligned(4);
 };

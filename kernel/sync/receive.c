@@ -7,6 +7,7 @@
 
 #include "sync/apply.h"
 #include "sync/counter.h"
+#include "sync/trailer.h"
 #include "sync/wire_read.h"
 
 static void record(void *arg, const struct l4lb_sync_record *record)
@@ -34,10 +35,12 @@ static void error(void *arg, enum l4lb_sync_error error)
  */
 void l4lb_sync_receive(struct l4lb_net *ln, const u8 *data, size_t len, u8 id)
 {
+	struct l4lb_sync_trailer trailer;
 	const struct l4lb_sync_reader reader = {
 		.record	= record,
 		.error	= error,
 		.arg	= ln,
+		.tail	= l4lb_sync_trailer_read(&trailer, data, len),
 	};
 
 	l4lb_sync_read(&reader, data, len, id);

@@ -48,6 +48,7 @@ static void fill_record(struct l4lb_sync_record *record,
 	record->caddr = l4lb_conn_client(conn);
 	record->vaddr = l4lb_conn_vip(conn);
 	record->daddr = l4lb_conn_server(conn);
+	record->left = 0;
 	if (template) {
 		record->state = l4lb_conn_test(conn, L4LB_CONN_ASSURED);
 		record->timeout = READ_ONCE(conn->timeout) / HZ;
@@ -169,6 +170,60 @@ void l4lb_sync_due(struct l4lb_conn *conn)
 	if (phase == L4LB_SEND_OPEN || phase == L4LB_SEND_CLOSING ||
 	    (phase == L4LB_SEND_OVER && l4lb_conn_told(conn)))
 		announce_unlocked(conn);
+}
+
+/* ---- resyncs ---- */
+
+/* Is it established, and more than the first datagram of something? */
+static bool is_worth_it(const struct l4lb_conn *conn)
+{
+	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+
+	return l4lb_send_shared(conn) || phase == L4LB_SEND_CLOSING ||
+	       (phase == L4LB_SEND_OPEN && conn->proto != IPPROTO_UDP);
+}
+
+/* Its time begins when its last connection ends. */
+static bool is_held(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) &&
+	       atomic_read(&conn->n_holders);
+}
+
+bool l4lb_sync_describe(struct l4lb_conn *conn,
+			struct l4lb_sync_record *record)
+{
+	bool wanted;
+
+	if (!l4lb_send_possible(conn) || !is_worth_it(conn))
+		return false;
+	spin_lock_bh(l4lb_conn_lock(conn));
+	wanted = !l4lb_conn_test(conn, L4LB_CONN_DEAD);
+	if (wanted) {
+		fill_record(record, conn);
+		/* A copy's is the other director's. */
+		record->timeout = max(READ_ONCE(conn->timeout) / HZ, 1U);
+		record->left = is_held(conn) ? record->timeout :
+			       max(l4lb_conn_left(conn) / HZ, 1U);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
+	return wanted;
+}
+
+bool l4lb_sync_announce(struct l4lb_conn *conn)
+{
+	struct l4lb_sync_record record;
+	bool done = true;
+
+	if (!l4lb_send_possible(conn) || !is_worth_it(conn))
+		return true;
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
+		fill_record(&record, conn);
+		done = l4lb_sync_put(l4lb_conn_net(conn), conn, &record);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
+	return done;
 }
 
 /* Those that an earlier daemon has announced may be unknown by now. */

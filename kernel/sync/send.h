@@ -5,6 +5,7 @@
 
 #include "conn/watch.h"
 #include "base/net.h"
+#include "sync/wire.h"
 
 /* For the connection table. */
 extern const struct l4lb_conn_events l4lb_sync_events;
@@ -16,6 +17,15 @@ extern const struct l4lb_conn_events l4lb_sync_events;
  */
 bool l4lb_sync_counted(struct l4lb_conn *conn);
 void l4lb_sync_due(struct l4lb_conn *conn);
+
+/* Make a record of a connection as it is now, with the time that is left.  Return:
+ * false, other directors need not know it.
+ */
+bool l4lb_sync_describe(struct l4lb_conn *conn,
+			struct l4lb_sync_record *record);
+
+/* Announce it whether or not it was.  False: there is no room now. */
+bool l4lb_sync_announce(struct l4lb_conn *conn);
 
 /* A sending daemon is about to run: it tells all.  May sleep. */
 void l4lb_sync_send_begin(struct l4lb_net *ln);

@@ -62,11 +62,10 @@ enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
 		phases[READ_ONCE(conn->state)];
 }
 
-/* A copy belongs to the director that has announced it.  Records have one family
- * for client and real server, and other directors cannot tell a removed server,
- * a placeholder, or a bypass.
+/* Records have one family for client and real server, and other directors cannot
+ * tell a removed server, a placeholder, or a bypass.
  */
-bool l4lb_send_allowed(const struct l4lb_conn *conn)
+bool l4lb_send_possible(const struct l4lb_conn *conn)
 {
 	const struct l4lb_server *server = conn->server;
 
@@ -75,7 +74,13 @@ bool l4lb_send_allowed(const struct l4lb_conn *conn)
 		return false;
 	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) &&
 	       rcu_access_pointer(server->svc) &&
-	       server->sched.af == conn->af && !l4lb_conn_is_copy(conn);
+	       server->sched.af == conn->af;
+}
+
+/* A copy belongs to the director that has announced it. */
+bool l4lb_send_allowed(const struct l4lb_conn *conn)
+{
+	return l4lb_send_possible(conn) && !l4lb_conn_is_copy(conn);
 }
 
 /* ---- by packets ---- */
@@ -196,4 +201,11 @@ bool l4lb_send_owed(struct l4lb_conn *conn)
 	if (told == TOLD_NEVER)
 		return is_first_due(conn);
 	return late || is_short(conn) || atomic_read(&conn->flags) & failed;
+}
+
+bool l4lb_send_shared(const struct l4lb_conn *conn)
+{
+	return l4lb_send_phase(conn) == L4LB_SEND_OPEN &&
+	       (l4lb_conn_told(conn) != TOLD_NEVER ||
+		l4lb_conn_test(conn, L4LB_CONN_SYNCED));
 }

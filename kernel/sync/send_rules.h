@@ -27,6 +27,10 @@ enum l4lb_send_phase {
 enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn);
 /* Is it announced at all? */
 bool l4lb_send_allowed(const struct l4lb_conn *conn);
+/* Do its records make sense to other directors, also of a copy? */
+bool l4lb_send_possible(const struct l4lb_conn *conn);
+/* Is it of those that all directors have: established, and announced? */
+bool l4lb_send_shared(const struct l4lb_conn *conn);
 /* Is it announced with this packet of its client, by their number? */
 bool l4lb_send_counts(const struct l4lb_conn *conn);
 /* Is it announced by the sweep? */

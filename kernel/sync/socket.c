@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Multicast sockets of the synchronisation daemons, with the options that
+ * Sockets of synchronisation.  Those for multicast have the options that
  * ip_vs's have: a receiver is bound to group, port and device, so unicast never
  * reaches it; a sender may fragment, and does not hear itself.
  */
@@ -162,6 +162,72 @@ struct socket *l4lb_sync_socket(struct l4lb_net *ln,
 		err = open_sender(ln, sock, config, dev, index);
 	else
 		err = open_receiver(ln, sock, config, dev, index);
+	if (!err)
+		return sock;
+	sock_release(sock);
+	return ERR_PTR(err);
+}
+
+/* ---- peers ---- */
+
+/* Bytes; the stack doubles it for what a datagram takes besides. */
+#define PEER_RCVBUF	(512 << 10)
+
+static int open_peer_ipv4(struct socket *sock, __be16 port)
+{
+	struct sockaddr_in here = {
+		.sin_family	= AF_INET,
+		.sin_port	= port,
+	};
+
+	return set_int(sock, SOL_IP, IP_TTL, 255) ?:
+	       set_int(sock, SOL_IP, IP_RECVTTL, 1) ?:
+	       set_int(sock, SOL_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT) ?:
+	       kernel_bind(sock, (struct sockaddr *)&here, sizeof(here));
+}
+
+static int open_peer_ipv6(struct socket *sock, __be16 port)
+{
+	struct sockaddr_in6 here = {
+		.sin6_family	= AF_INET6,
+		.sin6_port	= port,
+	};
+
+	return set_int(sock, SOL_IPV6, IPV6_V6ONLY, 1) ?:
+	       set_int(sock, SOL_IPV6, IPV6_UNICAST_HOPS, 255) ?:
+	       set_int(sock, SOL_IPV6, IPV6_RECVHOPLIMIT, 1) ?:
+	       set_int(sock, SOL_IPV6, IPV6_MTU_DISCOVER,
+		       IPV6_PMTUDISC_DONT) ?:
+	       kernel_bind(sock, (struct sockaddr *)&here, sizeof(here));
+}
+
+/* A resync without a limit comes at a rate of 5,000 messages a second: they must
+ * have room while the thread waits for a processor.
+ */
+static int set_peer_sizes(const struct l4lb_net *ln, struct socket *sock)
+{
+	int err = set_size(ln, sock, SO_SNDBUF);
+
+	if (err || READ_ONCE(ln->sysctl.sync_sock_size) > 0)
+		return err ?: set_size(ln, sock, SO_RCVBUF);
+	sock_set_rcvbuf(sock->sk, PEER_RCVBUF);
+	return 0;
+}
+
+struct socket *l4lb_sync_peer_socket(struct l4lb_net *ln, sa_family_t family,
+				     __be16 port)
+{
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(ln->net, family, SOCK_DGRAM, IPPROTO_UDP, &sock);
+	if (err)
+		return ERR_PTR(err);
+	err = set_peer_sizes(ln, sock);
+	if (!err && family == AF_INET6)
+		err = open_peer_ipv6(sock, port);
+	else if (!err)
+		err = open_peer_ipv4(sock, port);
 	if (!err)
 		return sock;
 	sock_release(sock);

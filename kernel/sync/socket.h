@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Multicast sockets of the synchronisation daemons. */
+/* Sockets of synchronisation. */
 #ifndef _L4LB_SYNC_SOCKET_H
 #define _L4LB_SYNC_SOCKET_H
 
@@ -21,5 +21,9 @@ struct socket *l4lb_sync_socket(struct l4lb_net *ln,
 				const struct l4lb_sync_config *config,
 				const struct net_device *dev,
 				unsigned int index);
+
+/* Likewise for peers of a family: on all addresses, with a hop limit of 255. */
+struct socket *l4lb_sync_peer_socket(struct l4lb_net *ln, sa_family_t family,
+				     __be16 port);
 
 #endif /* _L4LB_SYNC_SOCKET_H */

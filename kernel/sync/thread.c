@@ -11,7 +11,9 @@
 #include <linux/slab.h>
 #include <net/sock.h>
 
+#include "sync/arrive.h"
 #include "sync/counter.h"
+#include "sync/outlet.h"
 #include "sync/receive.h"
 #include "sync/socket.h"
 
@@ -41,11 +43,10 @@ static void wait_for_room(struct sock *sk)
 					 msecs_to_jiffies(ROOM_MS));
 }
 
-static void send_message(struct l4lb_sync_thread *thread,
-			 struct l4lb_sync_message *message)
+static void send_group(struct l4lb_sync_thread *thread,
+		       struct l4lb_sync_message *message, size_t len)
 {
 	const struct l4lb_net *ln = thread->daemon->ln;
-	size_t len = l4lb_sync_finish(&message->buf);
 	int sent = send_once(thread->sock, message, len);
 
 	while (sent == -EAGAIN && !kthread_should_stop()) {
@@ -63,6 +64,19 @@ static void send_message(struct l4lb_sync_thread *thread,
 	l4lb_sync_add(ln, L4LB_SYNC_N_RECORDS_OUT, message->buf.n);
 }
 
+static void send_message(struct l4lb_sync_thread *thread,
+			 struct l4lb_sync_message *message)
+{
+	struct l4lb_sync_peers *peers = thread->daemon->ln->sync_peers;
+	u8 stream = thread - thread->daemon->threads;
+	size_t len = l4lb_sync_finish(&message->buf);
+
+	message->backlog = READ_ONCE(thread->queue->n);
+	if (l4lb_sync_seal(peers, message, stream, &len))
+		send_group(thread, message, len);
+	l4lb_sync_sealed(peers, message, stream);
+}
+
 /* Send what is queued, but not after @until.  Returns whether there was any. */
 static bool drain(struct l4lb_sync_thread *thread, unsigned long until)
 {
@@ -74,7 +88,6 @@ static bool drain(struct l4lb_sync_thread *thread, unsigned long until)
 		if (!message)
 			return any;
 		send_message(thread, message);
-		kfree(message);
 		any = true;
 		cond_resched();
 	} while (time_before(jiffies, until));
@@ -132,7 +145,8 @@ static bool is_shut(const struct socket *sock)
 	return READ_ONCE(sock->sk->sk_shutdown) & RCV_SHUTDOWN;
 }
 
-static void take(const struct l4lb_sync_thread *thread, size_t len)
+static void take(const struct l4lb_sync_thread *thread, size_t len,
+		 const struct sockaddr_storage *from)
 {
 	const struct l4lb_sync_daemon *daemon = thread->daemon;
 
@@ -141,7 +155,8 @@ static void take(const struct l4lb_sync_thread *thread, size_t len)
 	/* No message has such an id: it has 8 bits. */
 	if (daemon->config.sync_id > U8_MAX)
 		l4lb_sync_count_error(daemon->ln, L4LB_SYNC_ID);
-	else
+	else if (l4lb_sync_admit(daemon->ln->sync_peers, thread->data, len,
+				 from))
 		l4lb_sync_receive(daemon->ln, thread->data, len,
 				  daemon->config.sync_id);
 }
@@ -160,7 +175,8 @@ static void report(const struct l4lb_sync_thread *thread, int err)
 static int receive_thread(void *arg)
 {
 	struct l4lb_sync_thread *thread = arg;
-	struct msghdr msg = { };
+	struct sockaddr_storage from = { };
+	struct msghdr msg = { .msg_name = &from };
 	struct kvec bytes;
 	int len;
 
@@ -176,7 +192,7 @@ static int receive_thread(void *arg)
 		if (len < 0)
 			report(thread, len);
 		else
-			take(thread, len);
+			take(thread, len, &from);
 		cond_resched();
 	}
 	wait_event_idle(*sk_sleep(thread->sock->sk), kthread_should_stop());

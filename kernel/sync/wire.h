@@ -25,6 +25,7 @@ enum {
 	L4LB_SYNC_IPV4_V1	= 36,
 	L4LB_SYNC_IPV6_V1	= 72,
 	L4LB_SYNC_SEQ_SIZE	= 24,
+	L4LB_SYNC_LEFT_SIZE	= 4,
 	L4LB_SYNC_ALIGN		= 4,	/* of records in a message */
 };
 
@@ -33,6 +34,7 @@ enum {
 	L4LB_SYNC_OPT_SEQ	= 1,
 	L4LB_SYNC_OPT_PE_DATA	= 2,
 	L4LB_SYNC_OPT_PE_NAME	= 3,
+	L4LB_SYNC_OPT_LEFT	= 4,	/* only as an optional one */
 	L4LB_SYNC_OPT_OPTIONAL	= 0x40,	/* may be unknown to the receiver */
 	L4LB_SYNC_OPT_HEADER	= 2,	/* bytes of type and length */
 };
@@ -109,6 +111,7 @@ struct l4lb_sync_seq {
  * @dport: the real server's port
  * @fwmark: of the service; version 0: always 0
  * @timeout: in seconds; 0: not given, as always in version 0
+ * @left: seconds of @timeout that are left; 0: all, as always in version 0
  * @caddr: client
  * @vaddr: VIP; template of a firewall mark: the mark in its first four bytes,
  *	big-endian
@@ -125,6 +128,7 @@ struct l4lb_sync_record {
 	__be16			cport, vport, dport;
 	u32			fwmark;
 	u32			timeout;
+	u32			left;
 	union nf_inet_addr	caddr, vaddr, daddr;
 	struct l4lb_sync_seq	in, out;
 	bool			has_pe;

@@ -153,6 +153,13 @@ static bool read_option(struct l4lb_sync_record *record, const u8 *p, u8 *seen)
 	}
 }
 
+/* Seconds left.  ip_vs skips it, so a wrong one is no error. */
+static void read_left(struct l4lb_sync_record *record, const u8 *p)
+{
+	if (p[1] == L4LB_SYNC_LEFT_SIZE)
+		record->left = get_unaligned_be32(p + L4LB_SYNC_OPT_HEADER);
+}
+
 /* Reads options, up to the first unknown one that is not optional.  Returns false
  * if one is malformed.
  */
@@ -175,6 +182,8 @@ static bool read_options(struct l4lb_sync_record *record, const u8 *p,
 		} else if (!(p[0] & L4LB_SYNC_OPT_OPTIONAL)) {
 			*seen |= UNKNOWN;
 			return true;
+		} else if (type == L4LB_SYNC_OPT_LEFT) {
+			read_left(record, p);
 		}
 	}
 	return true;
@@ -260,6 +269,9 @@ static void read_records(const struct l4lb_sync_reader *reader, const u8 *data,
 			return;
 		at += used;
 	}
+	/* A trailer begins at a multiple of 4. */
+	if (reader->tail)
+		at = ALIGN(at, L4LB_SYNC_ALIGN);
 	if (at < len)
 		reader->error(reader->arg, L4LB_SYNC_TRAILING);
 }
@@ -293,5 +305,5 @@ void l4lb_sync_read(const struct l4lb_sync_reader *reader, const u8 *data,
 	if (error)
 		reader->error(reader->arg, error);
 	else
-		read_records(reader, data, len, version);
+		read_records(reader, data, len - reader->tail, version);
 }

@@ -11,11 +11,14 @@
  *	it returns
  * @error: called exactly once for each defect; never with %L4LB_SYNC_OK
  * @arg: their first argument
+ * @tail: bytes at the end of the message that are not looked at, at most those
+ *	behind the header
  */
 struct l4lb_sync_reader {
 	void	(*record)(void *arg, const struct l4lb_sync_record *record);
 	void	(*error)(void *arg, enum l4lb_sync_error error);
 	void	*arg;
+	size_t	tail;
 };
 
 /**

@@ -11,7 +11,8 @@
 #include <linux/socket.h>
 #include <linux/string.h>
 
-#define OPTION_SIZE	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_SEQ_SIZE)
+#define SEQ_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_SEQ_SIZE)
+#define LEFT_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_LEFT_SIZE)
 
 void l4lb_sync_begin(struct l4lb_sync_buffer *buf, u8 version, u8 id)
 {
@@ -37,7 +38,9 @@ static size_t record_len(const struct l4lb_sync_record *record, u8 version)
 	else
 		len = ipv6 ? L4LB_SYNC_IPV6_V1 : L4LB_SYNC_IPV4_V1;
 	if (record->flags & L4LB_SYNC_F_SEQ)
-		len += version ? OPTION_SIZE : L4LB_SYNC_SEQ_SIZE;
+		len += version ? SEQ_OPTION : L4LB_SYNC_SEQ_SIZE;
+	if (version && record->left)
+		len += LEFT_OPTION;
 	return len;
 }
 
@@ -90,6 +93,26 @@ static void write_v0(u8 *p, const struct l4lb_sync_record *record)
 	}
 }
 
+/* Behind the fixed part, up to @end. */
+static void write_options(u8 *end, const struct l4lb_sync_record *record)
+{
+	u8 *p;
+
+	if (record->flags & L4LB_SYNC_F_SEQ) {
+		end -= SEQ_OPTION;
+		end[0] = L4LB_SYNC_OPT_SEQ;
+		end[1] = L4LB_SYNC_SEQ_SIZE;
+		write_seq(end + 2, &record->in);
+		write_seq(end + 14, &record->out);
+	}
+	if (record->left) {
+		p = end - LEFT_OPTION;
+		p[0] = L4LB_SYNC_OPT_LEFT | L4LB_SYNC_OPT_OPTIONAL;
+		p[1] = L4LB_SYNC_LEFT_SIZE;
+		put_unaligned_be32(record->left, p + 2);
+	}
+}
+
 static void write_v1(u8 *p, const struct l4lb_sync_record *record, size_t len)
 {
 	bool ipv6 = record->af == AF_INET6;
@@ -104,13 +127,7 @@ static void write_v1(u8 *p, const struct l4lb_sync_record *record, size_t len)
 	put_unaligned_be32(record->timeout, p + 20);
 	write_addresses(p + 24, record, ipv6 ? sizeof(record->caddr.in6) :
 			sizeof(record->caddr.ip));
-	if (record->flags & L4LB_SYNC_F_SEQ) {
-		p += len - OPTION_SIZE;
-		p[0] = L4LB_SYNC_OPT_SEQ;
-		p[1] = L4LB_SYNC_SEQ_SIZE;
-		write_seq(p + 2, &record->in);
-		write_seq(p + 14, &record->out);
-	}
+	write_options(p + len, record);
 }
 
 bool l4lb_sync_append(struct l4lb_sync_buffer *buf,

@@ -67,7 +67,7 @@ def fields(record):
     return ",".join(map(str, (
         int(af), record.proto, record.state, record.flags, record.cport, record.vport,
         record.dport, record.mark, record.timeout, record.client, record.vip, record.server,
-        *sequence, int(bool(record.pe_data)))))
+        *sequence, int(bool(record.pe_data)), record.left)))
 
 
 def reads(program, datagrams, sync_id=5):
@@ -201,7 +201,9 @@ def test_golden(program, version, text):
 def test_written_as_the_codec_does(program, version):
     """Byte for byte: sequence data and the padding behind it, IPv6, a template."""
     template = WEB.but(flags=TEMPLATE, cport=0, vport=0, proto=0, vip="0.0.0.7", mark=7 * version)
-    records = [WEB, FTP, template, FTP] + [SIX] * version
+    records = [WEB, FTP, template, FTP]
+    if version:
+        records += [SIX, SIX.but(left=1), WEB.but(left=2 ** 32 - 1), FTP.but(left=7), WEB]
     assert write(program, records, version) == (len(records), message(records, 5, version))
 
 
@@ -227,6 +229,18 @@ def test_room(program, record, version, head):
     assert write(program, [record] * 3, version, size)[0] == 2
     assert write(program, [record] * 3, version, size - 1)[0] == 1
     assert int(program([f"size {version} {fields(record)}"])[0]) == length + 3
+
+
+def test_time_left(program):
+    """An option that ip_vs skips. Of a wrong length it says nothing; it is always optional."""
+    late = WEB.but(left=77)
+    assert reads(program, [message([late, AFTER], 5)]) == [([fields(late), fields(AFTER)], [])]
+    odd = [WEB.v1(option(0x44, bytes(n))) for n in (1, 3, 5)]
+    assert reads(program, [message(odd, 5)]) == [([fields(WEB)] * 3, [])]
+    assert reads(program, [message([WEB.v1(option(4, bytes(4))), AFTER], 5)]) == [
+        ([fields(AFTER)], ["option"])]
+    assert int(program([f"size 1 {fields(late)}"])[0]) == len(late.v1()) + 3
+    assert write(program, [late], 0) == (1, message([WEB], 5, 0))
 
 
 @pytest.mark.parametrize(("version", "size"), [(1, 36), (0, 24)])

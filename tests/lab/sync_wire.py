@@ -41,7 +41,7 @@ STATES = {
 TEMPLATE_STATES = ("NONE", "ASSURED")
 
 # Options of a record
-O_SEQUENCE, O_PE_DATA, O_PE_NAME, O_OPTIONAL = 1, 2, 3, 0x40
+O_SEQUENCE, O_PE_DATA, O_PE_NAME, O_LEFT, O_OPTIONAL = 1, 2, 3, 4, 0x40
 PE_NAME_MAX = 16
 
 ERRORS = ("short", "size", "id", "version", "trailing", "record", "option", "flags", "state",
@@ -72,6 +72,7 @@ class Record:
     sequence: tuple = ()        # (in, out)
     pe_name: bytes = b""
     pe_data: bytes = b""
+    left: int = 0               # seconds; 0: not said
 
     @property
     def family(self):
@@ -104,6 +105,8 @@ class Record:
         """As bytes of version 1 without padding. MORE: options as bytes, behind its own;
         LENGTH, KIND, VERSION: of its header, if they are to be wrong."""
         options = b""
+        if self.left:
+            options += option(O_LEFT | O_OPTIONAL, struct.pack("!I", self.left))
         if self.sequence:
             options += option(O_SEQUENCE, b"".join(struct.pack("!III", *s)
                                                    for s in self.sequence))
@@ -253,6 +256,9 @@ def _options(data):
         kind, value, data = data[0], data[2:2 + data[1]], data[2 + data[1]:]
         name = {O_SEQUENCE: "sequence", O_PE_DATA: "pe_data",
                 O_PE_NAME: "pe_name"}.get(kind & ~O_OPTIONAL)
+        if kind == O_LEFT | O_OPTIONAL and len(value) == 4:
+            known["left"] = int.from_bytes(value, "big")
+            continue
         if name is None:
             if not kind & O_OPTIONAL:
                 raise DroppedError("option", rest=False)

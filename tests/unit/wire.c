@@ -42,8 +42,8 @@ static void print_record(void *arg, const struct l4lb_sync_record *r)
 	print_addr(r->af, &r->caddr);
 	print_addr(r->af, &r->vaddr);
 	print_addr(r->af, &r->daddr);
-	printf(",%u,%u,%u,%u,%u,%u,%d\n", r->in.init, r->in.delta, r->in.previous,
-	       r->out.init, r->out.delta, r->out.previous, r->has_pe);
+	printf(",%u,%u,%u,%u,%u,%u,%d,%u\n", r->in.init, r->in.delta, r->in.previous,
+	       r->out.init, r->out.delta, r->out.previous, r->has_pe, r->left);
 }
 
 static void print_error(void *arg, enum l4lb_sync_error error)
@@ -91,6 +91,7 @@ static struct l4lb_sync_record parse_record(char *text)
 	r.out.delta = number(&text);
 	r.out.previous = number(&text);
 	r.has_pe = number(&text);
+	r.left = number(&text);
 	assert(!*text);
 	return r;
 }

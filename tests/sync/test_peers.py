@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Peers: directors that know each other by address, and check what they tell each other."""
+
+import errno
+import itertools
+import time
+
+import pytest
+from lab import daemons
+from lab.genl import is_refused
+from lab.netns import wait_until
+from lab.peers import BULK, KEYED, OTHER, Fake, Peers, trailer, with_trailer
+from lab.sync_group import PEER
+from lab.sync_wire import Record, message
+
+KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
+BY = {4: ("10.9.0.{}", "10.9.1.1", "10.9.2.1"),
+      6: ("2001:db8:9::{:x}", "2001:db8:9:1::1", "2001:db8:9:2::1")}
+
+
+# The VIP's port in records of the present test: connections stay when it ends.
+ports = itertools.count(20000)
+port = [0]
+
+
+@pytest.fixture(autouse=True)
+def own_port():
+    port[0] = next(ports)
+
+
+def record(n, family=4):
+    """A connection whose client is number N."""
+    client, vip, server = BY[family]
+    return Record(client.format(n), 1000 + n, vip, port[0], server, 80, timeout=300)
+
+
+def mine(side):
+    return side.rows(vport=port[0])
+
+
+@pytest.fixture
+def peers(side):
+    with Peers(side.ns) as one:
+        yield one
+
+
+@pytest.fixture
+def fake(side, peers, family):
+    peers.add(PEER[family])
+    with Fake(side.peer, family) as one:
+        yield one.join()
+
+
+def arrives(side, *numbers, family=4):
+    for n in numbers:
+        side.row(record(n, family))
+
+
+def stays_away(side, peers, counter, before):
+    """The message was counted as COUNTER, and had no other effect."""
+    wait_until(lambda: peers.count(counter) > before, 5, what=f"sync_{counter}")
+    assert mine(side) == []
+
+
+# ---- commands ----
+
+REFUSED = {
+    "multicast": ("224.0.0.81", "EINVAL"), "zero": ("0.0.0.0", "EINVAL"),
+    "broadcast": ("255.255.255.255", "EINVAL"), "loopback": ("127.0.0.1", "EINVAL"),
+    "link-local": ("fe80::1", "EINVAL"), "multicast6": ("ff02::51", "EINVAL"),
+    "any6": ("::", "EINVAL"), "loopback6": ("::1", "EINVAL"), "mapped": ("::ffff:10.0.0.1", "EINVAL"),
+    "link-local4": ("169.254.1.1", "EINVAL"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(peers, name):
+    addr, why = REFUSED[name]
+    is_refused(lambda: peers.add(addr), getattr(errno, why))
+    assert peers.list() == {}
+
+
+def test_list(side, peers):
+    peers.add("10.1.1.1")
+    peers.add("2001:db8::1", port=9000, hops=True)
+    nothing = {"state": "absent", "sender": None, "heard": None, "gaps": 0, "repaired": 0,
+               "lost": 0, "resent": 0}
+    assert peers.list() == {"10.1.1.1": {"port": 8912, "hops": False, **nothing},
+                            "2001:db8::1": {"port": 9000, "hops": True, **nothing}}
+    is_refused(lambda: peers.add("10.1.1.1", port=1), errno.EEXIST)
+    is_refused(lambda: peers.delete("10.1.1.2"), errno.ESRCH)
+    is_refused(lambda: peers.set(port=9000), errno.EBUSY)
+    for n in range(6):
+        peers.add(f"10.1.2.{n}")
+    is_refused(lambda: peers.add("10.1.1.3"), errno.E2BIG)
+    peers.delete("10.1.1.1")
+    assert len(peers.list()) == 7
+
+
+def test_settings(peers):
+    assert {k: v for k, v in peers.settings().items() if k in ("rate", "multicast", "port", "key_id")} == {
+        "rate": 20000, "multicast": True, "port": 8912, "key_id": None}
+    for length in (1, 16, 31):
+        is_refused(lambda: peers.set(rate=5, key=bytes(length)), errno.EINVAL)    # noqa: B023
+    is_refused(lambda: peers.set(port=0), errno.EINVAL)
+    assert peers.settings()["rate"] == 20000, "all or none"
+    ids = []
+    for key in (KEY, OTHER_KEY, KEY):
+        peers.set(key=key)
+        ids.append(peers.settings()["key_id"])
+    assert ids[0] == ids[2] != ids[1]
+    peers.set(key=b"")
+    assert peers.settings()["key_id"] is None
+
+
+# ---- what is believed ----
+
+@pytest.mark.smoke
+def test_peer_is_believed(side, peers, fake, family):
+    fake.records(record(1, family), sequence=1)
+    arrives(side, 1, family=family)
+    assert fake.ttl == 255
+    one = peers.list()[PEER[family]]
+    assert one["state"] == "joining"
+    assert one["sender"] == fake.sender
+
+
+def test_same_message_again(side, peers, fake):
+    before = peers.count("records_in")
+    for _ in range(3):
+        fake.records(record(1), sequence=1)
+    fake.records(record(2), sequence=2)
+    arrives(side, 1, 2)
+    assert peers.count("records_in") - before == 2
+    assert peers.count("repeated") >= 2
+
+
+def test_before_it_proves_that_it_is_there(side, peers):
+    """Its messages do not count until it has sent back the director's random number; an old
+    HELLO is no proof."""
+    peers.add(PEER[4])
+    with Fake(side.peer) as one:
+        one.next_hello()
+        before = peers.count("replay")
+        one.records(record(1), sequence=1)
+        stays_away(side, peers, "replay", before)
+        good = one.echo
+        one.echo = good ^ 1
+        one.hello()
+        one.records(record(1), sequence=1)
+        stays_away(side, peers, "replay", before + 1)
+        assert peers.list()[PEER[4]]["state"] == "absent"
+        one.join()
+        one.records(record(1), sequence=1)
+        arrives(side, 1)
+
+
+def test_recorded_messages_of_a_sender_before(side, peers):
+    """A peer starts again. What it sent before, sent by somebody else, does not count, and its
+    own messages still do."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.next_hello()
+        old = [one.hello()]
+        one.join()
+        old += [one.message(message([record(9)]), 1), one.message(message([record(9)]), 2 ** 40)]
+        one.sender, one.control = one.sender ^ 2, 0
+        one.join()
+        before = peers.count("replay")
+        for _ in range(3):
+            for data in old:
+                one.raw(data)
+        stays_away(side, peers, "replay", before + 8)
+        one.records(record(1), sequence=1)
+        arrives(side, 1)
+        assert peers.list()[PEER[4]]["sender"] == one.sender
+
+
+def test_recorded_hello_of_the_same_sender(side, peers):
+    """It does not take the window back."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.join()
+        hello = one.hello()
+        wait_until(lambda: peers.list()[PEER[4]]["sender"] == one.sender, 5, what="it is heard")
+        live = one.message(message([record(1)]), 1)
+        one.raw(live)
+        arrives(side, 1)
+        before, applied = peers.count("repeated"), peers.count("records_in")
+        one.raw(hello)
+        one.raw(live)
+        wait_until(lambda: peers.count("repeated") > before, 5, what="sync_repeated")
+        assert peers.count("records_in") == applied
+
+
+FORGED = {
+    "other-port": ({"port": 8913}, {}, "source"),
+    "other-address": ({"addr": "172.31.0.77"}, {}, "source"),
+    "hop-limit": ({"hops": 254}, {}, "source"),
+    "hop-limit-1": ({"hops": 1}, {}, "source"),
+    "no-key": ({"key": None}, {}, "mac"),
+    "wrong-key": ({"key": OTHER_KEY}, {}, "mac"),
+    "zero-key": ({"key": bytes(32)}, {}, "mac"),
+    "other-sender": ({}, {"sender": 77}, "replay"),
+}
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("name", FORGED)
+def test_forged(side, peers, name):
+    """Only the counter rises, and the true peer is believed as before."""
+    how, what, counter = FORGED[name]
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    side.peer.ip("addr add 172.31.0.77/24 dev sync0")
+    try:
+        with Fake(side.peer, key=KEY) as one:
+            one.join()
+            sender = one.sender
+            if how:
+                one.sock.close()
+            with Fake(side.peer, **{"key": KEY, **how}) if how else one as other:
+                other.sender = sender
+                before = peers.count(counter)
+                other.records(record(1), sequence=5, **what)
+                stays_away(side, peers, counter, before)
+                assert peers.count(counter) == before + 1
+    finally:
+        side.peer.ip("addr del 172.31.0.77/24 dev sync0")
+
+
+def test_each_byte_is_signed(side, peers):
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.join()
+        good = one.message(message([record(1)]), 1)
+        before = peers.count("mac")
+        for at in range(len(good)):
+            one.raw(good[:at] + bytes([good[at] ^ 4]) + good[at + 1:])
+        stays_away(side, peers, "mac", before + len(good) - 1)
+        one.raw(good)
+        arrives(side, 1)
+
+
+def test_hops(side, peers):
+    """A peer that was added with it may be further away."""
+    peers.add(PEER[4], hops=True)
+    with Fake(side.peer, hops=3) as one:
+        one.join().records(record(1), sequence=1)
+        arrives(side, 1)
+
+
+def test_key_before_is_accepted(side, peers):
+    """Until the key is set again."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.join()
+        peers.set(key=OTHER_KEY)
+        one.records(record(1), sequence=1)
+        arrives(side, 1)
+        peers.set(key=OTHER_KEY)
+        before = peers.count("mac")
+        one.records(record(2), sequence=2)
+        wait_until(lambda: peers.count("mac") > before, 5, what="sync_mac")
+        one.key = OTHER_KEY
+        one.records(record(3), sequence=3)
+        arrives(side, 3)
+
+
+def test_largest_numbers(side, peers, fake):
+    """They are taken once, and a peer whose numbers are wrong recovers with the next HELLO."""
+    fake.records(record(1), sequence=2 ** 63 - 1)
+    arrives(side, 1)
+    before = peers.count("repeated")
+    fake.records(record(2), sequence=5)
+    wait_until(lambda: peers.count("repeated") > before, 5, what="sync_repeated")
+    fake.sender ^= 4
+    fake.join()
+    fake.records(record(2), sequence=5)
+    arrives(side, 2)
+
+
+test_largest_numbers = pytest.mark.parametrize("family", [4])(test_largest_numbers)
+
+
+# ---- multicast ----
+
+def test_group_with_key(side, peers):
+    """Signed messages of a sender that is no peer count, in their order, once."""
+    peers.set(key=KEY)
+    with side.backup(), side.sender() as group:
+        def send(n, sequence, key=KEY, sender=5):
+            group.send(with_trailer(message([record(n)]), trailer(sender, sequence,
+                                                                  KEYED if key else 0), key))
+        send(1, 10)
+        arrives(side, 1)
+        before = peers.count("replay")
+        send(2, 10)
+        send(2, 9)
+        send(2, 10, sender=5)
+        wait_until(lambda: peers.count("replay") >= before + 3, 5, what="sync_replay")
+        before = peers.count("mac")
+        send(2, 11, key=None)
+        send(2, 11, key=OTHER_KEY)
+        group.send(message([record(2)]))
+        wait_until(lambda: peers.count("mac") >= before + 3, 5, what="sync_mac")
+        send(3, 11)
+        arrives(side, 3)
+        assert len(mine(side)) == 2
+
+
+def test_group_without_key_or_peers(side, peers):
+    """A trailer is ignored, as by ip_vs: no byte of it is an error."""
+    with side.backup(), side.sender() as group:
+        for flags, stream in ((0, 0), (BULK, OTHER)):
+            group.send(with_trailer(message([record(1)]), trailer(5, 1, flags, stream)))
+        arrives(side, 1)
+        wait_until(lambda: peers.count("records_in") >= 2, 5, what="two records")
+        assert peers.count("trailing") == 0
+
+
+# ---- repair ----
+
+@pytest.mark.parametrize("family", [4])
+def test_missing_messages_are_asked_for(side, peers, fake):
+    fake.records(record(1), sequence=1)
+    fake.records(record(5), sequence=5)
+    tail, data = fake.until(lambda t, d: d[8] == 2 and t["flags"] & 8)
+    assert data[12:] == bytes(4) + (2).to_bytes(8, "big") + (4).to_bytes(8, "big")
+    for n in (4, 2, 3):
+        fake.records(record(n), sequence=n, flags=4)
+    arrives(side, 1, 2, 3, 4, 5)
+    wait_until(lambda: peers.list()[PEER[4]]["repaired"] == 3, 5, what="repaired")
+    one = peers.list()[PEER[4]]
+    assert (one["gaps"], one["lost"]) == (3, 0)
+
+
+@pytest.mark.parametrize("family", [4])
+def test_messages_that_are_gone(side, peers, fake):
+    fake.records(record(1), sequence=1)
+    fake.records(record(5), sequence=5)
+    arrives(side, 1, 5)
+    fake.hello([(5, 4)])
+    wait_until(lambda: peers.list()[PEER[4]]["lost"] == 2, 5, what="two messages lost")
+    fake.until(lambda t, d: d[8] == 2 and t["flags"] & 8 and d[16:24] == (4).to_bytes(8, "big"))
+
+
+@pytest.mark.parametrize("family", [4])
+def test_last_message_is_missing(side, peers, fake):
+    """Only a HELLO tells of it."""
+    fake.hello([(3, 1)])
+    fake.until(lambda t, d: d[8] == 2 and t["flags"] & 8)
+
+
+@pytest.mark.parametrize("family", [4])
+def test_too_many_nacks(side, peers, fake):
+    """20,000 NACKs for all numbers there are: the director answers few, and still listens."""
+    before = peers.count("rate_limited")
+    begin = time.monotonic()
+    for _ in range(20000):
+        fake.nack((0, 1, 2 ** 64 - 1), (63, 1, 2 ** 64 - 1))
+    assert time.monotonic() - begin < 60
+    wait_until(lambda: peers.count("rate_limited") > before + 1000, 10, what="sync_rate_limited")
+    fake.records(record(1), sequence=1)
+    arrives(side, 1)
+    assert peers.list()[PEER[4]]["resent"] == 0
+
+
+# ---- byte for byte ----
+
+def test_without_peers_nothing_is_added(nat, side, peers):
+    """No trailer, no datagram for anybody."""
+    before = peers.settings()["counters"]
+    with side.master(), side.receiver() as group:
+        service = nat.ipvs.service(nat.vip(4), nat.fresh_port(), sched="rr")
+        service.server(nat.rip(1, 4), 80, method=nat.method)
+        del group
+    after = peers.settings()["counters"]
+    assert after["sync_peer_out"] == before["sync_peer_out"]
+
+
+def test_daemons_and_peers_end_in_any_order(side, peers):
+    for first in ("peer", "daemon"):
+        daemons.start(side.ipvs, "master")
+        peers.add(PEER[4])
+        if first == "peer":
+            peers.delete(PEER[4])
+            daemons.stop(side.ipvs, "master")
+        else:
+            daemons.stop(side.ipvs, "master")
+            peers.delete(PEER[4])
