@@ -19,7 +19,7 @@ _ipvsctl_verbs() {
 	stats) echo show rate total percpu zero ;;
 	timeout) echo show set ;;
 	scheduler) echo list show set ;;
-	sync) echo show start stop ;;
+	sync) echo show start stop peer set resync push wait verify ;;
 	help) echo show service server conn stats timeout scheduler sync info save restore ;;
 	esac
 }
@@ -38,6 +38,9 @@ _ipvsctl_words() {
 	"timeout set") echo tcp tcp-fin udp ;;
 	"sync start") echo send receive both dev id maxlen group port ttl ;;
 	"sync stop") echo send receive both ;;
+	"sync peer") echo add delete port hops ;;
+	"sync set") echo rate multicast port verify key on off none ;;
+	"sync wait") echo peer ;;
 	"server undrain") echo weight ;;
 	esac
 }

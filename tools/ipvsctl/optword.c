@@ -3,76 +3,36 @@
  * of 16 bytes, which the kernel does not give back: it shows a number by which
  * the key can be recognised.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "args.h"
 #include "err.h"
+#include "keyfile.h"
 #include "model.h"
 #include "optword.h"
 
-enum { HEX = 2 * L4LB_KEY_LEN };
-
 static const char *const orders[] = { "age", "address" };
 
-static int digit(char c)
+static bool take_key(struct svc_option *o, bool good)
 {
-	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) % 16 : -1;
-}
-
-/* Exactly 32 digits? */
-static bool from_hex(struct svc_option *o, const char *text)
-{
-	int i, high, low;
-
-	if (strlen(text) != HEX)
-		return false;
-	for (i = 0; i < L4LB_KEY_LEN; i++) {
-		high = digit(text[2 * i]);
-		low = digit(text[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		o->key[i] = (uint8_t)(high << 4 | low);
-	}
-	o->has_key = true;
-	o->value = 1;	/* not the default; the kernel makes the fingerprint */
-	return true;
-}
-
-static int bad_file(const char *name, const char *object)
-{
-	int rc = fail(RC_USAGE, object,
-		      "%s: a key file has 32 hexadecimal digits and nothing else",
-		      name);
-
-	hint("try: od -An -N16 -tx1 /dev/urandom | tr -d ' ' > %s", name);
-	return rc;
+	o->has_key = good;
+	if (good)
+		o->value = 1;	/* not the default; the kernel makes the fingerprint */
+	return good;
 }
 
 static int from_file(struct svc_option *o, const char *name, const char *object)
 {
-	char text[HEX + 8] = "";
-	struct stat st = { 0 };
-	bool good;
-	FILE *f = fopen(name, "re");
+	int rc = key_from_file(name, object, o->key, sizeof(o->key));
 
-	if (!f)
-		return fail(RC_USAGE, object, "cannot read the key file %s: %s",
-			    name, strerror(errno));
-	good = fgets(text, sizeof(text), f) && fgetc(f) == EOF;
-	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && st.st_mode & 077)
-		note("ipvsctl: %s: others can read it; try: chmod 600 %s", name,
-		     name);
-	fclose(f);
-	text[strcspn(text, "\r\n")] = '\0';
-	good = good && from_hex(o, text);
-	explicit_bzero(text, sizeof(text));
-	return good ? RC_OK : bad_file(name, object);
+	take_key(o, !rc);
+	return rc;
+}
+
+static bool from_hex(struct svc_option *o, const char *text)
+{
+	return take_key(o, key_from_hex(text, o->key, sizeof(o->key)));
 }
 
 static int parse_key(struct svc_option *o, const char *word, const char *object)

@@ -14,6 +14,7 @@
 #include "opt.h"
 #include "out.h"
 #include "refuse.h"
+#include "sync_peer.h"
 #include "wire.h"
 
 enum { SEND = 1 << 0, RECEIVE = 1 << 1 };
@@ -74,14 +75,18 @@ static int sync_show(struct args *a)
 			       list[i].id,
 			       ip_text(list[i].af, &list[i].group),
 			       list[i].port, list[i].ttl, list[i].maxlen);
-		return RC_OK;
+		return sync_show_peers(NULL);
 	}
 	array = json_array();
 	for (i = 0; i < n; i++)
 		json_array_append_new(array, daemon_json(&list[i]));
 	doc = doc_new();
 	json_object_set_new(doc, "sync", array);
-	return print_doc(doc);
+	rc = sync_show_peers(doc);
+	if (!rc)
+		return print_doc(doc);
+	json_decref(doc);
+	return rc;
 }
 
 static int parse_device(struct args *a, struct sync_daemon *d)
@@ -273,11 +278,20 @@ static int sync_stop(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", sync_show, "", "the daemons that run", 0 },
+	{ "show", sync_show, "", "the daemons that run, and the peers", 0 },
 	{ "start", sync_start,
 	  "{send|receive|both} dev IF [id N] [maxlen N] [group ADDR] [port N] [ttl N]",
 	  "send connections to other directors, receive theirs, or both", 0 },
 	{ "stop", sync_stop, "[send|receive|both]", "stop sending, receiving or both", 0 },
+	{ "peer", sync_peer, "{add ADDR [port N] [hops]|delete ADDR}",
+	  "another director, by its address", 0 },
+	{ "set", sync_set,
+	  "[rate N] [multicast on|off] [port N] [verify SECONDS] [key FILE|none]",
+	  "what holds for all peers", 0 },
+	{ "resync", sync_resync, "[ADDR]", "ask peers for all their connections", 0 },
+	{ "push", sync_push, "", "send all connections to the group once, for ip_vs", 0 },
+	{ "wait", sync_wait, "[SECONDS] [peer ADDR]", "until peers are in step", 0 },
+	{ "verify", sync_verify, "[ADDR]", "compare connections with peers", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "err.h"
+#include "keyfile.h"
+
+static int digit(char c)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) % 16 : -1;
+}
+
+bool key_from_hex(const char *text, uint8_t *key, size_t len)
+{
+	int high, low;
+	size_t i;
+
+	if (strlen(text) != 2 * len)
+		return false;
+	for (i = 0; i < len; i++) {
+		high = digit(text[2 * i]);
+		low = digit(text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		key[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+static int bad_file(const char *name, const char *object, size_t len)
+{
+	int rc = fail(RC_USAGE, object,
+		      "%s: a key file has %zu hexadecimal digits and nothing else",
+		      name, 2 * len);
+
+	hint("try: od -An -v -N%zu -tx1 /dev/urandom | tr -d ' \\n' > %s", len,
+	     name);
+	return rc;
+}
+
+int key_from_file(const char *name, const char *object, uint8_t *key,
+		  size_t len)
+{
+	char text[2 * KEY_BYTES_MAX + 8] = "";
+	struct stat st = { 0 };
+	bool good;
+	FILE *f = fopen(name, "re");
+
+	if (!f)
+		return fail(RC_USAGE, object, "cannot read the key file %s: %s",
+			    name, strerror(errno));
+	good = fgets(text, sizeof(text), f) && fgetc(f) == EOF;
+	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && st.st_mode & 077)
+		note("ipvsctl: %s: others can read it; try: chmod 600 %s", name,
+		     name);
+	fclose(f);
+	text[strcspn(text, "\r\n")] = '\0';
+	good = good && key_from_hex(text, key, len);
+	explicit_bzero(text, sizeof(text));
+	return good ? RC_OK : bad_file(name, object, len);
+}
