@@ -17,6 +17,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import sync_words
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCES = TOP / "tools/ipvsctl"
@@ -49,6 +50,7 @@ def has_backend():
 SVC = "service add tcp 192.0.2.10:80 "
 RS = "server add tcp 192.0.2.10:80 "
 BAD = [
+    *sync_words.BAD,
     # unknown or missing names
     ("shw", 'unknown object "shw"', "did you mean: show"),
     ("service ad", 'unknown verb "ad"', "did you mean: add"),
@@ -106,49 +108,6 @@ BAD = [
     ("timeout set tpc 5", 'unknown kind of timeout "tpc"', "did you mean: tcp"),
     ("timeout set tcp 5 tcp 6", '"tcp" is given twice', None),
     ("timeout set", "nothing to set", "try:"),
-    ("sync start", "start what?", "try: ipvsctl sync start"),
-    ("sync start sned dev e", 'unknown role "sned"', "did you mean: send"),
-    ("sync start send", '"dev" is missing', "try: ipvsctl sync start send dev"),
-    ("sync start send dev", '"dev" needs a value', None),
-    ("sync start send dev a-name-of-16-ch.", 'bad dev "a-name-of-16-ch."', None),
-    ("sync start both dev e dev f", '"dev" is given twice', None),
-    ("sync start both dev e id 256", 'bad id "256"', None),
-    ("sync start both dev e maxlen 65536", 'bad maxlen "65536"', None),
-    ("sync start both dev e port 0", 'bad port "0"', None),
-    ("sync start both dev e ttl 256", 'bad ttl "256"', None),
-    ("sync start both dev e group 10.0.0.1", 'bad group "10.0.0.1"', None),
-    ("sync start both dev e group 240.0.0.1", 'bad group "240.0.0.1"', None),
-    ("sync start both dev e group 224.0.0.81/32", 'bad group "224.0.0.81/32"', None),
-    ("sync start both dev e group fe80::1", 'bad group "fe80::1"', None),
-    ("sync start both dev e grop 224.0.0.81", 'unknown option "grop"', "did you mean: group"),
-    ("sync stop sned", 'unknown role "sned"', "did you mean: send"),
-    ("sync stop send now", 'unexpected word "now"', None),
-    ("sync show now", 'unexpected word "now"', None),
-    ("sync peer", "which peer?", "try: ipvsctl sync peer add"),
-    ("sync peer add", "which peer?", "try: ipvsctl sync peer add"),
-    ("sync peer ad 10.0.0.2", 'unknown command about peers "ad"', "did you mean: add"),
-    ("sync peer add 10.0.0.2 prot 9", 'unknown option "prot"', "did you mean: port"),
-    ("sync peer add 10.0.0.2 port 0", 'bad port "0"', None),
-    ("sync peer add 10.0.0.2 hops hops", '"hops" is given twice', None),
-    ("sync peer add 10.0.0.0/8", 'bad peer "10.0.0.0/8"', None),
-    ("sync peer add 224.0.0.81", 'bad peer "224.0.0.81"', None),
-    ("sync peer delete 10.0.0.2 now", 'unexpected word "now"', None),
-    ("sync set", "nothing to set", "try: ipvsctl sync set"),
-    ("sync set rat 5", 'unknown setting "rat"', "did you mean: rate"),
-    ("sync set rate 1048577", 'bad rate "1048577"', None),
-    ("sync set multicast maybe", 'bad multicast "maybe"', None),
-    ("sync set verify 86401", 'bad verify "86401"', None),
-    ("sync set port 0", 'bad port "0"', None),
-    ("sync set rate 5 rate 6", '"rate" is given twice', None),
-    ("sync set key /nix", "cannot read the key file /nix", None),
-    ("sync set key /dev/null", "a key file has 64 hexadecimal digits", "try: od -An"),
-    ("sync wait soon", 'bad time "soon"', None),
-    ("sync wait 86401", 'bad time "86401"', None),
-    ("sync wait 5 6", 'unexpected word "6"', None),
-    ("sync wait 5 peer", '"peer" needs a value', None),
-    ("sync wait peer ::/0", 'bad peer "::/0"', None),
-    ("sync verify 10.0.0.2 10.0.0.3", 'unexpected word "10.0.0.3"', None),
-    ("sync push now", 'unexpected word "now"', None),
     # schedulers, flags, persistence
     (SVC + "scheduler", '"scheduler" needs a value', None),
     (SVC + "scheduler RR", 'bad scheduler name "RR"', "scheduler list"),
@@ -293,6 +252,7 @@ def test_json_error_names_the_object_in_one_word():
 
 
 GOOD = [
+    *sync_words.GOOD,
     SVC + "scheduler wrr server 10.0.0.11:8080 nat weight 3 server 10.0.0.12:8080",
     SVC + "sched wlc persistent 10m mask 24",
     SVC + "persistent mask 255.255.255.0 flags flag-1,flag-3",
@@ -319,13 +279,6 @@ GOOD = [
     "rs drain --wait tcp 192.0.2.10:80 10.0.0.11",
     "rs drain tcp 192.0.2.10:80 10.0.0.11 --wait=2m",
     "timeout set tcp 744h tcp-fin 2m udp 90s",
-    "sync start both dev eth1 id 255 maxlen 65535 group ff02::81 port 65535 ttl 255",
-    "sync start master dev 15-characters-x group 239.255.255.255", "sync start receive dev e",
-    "sync stop", "sync stop backup", "sync stop both", "sync",
-    "sync peer add 10.0.0.2", "sync peer add fd00::2 port 65535 hops", "sync peer delete fd00::2",
-    "sync set rate 0 multicast off port 1 verify 0 key none", "sync set rate 1048576",
-    "sync resync", "sync resync 10.0.0.2", "sync push", "sync wait", "sync wait 0",
-    "sync wait 2m peer 10.0.0.2", "sync wait peer fd00::2", "sync verify", "sync verify 10.0.0.2",
     "-jp show", "-j -p show", "show -H -o name,state", "svc ls tcp:192.0.2.10:80",
     "svc rm udp:192.0.2.53:53 --if-exists", "svc set udp:192.0.2.53:53 scheduler lc",
     "-4 show", "-6 svc add fwmark 9", "", "stats", "stats show tcp:1.2.3.4:5 rate",

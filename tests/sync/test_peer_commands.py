@@ -35,7 +35,7 @@ class Ctl:
         with self.ns.enter():
             done = subprocess.run([IPVSCTL, "-j", *words.split()], capture_output=True, text=True,
                                   check=False, timeout=90)
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stderr}"
+        assert code in (done.returncode, None), f"{words}: {done.returncode}\n{done.stderr}"
         return json.loads(done.stdout)
 
     def join(self):
@@ -73,7 +73,8 @@ def test_from_nothing_to_in_step(side, pair, family):
     for client in clients:
         client.establish()
     joined(pair)
-    wait_until(lambda: there.json("sync verify")["verify"] == [
+    # Records of a moment ago may be under way; then it fails with 1, and they come again.
+    wait_until(lambda: there.json("sync verify", code=None)["verify"] == [
         {"address": DIRECTOR[family], "difference": 0, "compared": 5}], 30, what="5 compared")
     (peer,) = there.json()["peers"]
     assert peer["state"] == "in step" and peer["resyncs"] >= 1 and peer["records_in"] >= 5

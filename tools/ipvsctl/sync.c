@@ -15,6 +15,7 @@
 #include "out.h"
 #include "refuse.h"
 #include "sync_peer.h"
+#include "sync_set.h"
 #include "wire.h"
 
 enum { SEND = 1 << 0, RECEIVE = 1 << 1 };

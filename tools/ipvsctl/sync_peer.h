@@ -9,7 +9,6 @@ struct args;
 
 /* Verbs; they return an exit code. */
 int sync_peer(struct args *a);
-int sync_set(struct args *a);
 int sync_resync(struct args *a);
 int sync_push(struct args *a);
 int sync_wait(struct args *a);

@@ -7,7 +7,7 @@
 #include "kern_peer.h"
 #include "keyfile.h"
 #include "refuse.h"
-#include "sync_peer.h"
+#include "sync_set.h"
 #include "wire.h"
 
 enum {
