@@ -55,6 +55,7 @@ help:
 	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'
 	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
+	@echo '  bench-scale-out  several directors behind a router: cost, flows that break (KERNEL=6.12|6.1 QUICK=1)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
@@ -203,8 +204,9 @@ options_connections = kernel requests seed
 options_site        = kernel seconds together seed
 options_relay       = kernel rate seed
 options_priority    = counts seeds ends jobs
+options_scale-out   = kernel
 
-BENCHES = schedulers connections site relay priority
+BENCHES = schedulers connections site relay priority scale-out
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:
