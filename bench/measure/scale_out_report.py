@@ -50,10 +50,11 @@ def head(res):
 def cost_table(res):
     yield "## Instructions of a director for a packet"
     yield ""
-    yield ("TCP over IPv4, direct routing, four servers, `fast_path=2`; the generator and the "
-           f"kernel's cheapest way included ({res.costs[FLOOR]['established']:,.0f} without a "
-           "director). *Taken over*: the first packet that a director sees of a flow whose "
-           "beginning another one has seen (`sloppy_tcp=1`).")
+    yield ("TCP over IPv4, direct routing, four servers, `fast_path=2`; the generator and the kernel's "
+           "cheapest way included")
+    yield (f"({res.costs[FLOOR]['established']:,.0f} without a director). *Taken over*: the first "
+           "packet that a director sees of a flow whose beginning")
+    yield "another one has seen (`sloppy_tcp=1`)."
     yield ""
     yield "| | " + " | ".join(PACKETS) + " |"
     yield "|---|" + "---|" * len(PACKETS)
@@ -66,9 +67,10 @@ def flow_table(res):
     yield "## Directors beside each other"
     yield ""
     yield ("Rates are packets a second of all directors together, when the busiest one does 1,000 "
-           "million instructions a second: one director's instructions for a packet, and the share "
-           f"of the flows that the router gives to it, of {res.r['spec']['flows']:,}. Then one "
-           "director leaves: its flows move, and some of them break.")
+           "million instructions a second:")
+    yield ("they follow from one director's instructions for a packet and from its share of the flows, "
+           f"of which there are {res.r['spec']['flows']:,}.")
+    yield "Then one director leaves: its flows move, and some of them break."
     yield ""
     yield ("| directors | | flows of the busiest | established, /s | new, /s | moved | broken | "
            "of the moved |")
@@ -109,17 +111,18 @@ def draw(res, path):
                 at = [j + i * width for j in range(len(counts))]
                 bars = axes.bar(at, [value(n) for n in counts], width * 0.92, label=way,
                                 color=COLOURS[way])
-                axes.bar_label(bars, fmt="{:,.0f}", fontsize=8, rotation=90, padding=3)
+                axes.bar_label(bars, [f"{value(n):,.0f}" for n in counts], fontsize=8,
+                               rotation=90, padding=3)
                 axes.set_xticks([j + 0.4 - width / 2 for j in range(len(counts))], counts)
-        rates.set_ylabel("new connections a second,\n1,000 million instructions each (more is better)")
-        lost.set_ylabel("% of the flows that moved are broken (less is better)")
+        rates.set_ylabel("new connections a second (more is better)")
+        lost.set_ylabel("% of those that moved (less is better)")
         for axes in (rates, lost):
             axes.set_xlabel("directors")
             axes.margins(y=0.2)
             axes.grid(axis="y", alpha=0.3)
             axes.set_axisbelow(True)
-        lost.set_title("one director leaves")
-        rates.set_title("all of them")
+        lost.set_title("broken when one director leaves")
+        rates.set_title("at 1,000 million instructions a second each")
         thousands(rates.yaxis)
         drawn.suptitle(f"scale out: directors behind one router, Linux {res.r['kernel']}")
         below(drawn, rates)

@@ -84,8 +84,9 @@ def share(site, names, members):
     return [len(site.held(n) & names) for n in members]
 
 
-def one(site, way, sched, options, count, flows):
+def one(site, what, count, flows):
     """COUNT directors have FLOWS; then one of them leaves."""
+    way, sched, options = what
     members = list(range(1, count + 1))
     for n in set(site.members[4]) - set(members):
         site.leave(n)
@@ -108,8 +109,8 @@ def flows(spec):
     ecmp.modules()
     with ecmp.Site(max(spec["directors"]), SERVERS) as site:
         for count in spec["directors"]:
-            for way, sched, options in WAYS:
-                yield one(site, way, sched, options, count, spec["flows"])
+            for what in WAYS:
+                yield one(site, what, count, spec["flows"])
 
 
 def measure(spec):
