@@ -14,6 +14,7 @@
 #include "config.h"
 #include "err.h"
 #include "model.h"
+#include "optword.h"
 #include "svcopt.h"
 
 /* The keys of each kind of object. Live figures, which `-j show` prints, come
