@@ -41,9 +41,8 @@ def head(res):
     r = res.r
     yield "# Scale out"
     yield ""
-    yield (f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU; one processor, which counts "
-           "instructions.")
-    yield "See bench/README.md and doc/scale-out.md."
+    yield f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU;"
+    yield "one processor, which counts instructions. See bench/README.md and doc/scale-out.md."
     yield ""
 
 

@@ -67,7 +67,7 @@ def test_a_key_is_kept_but_not_carried_elsewhere(keyed, form):
     assert "no key with this fingerprint: give the key itself" in \
         keyed.ctl("restore", stdin=text, code=3)
     assert keyed.json("show")["services"] == []
-    whole = text.replace(f'"key": {before["key"]}', f'"key": "{keyed.file}"').replace(
+    whole = text.replace(f'"key":{before["key"]}', f'"key":"{keyed.file}"').replace(
         f"key {before['key']}", f"key {keyed.file}")
     assert whole != text
     keyed.ctl("restore", stdin=whole)
