@@ -33,6 +33,7 @@ PYTHON  ?= $(CACHE)/venv/bin/python3
 help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
+	@echo '  demo-ha     two directors: one dies under 200 downloads, and comes back; nothing is lost'
 	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
@@ -56,6 +57,8 @@ help:
 	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  bench-scale-out  several directors behind a router: cost, flows that break (KERNEL=6.12|6.1 QUICK=1)'
+	@echo '  bench-failover  10,000 downloads through a pair of which one director dies and comes back, and ip_vs'"'"'s pair'
+	@echo '              (DOWNLOADS=10000 QUICK=1; 18 minutes, quick 3)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
@@ -122,13 +125,16 @@ ipvsctl:
 deps:
 	@tests/lab/deps
 
-.PHONY: demo
-demo:
+.PHONY: demo demo-ha
+demo demo-ha:
 	@tests/lab/deps
-	@tests/lab/demo
+	@tests/lab/$@
 
 .PHONY: test test-all
+# On a new machine the kernel for the tests is built while the other packages are installed;
+# the suite waits for it.
 test:
+	@$(if $(KERNEL),,if tests/lab/deps --kernel; then tests/lab/uml-build plain >/dev/null 2>&1 & fi)
 	@tests/lab/deps
 	@tests/lab/suite $(if $(TESTS),-k '$(TESTS)') $(if $(SEED),--seed '$(SEED)') $(KERNEL)
 # The results of all parts are summed; the other parts run even if one fails.
@@ -205,8 +211,10 @@ options_site        = kernel seconds together seed
 options_relay       = kernel rate seed
 options_priority    = counts seeds ends jobs
 options_scale-out   = kernel
+# The drill of doc/high-availability.md.
+options_failover    = downloads
 
-BENCHES = schedulers connections site relay priority scale-out
+BENCHES = schedulers connections site relay priority scale-out failover
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:

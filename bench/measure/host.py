@@ -16,6 +16,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / "tests/lab"
+UML = ("uml", "virtual-time")
 
 
 class BenchError(Exception):
@@ -136,13 +137,14 @@ def lab_run():
 
 
 class Kernel:
-    """A kernel to measure on: 6.12 or 6.1 (Debian's, in QEMU), or uml (plain, one processor)."""
+    """A kernel to measure on: 6.12 or 6.1 (Debian's, in QEMU), uml (plain, one processor), or
+    virtual-time (the same with a clock that no computing moves)."""
 
     def __init__(self, name):
         self.name = name
         run = lab_run()
         try:
-            if name == "uml":
+            if name in UML:
                 say("the UML kernel (built once, 5 minutes on two free cores)")
                 directory = Path(call("building the UML kernel", [LAB / "uml-build"])
                                  .splitlines()[-1])
@@ -166,7 +168,7 @@ class Kernel:
         with tempfile.TemporaryDirectory(prefix="run-", dir=TOP / "build/bench") as directory:
             files = [os.path.join(directory, name) for name in ("spec", "result")]
             Path(files[0]).write_text(spec, encoding="utf-8")
-            vehicle = ["--vehicle", "uml"] if self.name == "uml" else \
+            vehicle = ["--vehicle", self.name] if self.name in UML else \
                 ["--vehicle", "qemu", "--kernel", self.name, "--cpus", str(cpus)]
             # A small process loads the generator first: UML has crashed otherwise.
             command = (f"insmod build/{self.release}/bench/l4lb_gen.ko && "

@@ -12,7 +12,7 @@ WIDEST, HIGHEST = 12, 8     # inches: a picture fits on a screen
 GREY = "#808080"
 # Each system has its colour in all pictures; grey is for what has no director.
 SYSTEMS = {
-    "ip_vs": "#0072B2", "ip_vs default table": "#56B4E9", "l4lb": "#E69F00",
+    "ip_vs": "#0072B2", "ip_vs default table": "#56B4E9", "ip_vs tuned": "#332288", "l4lb": "#E69F00",
     "l4lb fast 1": "#009E73", "l4lb fast 2": "#D55E00",
     **dict.fromkeys(("reference", "redirect", "no director", "single", "direct", "without"), GREY),
     "NAT and ip_vs": "#0072B2", "NAT and l4lb": "#E69F00", "two proxies": "#CC79A7",

@@ -29,7 +29,7 @@ def run(nat, tmp_path):
     """run(blocks...): keepalived, started."""
     with contextlib.ExitStack() as stack:
         def start(*blocks, **options):
-            return stack.enter_context(Keepalived(nat, tmp_path, *blocks, **options))
+            return stack.enter_context(Keepalived(nat.director.ns, tmp_path, *blocks, **options))
         yield start
 
 
@@ -191,7 +191,7 @@ def test_timeouts_and_end(nat, tmp_path):
     """Timeouts are set; at its end keepalived removes its own services only."""
     port = nat.http_port()
     nat.ipvs.service(nat.vip(), 999)
-    with Keepalived(nat, tmp_path, service(nat, port, server(nat, 1, port)),
+    with Keepalived(nat.director.ns, tmp_path, service(nat, port, server(nat, 1, port)),
                     options=" lvs_timeouts tcp 100 tcpfin 20 udp 30") as checker:
         checker.until(lambda: len(nat.ipvs.services()) == 2, "its service")
         checker.until(lambda: nat.ipvs.timeouts() == (100, 20, 30), "its timeouts")

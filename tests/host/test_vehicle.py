@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from lab import demonstration as demo
 
 LAB = Path(__file__).resolve().parents[1] / "lab"
 RELEASE = "6.12.999-test"
@@ -23,7 +24,7 @@ def load(name):
     return module
 
 
-run, demo = load("run"), load("demo")
+run = load("run")
 
 MODULES, HEADERS = "proc/modules", f"lib/modules/{RELEASE}/build/Makefile"
 OTHER = "6.6.1-test"

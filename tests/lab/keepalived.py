@@ -22,9 +22,9 @@ class Keepalived:
     """Runs keepalived's health checkers, or with VRRP that part of it, with a configuration; a
     context manager."""
 
-    def __init__(self, lab, directory, *blocks, options="", vrrp=False):
+    def __init__(self, ns, directory, *blocks, options="", vrrp=False):
         self.part = "--vrrp" if vrrp else "--check"
-        self.lab, self.ns = lab, lab.director.ns
+        self.ns = ns
         self.directory = Path(directory)
         self.conf = self.directory / "keepalived.conf"
         self.log = self.directory / "keepalived.log"

@@ -24,8 +24,7 @@ http {{
 	uwsgi_temp_path {dir}/uwsgi;
 	scgi_temp_path {dir}/scgi;
 	server {{
-		listen 80;
-		listen [::]:80;
+		{listen}
 		root {dir}/html;
 		add_header Real-Server {name};
 		location = /slow {{ limit_rate {rate}; }}
@@ -42,11 +41,12 @@ class Nginx:
     """An nginx in each real server's namespace, until stop().
 
     PAGES: sizes in bytes by name, of which "slow" is sent at RATE bytes/s.
-    LOGS: whether each logs its clients' addresses.
+    LOGS: whether each logs its clients' addresses. TOPO has the servers.
     """
 
-    def __init__(self, topo, pages, rate=0, logs=True):
+    def __init__(self, topo, pages, rate=0, logs=True, *, ports=(80,)):
         self.pages, self.rate, self.logs, self.procs = pages, rate, logs, {}
+        self.listen = " ".join(f"listen {port}; listen [::]:{port};" for port in ports)
         self.directory = Path(tempfile.mkdtemp(prefix="l4lb-nginx-"))
         os.chmod(self.directory, 0o755)
         try:
@@ -66,7 +66,7 @@ class Nginx:
             (home / "html" / page).write_text(text.ljust(size), encoding="ascii")
         conf = home / "nginx.conf"
         conf.write_text(CONF.format(dir=home, name=node.role, rate=self.rate,
-                                    log=f"{home}/access.log who" if self.logs else "off"),
+                                    listen=self.listen, log=f"{home}/access.log who" if self.logs else "off"),
                         encoding="ascii")
         self.procs[node.role] = node.ns.popen(
             ["nginx", "-e", str(home / "error.log"), "-p", str(home), "-c", str(conf)],

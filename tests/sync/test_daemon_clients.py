@@ -20,7 +20,7 @@ def test_both_roles(nat, side, tmp_path):
     """Without an instance both run, from the start to the end."""
     virtual = block(f"virtual_server {nat.vip()} {nat.http_port()}", "protocol TCP",
                     "lb_algo rr", "lb_kind NAT")
-    with Keepalived(nat, tmp_path, virtual,
+    with Keepalived(nat.director.ns, tmp_path, virtual,
                     options=f"lvs_sync_daemon {DEVICE} id 9 maxlen 1200 port 9000") as checker:
         checker.until(lambda: roles(side) == [("master", DEVICE, 9, 1200, 9000),
                                               ("backup", DEVICE, 9, 1200, 9000)], "both daemons")
@@ -34,7 +34,7 @@ def test_follows_an_instance(nat, side, tmp_path):
     instance = block("vrrp_instance one", "state BACKUP", f"interface {DEVICE}",
                      "virtual_router_id 51", "priority 100", "version 3", "advert_int 0.1",
                      block("virtual_ipaddress", f"{ADDRESS}/32"))
-    with Keepalived(nat, tmp_path, instance, vrrp=True,
+    with Keepalived(nat.director.ns, tmp_path, instance, vrrp=True,
                     options=f"lvs_sync_daemon {DEVICE} inst one") as director:
         director.until(lambda: roles(side) == [("master", DEVICE, 51, 1472, 8848)], "a master")
         side.ns.ip(f"link set {DEVICE} down")

@@ -4,6 +4,7 @@ one to the other and back, and no connection notices."""
 
 import contextlib
 import socket
+import time
 
 import pytest
 from lab import daemons, genl
@@ -92,6 +93,17 @@ def pair(lab, family, **options):
             lab.ipvs.flush()
 
 
+def lose_memory(lab, pairs):
+    """The first director forgets all connections, and has its service again."""
+    ns = lab.director.ns
+    ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
+    lab.ipvs.flush()
+    wait_until(lambda: not pairs.rows(ns), WAITS, what="no connections")
+    ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)
+    lab.ipvs.service(pairs.vip, pairs.port, sched="rr").server(
+        lab.rip(1, 4), pairs.port, method=lab.method)
+
+
 @pytest.fixture
 def first(lab):
     return lab.director.ns
@@ -145,4 +157,35 @@ def test_persistent(lab, family):
         more = pairs.open(3)
         for flow in flows + more:
             flow.talk(2)
+            flow.close()
+
+
+@pytest.mark.timer
+def test_comes_back_with_nothing(lab, first, only_l4lb):
+    """The first director dies and comes back with an empty table: it learns every connection
+    in use from the second one, though none of them changes its state."""
+    with pair(lab, 4) as pairs:
+        # By which the second one announces; its namespace ends with the test.
+        pairs.other.ns.sysctl("net.ipv4.vs.sync_refresh_period", 1)
+        flows = pairs.open(CONNECTIONS)
+        for flow in flows:
+            flow.talk(3)
+        pairs.knows(pairs.other.ns, flows, "ESTABLISHED")
+        pairs.other.take_over()
+        for flow in flows:
+            flow.talk()
+        # The second director announces what it has taken over; that is not what is tested.
+        time.sleep(3)
+        lose_memory(lab, pairs)
+
+        def known():
+            for flow in flows:
+                flow.talk()
+            return {f.port for f in flows} <= {r["cport"] for r in pairs.rows(
+                first, state="ESTABLISHED", origin="SYNC")}
+        # Times of announcements have units of 15 seconds.
+        wait_until(known, 2 * WAITS, what="all connections are known again", step=0.5)
+        pairs.other.take_over(back=True)
+        for flow in flows:
+            flow.talk(3)
             flow.close()
