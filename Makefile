@@ -130,7 +130,10 @@ demo demo-ha:
 	@tests/lab/$@
 
 .PHONY: test test-all
+# On a new machine the kernel for the tests is built while the other packages are installed;
+# the suite waits for it.
 test:
+	@$(if $(KERNEL),,if tests/lab/deps --kernel; then tests/lab/uml-build plain >/dev/null 2>&1 & fi)
 	@tests/lab/deps
 	@tests/lab/suite $(if $(TESTS),-k '$(TESTS)') $(if $(SEED),--seed '$(SEED)') $(KERNEL)
 # The results of all parts are summed; the other parts run even if one fails.

@@ -9,7 +9,7 @@
  *		need be; ENOENT if there is none of that name.
  *		dump: without attributes.  All registered schedulers.
  *		Reply: SCHEDULER { NAME, FLAGS, OPTIONS [ { NAME, MIN_VALUE,
- *		MAX_VALUE, DEFAULT, WHAT } ... ] }
+ *		MAX_VALUE, DEFAULT, WHAT; KEY if it is a secret } ... ] }
  *
  *	L4LB_CMD_GET_OPTIONS
  *		SERVICE { AF, PROTOCOL, ADDR, PORT } or SERVICE { AF, FWMARK };
@@ -20,10 +20,13 @@
  *		and no options.
  *
  *	L4LB_CMD_SET_OPTIONS
- *		SERVICE, OPTIONS [ { NAME, VALUE } ... ].  All are applied or
+ *		SERVICE, OPTIONS [ { NAME, VALUE or KEY } ... ].  All are applied or
  *		none; options that are not named keep their value.  EINVAL
  *		for an option that the scheduler does not have or that is named
  *		twice, ERANGE for a value out of range.
+ *		An option that is a secret gets a KEY instead of a VALUE.  Its
+ *		VALUE is the key's fingerprint, 0 without a key: setting that keeps
+ *		the present key, 0 removes it; EINVAL for any other.
  *
  *	L4LB_CMD_GET_POLICY
  *		do: SERVICE.
@@ -41,7 +44,7 @@
  *	L4LB_CMD_SET_SERVICES
  *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
  *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
- *		VALUE } ... ], POLICY { ... }, DESTS [ { ADDR, PORT, FWD_METHOD,
+ *		VALUE or KEY } ... ], POLICY { ... }, DESTS [ { ADDR, PORT, FWD_METHOD,
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
  *		Any number of services with their real servers: all are applied
  *		or none.  An entry has all settings of its service: options and
@@ -82,6 +85,7 @@
 #define L4LB_NAME_LEN		16	/* bytes of a name with its NUL */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
+#define L4LB_KEY_LEN		16	/* bytes of a scheduler's secret */
 #define L4LB_SERVICES_MAX	65536	/* entries of one message */
 #define L4LB_DESTS_MAX		1048576	/* real servers of one message */
 #define L4LB_TIMEOUT_MAX	1209600	/* seconds: two weeks */
@@ -138,6 +142,7 @@ enum l4lb_option_attr {
 	L4LB_OPTION_ATTR_MAX_VALUE, /* u32 */
 	L4LB_OPTION_ATTR_DEFAULT, /* u32 */
 	L4LB_OPTION_ATTR_WHAT,	/* string: unit and meaning, for people */
+	L4LB_OPTION_ATTR_KEY,	/* L4LB_KEY_LEN bytes; in replies empty */
 
 	__L4LB_OPTION_ATTR_MAX,
 	L4LB_OPTION_ATTR_MAX = __L4LB_OPTION_ATTR_MAX - 1

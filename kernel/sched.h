@@ -16,8 +16,10 @@
 #include <linux/ip_vs.h>
 #include <linux/module.h>
 #include <linux/netfilter.h>
+#include <linux/siphash.h>
 #include <linux/workqueue.h>
 
+#include "service/order.h"
 #include "service/tournament.h"
 
 #define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
@@ -95,6 +97,8 @@ struct l4lb_rank {
  * @state: per service memory, from init() to exit()
  * @table: per pool memory, from build() to free()
  * @option: values of the scheduler's options; read them with l4lb_option()
+ * @key: the service's secret, if the scheduler has an option for one and that is
+ *	not 0; only for build(), which copies it
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
@@ -111,6 +115,7 @@ struct l4lb_pool {
 	void				*state;
 	void				*table;
 	const u32			*option;
+	const siphash_key_t		*key;
 	u32				flags;
 	u8				af;
 	struct l4lb_sched_inst		*inst;
@@ -128,6 +133,10 @@ struct l4lb_pool {
  * @def: value when a service gets the scheduler
  * @what: unit and meaning, one line of up to 79 characters for people
  * @sysctl: sysctl l4lb_sched_ops.sysctl of the namespace overrides @def
+ * @rebuild: only build() reads it, and runs again when it has changed
+ * @key: a secret of 128 bits, l4lb_pool.key, that cannot be read back; the value
+ *	is its fingerprint, 0 without one.  One at most, with @rebuild, @min 0,
+ *	@max U32_MAX and @def 0
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler
  * instance: they outlive changes of the pool, but not of the scheduler.
@@ -137,7 +146,15 @@ struct l4lb_sched_option {
 	u32		min, max, def;
 	const char	*what;
 	bool		sysctl;
+	bool		rebuild;
+	bool		key;
 };
+
+/* Option "order" of schedulers whose table depends on the order of the servers. */
+#define L4LB_OPTION_ORDER { \
+	.name = "order", .max = L4LB_ORDER_ADDRESS, .rebuild = true, \
+	.what = "real servers by 0: age, 1: address, as on other directors", \
+}
 
 /**
  * struct l4lb_sched_ops - one scheduling algorithm
@@ -158,8 +175,9 @@ struct l4lb_sched_option {
  *	a pool reads it with READ_ONCE() (optional; may sleep)
  * @exit: release it, after the last pool is gone (with @init; may sleep)
  * @changed: called after options were set, perhaps to the same values, for a
- *	scheduler that acts on that at once.  build() is not run (optional;
- *	with @init; may sleep)
+ *	scheduler that acts on that at once.  build() has run before if one with
+ *	.rebuild has changed, otherwise it does not run (optional; with @init;
+ *	may sleep)
  * @options: the options that a service may set; the scheduler chooses the order
  * @n_options: their number, 0 to %L4LB_SCHED_OPTIONS_MAX
  * @flags: those of %L4LB_SCHED_FLAGS that it understands; others, which a

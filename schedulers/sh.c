@@ -9,6 +9,7 @@
  *
  *	sh-fallback	an unusable server's clients go elsewhere
  *	sh-port		the client's port decides, too
+ *	order		buckets are dealt by the servers' age, as in IPVS, or address
  *
  * Wrong tool where many clients come from few addresses, and where adding a
  * server must not move the clients of others (mh).
@@ -16,27 +17,35 @@
 #include "sched.h"
 
 #include <linux/hash.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #define SH_BITS	8
 #define SH_SIZE	BIT(SH_BITS)
 
+enum { SH_ORDER };
+
 static int sh_build(struct l4lb_pool *pool, const struct l4lb_pool *old)
 {
-	struct l4lb_sched_server **bucket, *d;
+	struct l4lb_sched_server **bucket, **server, *d;
 	unsigned int filled = 0, i = 0;
 	int turns;
 
 	bucket = kcalloc(SH_SIZE, sizeof(*bucket), GFP_KERNEL_ACCOUNT);
-	if (!bucket)
+	server = l4lb_pool_order(pool, l4lb_option(pool, SH_ORDER));
+	if (!bucket || !server) {
+		kvfree(server);
+		kfree(bucket);
 		return -ENOMEM;
+	}
 	while (pool->n && filled < SH_SIZE) {
-		d = pool->server[pool->n - 1 - i++ % pool->n];
+		d = server[pool->n - 1 - i++ % pool->n];
 		/* Weight 0 keeps one bucket, so that fewer clients move. */
 		turns = max(READ_ONCE(d->weight), 1);
 		while (turns-- && filled < SH_SIZE)
 			bucket[filled++] = d;
 	}
+	kvfree(server);
 	pool->table = bucket;
 	return 0;
 }
@@ -76,13 +85,19 @@ static struct l4lb_sched_server *sh_pick(const struct l4lb_pool *pool,
 	return NULL;
 }
 
+static const struct l4lb_sched_option sh_options[] = {
+	[SH_ORDER] = L4LB_OPTION_ORDER,
+};
+
 static struct l4lb_sched_ops sh_sched = {
-	.name	= "sh",
-	.owner	= THIS_MODULE,
-	.pick	= sh_pick,
-	.build	= sh_build,
-	.free	= sh_free,
-	.flags	= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
+	.name		= "sh",
+	.owner		= THIS_MODULE,
+	.pick		= sh_pick,
+	.build		= sh_build,
+	.free		= sh_free,
+	.options	= sh_options,
+	.n_options	= ARRAY_SIZE(sh_options),
+	.flags		= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
 };
 module_l4lb_sched(sh_sched);
 MODULE_LICENSE("GPL");

@@ -158,7 +158,7 @@ static int parse_options(struct l4lb_batch_service *svc,
 	if (!list)
 		return 0;
 	nla_for_each_nested(nest, list, left) {
-		err = l4lb_nl_parse_option(svc->ops, svc->option, &svc->set,
+		err = l4lb_nl_parse_option(svc->ops, &svc->values, &svc->set,
 					   nest, extack);
 		if (err)
 			return err;

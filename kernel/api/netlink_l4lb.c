@@ -136,8 +136,9 @@ static struct l4lb_service *find_service(struct l4lb_net *ln,
 
 /* Merge the request's options into the present ones.  Configuration mutex held.
  */
-static int parse_options(struct l4lb_service *svc, u32 *value,
-			 unsigned long *seen, struct genl_info *info)
+static int parse_options(struct l4lb_service *svc,
+			 struct l4lb_sched_values *values, unsigned long *seen,
+			 struct genl_info *info)
 {
 	const struct l4lb_sched_ops *ops = l4lb_service_sched(svc);
 	const struct nlattr *options = info->attrs[L4LB_ATTR_OPTIONS];
@@ -151,10 +152,10 @@ static int parse_options(struct l4lb_service *svc, u32 *value,
 	}
 	if (!ops || !ops->n_options)
 		return l4lb_nl_unknown_option(ops, options, info->extack);
-	memcpy(value, l4lb_service_options(svc),
-	       ops->n_options * sizeof(*value));
+	memcpy(values->option, l4lb_service_options(svc),
+	       ops->n_options * sizeof(*values->option));
 	nla_for_each_nested(option, options, left) {
-		err = l4lb_nl_parse_option(ops, value, seen, option,
+		err = l4lb_nl_parse_option(ops, values, seen, option,
 					   info->extack);
 		if (err)
 			return err;
@@ -175,7 +176,8 @@ static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MIN_VALUE, o->min) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MAX_VALUE, o->max) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_DEFAULT, def) ||
-	    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o->what))
+	    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o->what) ||
+	    (o->key && nla_put(skb, L4LB_OPTION_ATTR_KEY, 0, NULL)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -374,7 +376,7 @@ static int get_service_options(struct sk_buff *skb, struct genl_info *info)
 static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 {
 	struct l4lb_net *ln = info->user_ptr[0];
-	u32 value[L4LB_SCHED_OPTIONS_MAX];
+	struct l4lb_sched_values values = { };
 	struct l4lb_service *svc;
 	unsigned long seen = 0;
 	struct l4lb_svc_key key;
@@ -385,10 +387,11 @@ static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	mutex_lock(&ln->lock);
 	svc = find_service(ln, &key, info);
-	err = svc ? parse_options(svc, value, &seen, info) : -ESRCH;
+	err = svc ? parse_options(svc, &values, &seen, info) : -ESRCH;
 	if (!err)
-		l4lb_service_set_options(svc, value, seen);
+		err = l4lb_service_set_options(svc, &values, seen, info->extack);
 	mutex_unlock(&ln->lock);
+	memzero_explicit(&values, sizeof(values));
 	return err;
 }
 

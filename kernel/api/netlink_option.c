@@ -6,6 +6,7 @@ const struct nla_policy l4lb_nl_option_policy[] = {
 	[L4LB_OPTION_ATTR_NAME]	= { .type = NLA_NUL_STRING,
 				    .len = L4LB_NAME_LEN - 1 },
 	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
+	[L4LB_OPTION_ATTR_KEY]	= NLA_POLICY_EXACT_LEN(L4LB_KEY_LEN),
 };
 
 /* The message lists the options of @ops, as many as fit. */
@@ -38,25 +39,81 @@ int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
-int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
-			 unsigned long *seen, const struct nlattr *nest,
-			 struct netlink_ext_ack *extack)
+/* The same key on processors of either byte order. */
+static void read_key(struct l4lb_sched_values *values, const struct nlattr *attr)
 {
-	const struct l4lb_sched_option *o;
-	struct nlattr *tb[L4LB_OPTION_ATTR_VALUE + 1];
-	unsigned int i;
-	u32 wanted;
-	int err;
+	__le64 word[2];
 
-	err = nla_parse_nested(tb, L4LB_OPTION_ATTR_VALUE, nest,
-			       l4lb_nl_option_policy, extack);
+	static_assert(sizeof(word) == L4LB_KEY_LEN);
+	memcpy(word, nla_data(attr), sizeof(word));
+	values->key.key[0] = le64_to_cpu(word[0]);
+	values->key.key[1] = le64_to_cpu(word[1]);
+	values->keyed = true;
+}
+
+static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
+		       struct l4lb_sched_values *values, u32 *value,
+		       struct netlink_ext_ack *extack)
+{
+	const struct nlattr *key = tb[L4LB_OPTION_ATTR_KEY];
+	u32 wanted;
+
+	if (key && !o->key) {
+		l4lb_err_attr_fmt(extack, key, "option %s is no key: give a VALUE",
+				  o->name);
+		return -EINVAL;
+	}
+	if (key) {
+		read_key(values, key);
+		*value = l4lb_key_fingerprint(&values->key);
+		return 0;
+	}
+	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
+	if (wanted < o->min || wanted > o->max) {
+		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],
+				  "option %s must be %u to %u", o->name,
+				  o->min, o->max);
+		return -ERANGE;
+	}
+	*value = wanted;
+	return 0;
+}
+
+static int parse_pair(struct nlattr **tb, const struct nlattr *nest,
+		      struct netlink_ext_ack *extack)
+{
+	int err = nla_parse_nested(tb, L4LB_OPTION_ATTR_KEY, nest,
+				   l4lb_nl_option_policy, extack);
+
 	if (err)
 		return err;
-	if (!tb[L4LB_OPTION_ATTR_NAME] || !tb[L4LB_OPTION_ATTR_VALUE]) {
+	if (!tb[L4LB_OPTION_ATTR_NAME] ||
+	    (!tb[L4LB_OPTION_ATTR_VALUE] && !tb[L4LB_OPTION_ATTR_KEY])) {
 		NL_SET_ERR_MSG_ATTR(extack, nest,
 				    "option: attribute NAME or VALUE is missing");
 		return -EINVAL;
 	}
+	if (tb[L4LB_OPTION_ATTR_VALUE] && tb[L4LB_OPTION_ATTR_KEY]) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "option: give VALUE or KEY, not both");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
+			 struct l4lb_sched_values *values, unsigned long *seen,
+			 const struct nlattr *nest,
+			 struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[L4LB_OPTION_ATTR_KEY + 1];
+	const struct l4lb_sched_option *o;
+	unsigned int i;
+	int err;
+
+	err = parse_pair(tb, nest, extack);
+	if (err)
+		return err;
 	for (i = 0; ops && i < ops->n_options; i++)
 		if (!nla_strcmp(tb[L4LB_OPTION_ATTR_NAME],
 				ops->options[i].name))
@@ -71,13 +128,5 @@ int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
 				  o->name);
 		return -EINVAL;
 	}
-	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
-	if (wanted < o->min || wanted > o->max) {
-		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],
-				  "option %s must be %u to %u", o->name,
-				  o->min, o->max);
-		return -ERANGE;
-	}
-	value[i] = wanted;
-	return 0;
+	return parse_value(o, tb, values, &values->option[i], extack);
 }

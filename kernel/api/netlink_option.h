@@ -3,17 +3,18 @@
 #ifndef _L4LB_NETLINK_OPTION_H
 #define _L4LB_NETLINK_OPTION_H
 
-#include "service/service.h"
+#include "service/option.h"
+#include "l4lb.h"
 
 #include <net/genetlink.h>
 
-extern const struct nla_policy l4lb_nl_option_policy[L4LB_OPTION_ATTR_VALUE + 1];
+extern const struct nla_policy l4lb_nl_option_policy[L4LB_OPTION_ATTR_KEY + 1];
 
-/* Parse one { NAME, VALUE } for the scheduler @ops, which may be NULL, into
- * @value.  @seen has a bit for each option that was named already.
+/* Parse one { NAME, VALUE or KEY } for the scheduler @ops, which may be NULL, into
+ * @values.  @seen has a bit for each option that was named already.
  */
-int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops, u32 *value,
-			 unsigned long *seen, const struct nlattr *nest,
+int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
+			 struct l4lb_sched_values *values, unsigned long *seen, const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);
 /* Refuse @name; the message lists the options of @ops.  Return: -EINVAL. */
 int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,

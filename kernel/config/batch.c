@@ -309,6 +309,27 @@ static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
 	return pool;
 }
 
+/* No packet reads those that are set here: build() does. */
+static int try_options(struct l4lb_batch_service *s,
+		       struct netlink_ext_ack *extack)
+{
+	unsigned int i;
+	int err;
+
+	if (!s->ops || !s->ops->n_options)
+		return 0;
+	for (i = 0; i < s->ops->n_options; i++)
+		if (!(s->set & BIT(i)))
+			s->values.option[i] = l4lb_sched_default(s->svc->ln,
+								 s->ops, i);
+	err = l4lb_values_settle(&s->values, s->inst, extack);
+	if (err)
+		return err;
+	l4lb_values_swap(&s->values, s->inst);
+	s->swapped = true;
+	return 0;
+}
+
 static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		       struct netlink_ext_ack *extack)
 {
@@ -329,6 +350,11 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		l4lb_server_save(d->server, &d->old);
 		d->old_last = d->server->sched.last_weight;
 		l4lb_server_apply(d->server, &d->cfg);
+	}
+	err = try_options(s, extack);
+	if (err) {
+		l4lb_pool_free(pool);
+		return err;
 	}
 	err = l4lb_pool_build(s->svc, pool, s->inst, s->cfg.flags);
 	if (err)
@@ -385,6 +411,8 @@ static void undo(struct l4lb_batch *b)
 		/* Before the real servers that the pool refers to. */
 		if (s->pool)
 			l4lb_pool_free(s->pool);
+		if (s->swapped)
+			l4lb_values_swap(&s->values, s->inst);
 		undo_servers(b, s);
 		s->svc->named = false;
 		if (s->is_new)
@@ -429,19 +457,6 @@ static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 	}
 }
 
-static void set_options(const struct l4lb_batch_service *s)
-{
-	u32 value[L4LB_SCHED_OPTIONS_MAX];
-	unsigned int i;
-
-	if (!s->ops || !s->ops->n_options)
-		return;
-	for (i = 0; i < s->ops->n_options; i++)
-		value[i] = s->set & BIT(i) ? s->option[i] :
-			   l4lb_sched_default(s->svc->ln, s->ops, i);
-	l4lb_inst_set(s->inst, value, s->set);
-}
-
 static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 			   bool *removed)
 {
@@ -449,7 +464,8 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 
 	enlist_servers(b, s);
 	retire_others(b, svc, removed);
-	set_options(s);
+	if (s->swapped)
+		l4lb_values_commit(&s->values, s->inst, s->set);
 	l4lb_service_apply_policy(svc, &s->policy);
 	if (s->is_new) {
 		l4lb_pool_publish(svc, s->pool);

@@ -3,6 +3,7 @@
 #ifndef _L4LB_BATCH_H
 #define _L4LB_BATCH_H
 
+#include "service/option.h"
 #include "service/server.h"
 #include "l4lb.h"
 
@@ -29,7 +30,7 @@ struct l4lb_batch_server {
  * @mask: flags that it sets or clears
  * @ops: its scheduler, with a reference; NULL for "none"
  * @policy: all of its policy
- * @option: values of the scheduler's options that are in @set
+ * @values: of the scheduler's options that are in @set
  * @set: bits of the options it sets; the others get their default
  * @where: the attribute it was read from
  * @first: its first real server in l4lb_batch.servers
@@ -38,6 +39,7 @@ struct l4lb_batch_server {
  * @inst: the scheduler instance that @svc will have
  * @pool: the pool that @svc will have
  * @is_new: @svc was created for this batch
+ * @swapped: @inst has those of @values that build() reads, and the reverse
  * @tried: number of real servers whose settings were tried
  */
 struct l4lb_batch_service {
@@ -46,7 +48,7 @@ struct l4lb_batch_service {
 	u32				mask;
 	const struct l4lb_sched_ops	*ops;
 	struct l4lb_policy		policy;
-	u32				option[L4LB_SCHED_OPTIONS_MAX];
+	struct l4lb_sched_values	values;
 	unsigned long			set;
 	const struct nlattr		*where;
 	unsigned int			first, n;
@@ -54,7 +56,7 @@ struct l4lb_batch_service {
 	struct l4lb_service		*svc;
 	struct l4lb_sched_inst		*inst;
 	struct l4lb_pool		*pool;
-	bool				is_new;
+	bool				is_new, swapped;
 	unsigned int			tried;
 };
 

@@ -50,6 +50,7 @@ struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 	inst->ops = ops;
 	inst->state = state;
 	inst->set = 0;
+	memset(&inst->key, 0, sizeof(inst->key));
 	refcount_set(&inst->refs, 1);
 	return inst;
 }
@@ -60,29 +61,7 @@ void l4lb_inst_put(struct l4lb_sched_inst *inst)
 		return;
 	if (inst->ops->exit)
 		inst->ops->exit(inst->state);
-	kfree(inst);
-}
-
-/**
- * l4lb_inst_set() - set all options of a scheduler instance
- * @inst: the instance; its scheduler has options
- * @value: the new values, in the order of l4lb_sched_ops.options, in range
- * @set: bits of the options that the service has set for itself
- *
- * Packets see the new values at once, though not all at the same moment.
- *
- * Context: configuration mutex held, may sleep.
- */
-void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
-		   unsigned long set)
-{
-	unsigned int i;
-
-	for (i = 0; i < inst->ops->n_options; i++)
-		WRITE_ONCE(inst->option[i], value[i]);
-	inst->set = set;
-	if (inst->ops->changed)
-		inst->ops->changed(inst->state);
+	kfree_sensitive(inst);
 }
 
 /* Frees everything but the scheduler's table. */
@@ -150,6 +129,7 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 	pool->ops = inst->ops;
 	pool->state = inst->state;
 	pool->option = inst->option;
+	pool->key = &inst->key;
 	if (!pool->tournament)
 		pool->tournament = l4lb_tournament_create(pool);
 	if (!pool->ops->build)

@@ -17,6 +17,7 @@ struct l4lb_server;
  * @state: its memory, from init() to exit()
  * @refs: held by the service and by each of its pools
  * @set: bits of the options that the service has set for itself
+ * @key: secret of the option with .key, if that is not 0
  * @option: values, as in ops->options
  */
 struct l4lb_sched_inst {
@@ -24,6 +25,7 @@ struct l4lb_sched_inst {
 	void				*state;
 	refcount_t			refs;
 	unsigned long			set;
+	siphash_key_t			key;
 	u32				option[];
 };
 
@@ -43,9 +45,6 @@ static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc
 struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops);
 void l4lb_inst_put(struct l4lb_sched_inst *inst);
-/* Sets the values and bits of all options, and tells the scheduler. */
-void l4lb_inst_set(struct l4lb_sched_inst *inst, const u32 *value,
-		   unsigned long set);
 
 /* A pool of @n places, each of which the caller fills with l4lb_pool_put()
  * before l4lb_pool_build(); NULL without memory.  May sleep.
@@ -63,7 +62,7 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
 /* Frees the last pool of a service when its readers are done. */
 void l4lb_pool_retire(struct l4lb_pool *pool);
 /* Build and publish the next pool after a real server was added, was removed, or
- * got another weight.  On failure the old one stays; one that was to be removed
+ * got another weight, or after an option with .rebuild was set.  On failure the old one stays; one that was to be removed
  * from it is then stuck.
  */
 int l4lb_service_grow(struct l4lb_service *svc);

@@ -49,6 +49,24 @@ static struct l4lb_sched_ops *sched_find(const char *name)
 	return NULL;
 }
 
+static const char *key_fault(const struct l4lb_sched_ops *ops)
+{
+	const struct l4lb_sched_option *o;
+	unsigned int keys = 0;
+
+	for (o = ops->options; o < ops->options + ops->n_options; o++) {
+		if (o->rebuild && (!ops->build || o->sysctl))
+			return "has an option with .rebuild, but no build(), or a sysctl for it";
+		if (!o->key)
+			continue;
+		if (keys++)
+			return "has two options for a key";
+		if (!o->rebuild || o->min || o->def || o->max != U32_MAX)
+			return "has a key without .rebuild, or not from 0 to U32_MAX";
+	}
+	return NULL;
+}
+
 /* The fault in the options of @ops, or NULL. */
 static const char *option_fault(const struct l4lb_sched_ops *ops)
 {
@@ -68,7 +86,7 @@ static const char *option_fault(const struct l4lb_sched_ops *ops)
 			if (!strcmp(other->name, o->name))
 				return "has two options of one name";
 	}
-	return NULL;
+	return key_fault(ops);
 }
 
 /* The fault in @ops, or NULL. */

@@ -291,24 +291,6 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
 	return svc->inst ? svc->inst->option : NULL;
 }
 
-/**
- * l4lb_service_set_options() - set all options of a service's scheduler
- * @svc: the service; its scheduler has options
- * @value: the new values, in the order of l4lb_sched_ops.options, in range
- * @set: bits of the options that the service sets for itself from now on
- *
- * Packets see the new values at once, though not all at the same moment.
- *
- * Context: configuration mutex held, may sleep.
- */
-void l4lb_service_set_options(struct l4lb_service *svc, const u32 *value,
-			      unsigned long set)
-{
-	lockdep_assert_held(&svc->ln->lock);
-	svc->ln->generation++;
-	l4lb_inst_set(svc->inst, value, svc->inst->set | set);
-}
-
 /* The counters of a service and of its real servers start again from 0. */
 void l4lb_service_zero(struct l4lb_service *svc)
 {

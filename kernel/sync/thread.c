@@ -5,6 +5,7 @@
  */
 #include "sync/thread.h"
 
+#include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -105,6 +106,7 @@ static int send_thread(void *arg)
 	unsigned long due = jiffies;
 	bool collect;
 
+	complete(&thread->runs);
 	while (!kthread_should_stop()) {
 		collect = time_after_eq(jiffies, due);
 		if (collect) {
@@ -192,6 +194,7 @@ static int thread_start(struct l4lb_sync_daemon *daemon, unsigned int index,
 	struct socket *sock;
 
 	thread->daemon = daemon;
+	init_completion(&thread->runs);
 	if (sends) {
 		thread->queue = &daemon->queues->queue[index];
 	} else {
@@ -208,6 +211,11 @@ static int thread_start(struct l4lb_sync_daemon *daemon, unsigned int index,
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	thread->task = task;
+	/* A thread that is stopped before it runs never does: the last records
+	 * would stay.
+	 */
+	if (sends)
+		wait_for_completion(&thread->runs);
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 #ifndef _L4LB_SYNC_THREAD_H
 #define _L4LB_SYNC_THREAD_H
 
+#include <linux/completion.h>
+
 #include "sync/daemon.h"
 #include "sync/queue.h"
 
@@ -10,6 +12,7 @@
  * struct l4lb_sync_thread - a thread and its socket
  * @daemon: the daemon
  * @task: the thread, or NULL: not started
+ * @runs: it sends, and has begun
  * @sock: its socket
  * @queue: what it sends; NULL in a receiving daemon
  * @data: room for a message of the daemon's maxlen; NULL in a sending daemon
@@ -17,6 +20,7 @@
 struct l4lb_sync_thread {
 	const struct l4lb_sync_daemon	*daemon;
 	struct task_struct		*task;
+	struct completion		runs;
 	struct socket			*sock;
 	struct l4lb_sync_queue		*queue;
 	u8				*data;

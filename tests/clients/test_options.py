@@ -87,6 +87,11 @@ def test_schedulers_describe_themselves(l4lb, backend):
         assert l4lb.scheduler(name) == found[name]
         assert found[name]["flags"] == (0x18 if name in ("sh", "mh") else 0)
     assert found["rr"]["options"] == {}
+    assert set(found["sh"]["options"]) == {"order"}
+    assert set(found["mh"]["options"]) == {"order", "key"}
+    order, key = found["mh"]["options"].values()
+    assert (order["min"], order["max"], order["default"]) == (0, 1, 0) and "key" not in order
+    assert (key["min"], key["max"], key["default"]) == (0, 0xffffffff, 0) and key["key"]
     for name, options in (("lblc", ("expire", "entries")),
                           ("lblcr", ("expire", "entries", "shrink"))):
         got = found[name]["options"]
@@ -99,14 +104,14 @@ def test_schedulers_describe_themselves(l4lb, backend):
 
 @pytest.mark.smoke
 def test_a_scheduler_is_loaded_when_asked_for(l4lb, backend):
-    if backend.loaded("l4lb_dh"):
+    if backend.loaded("l4lb_fo"):
         import subprocess
-        subprocess.run(["rmmod", "l4lb_dh"], check=True)
-    assert "dh" not in l4lb.schedulers()
-    assert l4lb.scheduler("dh") == {"name": "dh", "flags": 0, "options": {}}
-    assert "dh" in l4lb.schedulers()
+        subprocess.run(["rmmod", "l4lb_fo"], check=True)
+    assert "fo" not in l4lb.schedulers()
+    assert l4lb.scheduler("fo") == {"name": "fo", "flags": 0, "options": {}}
+    assert "fo" in l4lb.schedulers()
     # The module is not held: it can be unloaded.
-    assert Backend("l4lb_dh").refcount() == 0
+    assert Backend("l4lb_fo").refcount() == 0
 
 
 def test_schedulers_that_do_not_exist(l4lb):
@@ -218,7 +223,7 @@ def test_whole_or_not_at_all(ipvs, l4lb, pairs, code, why):
 
 
 def test_schedulers_without_options(ipvs, l4lb):
-    for sched in ("rr", "sh", "none"):
+    for sched in ("rr", "fo", "none"):
         s = ipvs.service(V4, 80, sched=sched)
         assert refused("EINVAL", lambda s=s: l4lb.set(s, expire=5)) == \
             f"scheduler {sched} has no options: leave them out"
@@ -326,7 +331,131 @@ def test_strict_reading(ipvs, l4lb):
     genl.is_refused(l4lb.answers, errno.EINVAL)
 
 
+# -- a secret
+
+KEYS = bytes(range(16)), bytes(range(1, 17))
+
+
+def fingerprint(l4lb, service):
+    return l4lb.values(service)["key"]
+
+
+@pytest.mark.smoke
+def test_a_key_is_shown_by_its_fingerprint(ipvs, l4lb):
+    s = ipvs.service(V4, 80, sched="mh")
+    assert l4lb.values(s) == {"order": 0, "key": 0}
+    seen = []
+    for key in (*KEYS, bytes(16), KEYS[0]):
+        l4lb.set(s, key=key)
+        seen.append(fingerprint(l4lb, s))
+    assert seen[0] == seen[3] and len(set(seen)) == 3 and 0 not in seen
+    # The present fingerprint keeps the key, 0 removes it, also along with other options.
+    l4lb.set(s, key=seen[0], order=1)
+    assert l4lb.values(s) == {"order": 1, "key": seen[0]}
+    l4lb.set(s, order=0)
+    assert l4lb.values(s) == {"order": 0, "key": seen[0]}
+    l4lb.set(s, key=0)
+    assert fingerprint(l4lb, s) == 0
+    # The key is gone, not only its number.
+    assert "fingerprint" in refused("EINVAL", lambda: l4lb.set(s, key=seen[0]))
+
+
+@pytest.mark.parametrize("value, code, why", [
+    (7, "EINVAL", "the service has no key with this fingerprint: give the key itself"),
+    (bytes(15), "ERANGE", None), (bytes(17), "ERANGE", None), (b"", "ERANGE", None)])
+def test_a_key_that_is_refused(ipvs, l4lb, value, code, why):
+    s = ipvs.service(V4, 80, sched="mh")
+    l4lb.set(s, key=KEYS[0])
+    before = l4lb.values(s)
+    for named in ([("key", value)], [("order", 1), ("key", value)]):
+        sentence = refused(code, lambda n=named: l4lb.set(s, *n))
+        assert why in (None, sentence)
+        assert l4lb.values(s) == before
+
+
+def test_key_and_number_are_not_exchangeable(ipvs, l4lb):
+    s = ipvs.service(V4, 80, sched="mh")
+    assert refused("EINVAL", lambda: l4lb.set(s, order=KEYS[0])) == \
+        "option order is no key: give a VALUE"
+    both = attr(genl.O_NAME, text("key")) + attr(genl.O_KEY, KEYS[0]) + attr(genl.O_VALUE, u32(0))
+    assert refused("EINVAL", lambda: l4lb.request(genl.SET_OPTIONS, key() + pairs(both))) == \
+        "option: give VALUE or KEY, not both"
+    assert "order must be 0 to 1" in refused("ERANGE", lambda: l4lb.set(s, order=2))
+    assert l4lb.values(s) == {"order": 0, "key": 0}
+
+
+def test_a_key_in_a_batch(ipvs, l4lb):
+    """A listing can be sent back where its key is known, and nowhere else."""
+    entry = genl.batch_entry(V4, 80, ["192.0.2.20"], sched="mh",
+                             options=[("key", KEYS[0]), ("order", 1)])
+    s = ipvs.service(V4, 80, add=False)
+    l4lb.set_services([entry])
+    values = l4lb.values(s)
+    assert values["order"] == 1 and values["key"]
+    listed = l4lb.get_services()
+    assert KEYS[0] not in b"".join(listed)
+    l4lb.set_services(listed, genl.REPLACE)
+    assert l4lb.values(s) == values
+    # Refused as a whole: another service of the message is not added.
+    more = genl.batch_entry(V4, 81, sched="mh", options=[("key", values["key"])])
+    other = genl.batch_entry(V4, 82, sched="mh")
+    unlike = genl.batch_entry(V4, 80, sched="mh", options=[("order", 0), ("key", 5)])
+    changed = genl.batch_entry(V4, 80, sched="mh", options=[("order", 0), ("key", KEYS[1])])
+    for entries in ([other, more], [other, unlike], [changed, more]):
+        assert "fingerprint" in refused("EINVAL", lambda e=entries: l4lb.set_services(e))
+        assert len(ipvs.services()) == 1 and l4lb.values(s) == values
+    # Options that an entry does not name get their default: so does the key.
+    l4lb.set_services([genl.batch_entry(V4, 80, ["192.0.2.20"], sched="mh")])
+    assert l4lb.values(s) == {"order": 0, "key": 0}
+    assert "fingerprint" in refused("EINVAL", lambda: l4lb.set(s, key=values["key"]))
+
+
 # -- packets
+
+class Clients:
+    """Asks which server 60 clients get."""
+
+    def __init__(self, oracle, sched, order=(3, 1, 4, 2)):
+        self.oracle, self.port = oracle, 2000
+        self.service = oracle.service(sched)
+        for n in order:
+            oracle.server(self.service, "add", f"10.8.7.{n}")
+
+    def ask(self):
+        self.port += 1
+        flows = [("udp", f"10.9.7.{n}", self.port, "10.50.7.1", 80) for n in range(1, 61)]
+        for flow in flows:
+            self.oracle.send(*flow)
+        got = self.oracle.chosen()
+        return [got[flow] for flow in flows]
+
+    def set(self, **options):
+        with genl.L4lb(self.oracle.ns) as l4lb:
+            l4lb.set(self.service, **options)
+        return self.ask()
+
+
+@pytest.mark.smoke
+def test_order_is_that_of_the_next_packet(oracle):
+    c = Clients(oracle, "sh")
+    by_age = c.ask()
+    by_address = c.set(order=1)
+    assert by_age != by_address and set(by_age) == set(by_address)
+    oracle.server(c.service, "del", "10.8.7.4")
+    oracle.server(c.service, "add", "10.8.7.4")
+    assert c.ask() == by_address
+    # The servers of `by_age` in the order of their addresses are those of `by_address`.
+    turns = {f"10.8.7.{n}": f"10.8.7.{m}" for n, m in zip((3, 1, 4, 2), (1, 2, 3, 4))}
+    assert [turns[server] for server in by_age] == by_address
+
+
+def test_key_is_that_of_the_next_packet(oracle):
+    c = Clients(oracle, "mh")
+    public, secret, other = c.ask(), c.set(key=KEYS[0]), c.set(key=KEYS[1])
+    assert public != secret != other != public
+    assert c.set(key=KEYS[0]) == secret
+    assert c.set(order=1) != public     # the key is still there
+    assert c.set(key=0, order=0) == public
 
 
 @pytest.mark.stock

@@ -13,7 +13,8 @@ def sim(tmp_path_factory):
     """sim("rr", "add 1 1; pick tcp 3") -> the answers, one for each command."""
     build = tmp_path_factory.mktemp("sched")
     core = [ROOT / "kernel" / f for f in ("sched.h", "service/registry.c", "service/affinity.h",
-                                      "service/affinity.c", "service/tournament.h",
+                                      "service/affinity.c", "service/order.h",
+                                      "service/order.c", "service/tournament.h",
                                       "service/tournament.c")]
     sources = [ROOT / f"schedulers/{name}.c" for name in SCHEDULERS]
     for i, source in enumerate(sources):

@@ -97,6 +97,13 @@ def test_names_what_it_installs(machine):
     assert asked.count("guarded\n") == 2
 
 
+def test_kernel_needs_only_what_builds_it(machine):
+    """wrk is for tests: it is not waited for."""
+    status, said, asked = machine().deps("--kernel", missing="wrk bison")
+    assert (status, said.splitlines()[0]) == (0, "deps: missing Debian packages: bison")
+    assert " install -y --no-install-recommends bison\n" in asked
+
+
 def test_who_is_not_root_is_told_the_command(machine):
     status, said, asked = machine().deps(missing="wrk bison", uid=1000)
     assert (status, asked) == (1, "")
@@ -104,6 +111,10 @@ def test_who_is_not_root_is_told_the_command(machine):
         "deps: missing Debian packages: bison wrk",
         ("deps: run: sudo apt-get update && sudo apt-get install -y --no-install-recommends "
          "bison wrk")]
+
+
+def test_kernel_leaves_the_explanation_to_the_next_call(machine):
+    assert machine().deps("--kernel", missing="wrk bison", uid=1000) == (1, "", "")
 
 
 @pytest.mark.parametrize("system", ("13", "fedora"))

@@ -177,6 +177,173 @@ class TestMh:
         assert answers[-2] == "-" and int(answers[-1]) < 50
 
 
+# ---- order and key ----
+
+FLAGS_PORT = 16
+KEY, OTHER_KEY = "key 0x0706050403020100 0x0f0e0d0c0b0a0908;", "key 1 2;"
+
+
+def shuffled(family, seed, n=7):
+    """Servers of different weights, added in an order that depends on SEED."""
+    order = list(range(1, n + 1))
+    random.Random(seed).shuffle(order)
+    net = "192.0.2." if family == 4 else "2001:db8::"
+    return "".join(f"addr {i} {net}{i} {80 + i % 3}; add {i} {i % 3 + 1};" for i in order)
+
+
+def many(family, n=3000):
+    vip = "192.0.2.100" if family == 4 else "2001:db8::100"
+    return "".join(f"flow tcp {a} 1 {vip} 80;" for a in addresses(family, n))
+
+
+@pytest.mark.parametrize("family", (4, 6))
+@pytest.mark.parametrize("name", ("mh", "sh"))
+class TestOrder:
+    def chosen(self, sim, name, family, seed, options=""):
+        script = f"service {family} 0;" + options + shuffled(family, seed) + many(family)
+        return picks(sim(name, script))
+
+    def test_by_address_all_directors_agree(self, sim, name, family):
+        one, *others = [self.chosen(sim, name, family, seed, "option order 1;")
+                        for seed in range(4)]
+        assert all(other == one for other in others)
+        assert len(set(one)) == 7
+
+    def test_by_age_they_do_not(self, sim, name, family):
+        """As with ip_vs: it is why the option exists."""
+        one, other = (self.chosen(sim, name, family, seed) for seed in (0, 1))
+        assert one != other
+
+    def test_set_later_or_unset(self, sim, name, family):
+        """The table follows the option at once."""
+        head, tail = f"service {family} 0;" + shuffled(family, 1), many(family)
+        before = picks(sim(name, head + tail))
+        after = picks(sim(name, head + "option order 1;" + tail))
+        assert before != after == self.chosen(sim, name, family, 2, "option order 1;")
+        assert picks(sim(name, head + "option order 1; option order 0;" + tail)) == before
+
+
+def test_order_of_ports(sim):
+    """Servers of one address, as of several programs of one machine."""
+    def chosen(order):
+        return picks(sim("sh", "service 4 0; option order 1;" + "".join(
+            f"addr {i} 192.0.2.1 {80 + i}; add {i} 1;" for i in order) + many(4, 300)))
+    assert chosen((1, 2, 3, 4, 5)) == chosen((4, 2, 5, 1, 3))
+
+
+@pytest.mark.parametrize("family", (4, 6))
+def test_dh_order(sim, family):
+    vips = addresses(family, 300)
+    flows = "".join(f"flow tcp {vips[0]} 1 {vip} 80;" for vip in vips)
+    head = f"service {family} 0;"
+    old, one, other = (picks(sim("dh", head + option + shuffled(family, seed) + flows))
+                       for option, seed in (("", 0), ("option order 1;", 0), ("option order 1;", 3)))
+    assert one == other != old
+    by_address = [7, 6, 5, 4, 3, 2, 1]
+    assert one == [by_address[hash_32(fold(v), 8) % 7] for v in vips]
+
+
+def siphash24(words, key):
+    """SipHash-2-4 of 64-bit WORDS."""
+    mask = 2**64 - 1
+
+    def rotate(x, n):
+        return (x << n | x >> 64 - n) & mask
+
+    v = [k ^ c for k, c in zip(key * 2, (0x736f6d6570736575, 0x646f72616e646f6d,
+                                         0x6c7967656e657261, 0x7465646279746573))]
+
+    def rounds(n):
+        for _ in range(n):
+            v[0] = v[0] + v[1] & mask
+            v[1] = rotate(v[1], 13) ^ v[0]
+            v[0] = rotate(v[0], 32)
+            v[2] = v[2] + v[3] & mask
+            v[3] = rotate(v[3], 16) ^ v[2]
+            v[0] = v[0] + v[3] & mask
+            v[3] = rotate(v[3], 21) ^ v[0]
+            v[2] = v[2] + v[1] & mask
+            v[1] = rotate(v[1], 17) ^ v[2]
+            v[2] = rotate(v[2], 32)
+
+    for block in (*words, len(words) * 8 << 56):
+        v[3] ^= block
+        rounds(2)
+        v[0] ^= block
+    v[2] ^= 0xff
+    rounds(4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+class TestKey:
+    def test_siphash(self):
+        """The vectors of its authors for 0 and 8 bytes."""
+        key = (0x0706050403020100, 0x0f0e0d0c0b0a0908)
+        word = int.from_bytes(bytes(range(8)), "little")
+        assert siphash24([], key) == 0x726fdb47dd0e0e31
+        assert siphash24([word], key) == 0x93f5f5799a932462
+
+    @pytest.mark.parametrize("flags", (0, FLAGS_PORT))
+    def test_places(self, sim, flags):
+        """Compared with a second implementation, for IPv4: which clients share a place is
+        decided by the key, so all clients of one place have one server."""
+        key = (0x0706050403020100, 0x0f0e0d0c0b0a0908)
+        clients = addresses(4, 3000)
+        place = [siphash24([siphash24([int(ipaddress.IPv4Address(c)) << 32, 0,
+                                       7 if flags else 0], key)], key) % 4093 for c in clients]
+        got = picks(sim("mh", f"service 4 {flags};" + KEY + named(5) + "".join(
+            f"flow tcp {c} 7 192.0.2.1 80;" for c in clients)))
+        servers = {}
+        for at, server in zip(place, got, strict=True):
+            assert servers.setdefault(at, server) == server
+        assert len(servers) > 1000 and set(servers.values()) == {1, 2, 3, 4, 5}
+
+    @pytest.mark.parametrize("family", (4, 6))
+    def test_the_key_decides(self, sim, family):
+        head, tail = f"service {family} 0;" + shuffled(family, 0), many(family)
+        public, secret, other = (picks(sim("mh", head + k + tail)) for k in ("", KEY, OTHER_KEY))
+        for a, b in ((public, secret), (secret, other)):
+            assert 0.3 < sum(x != y for x, y in zip(a, b, strict=True)) / len(a) < 0.95
+        assert picks(sim("mh", head + KEY + "option key 0;" + tail)) == public
+        # Shares are by weight, as without: 2, 3, 1, 2, 3, 1, 2 of 14.
+        counts = Counter(secret)
+        for server in range(1, 8):
+            assert abs(counts[server] - 3000 * (server % 3 + 1) / 14) < 130, counts
+
+    @pytest.mark.parametrize("name, spread", (("", 1), (KEY, 4)))
+    def test_aimed_clients(self, sim, name, spread):
+        """IPv6 addresses that are equal once they are folded to 32 bits, and IPv4 ones whose
+        sum with the port is: with the public hash all get one server."""
+        folded = "".join(f"flow tcp 2001:db8::{i:x}:0:{i:x}:5 1 2001:db8::1 80;"
+                         for i in range(1, 300))
+        got = set(picks(sim("mh", "service 6 0;" + name + shuffled(6, 0) + folded)))
+        assert len(got) == 1 if spread == 1 else len(got) >= spread
+        summed = "".join(f"flow tcp 198.51.100.{i} {5000 - i} 192.0.2.1 80;" for i in range(250))
+        got = set(picks(sim("mh", "service 4 16;" + name + shuffled(4, 0) + summed)))
+        assert len(got) == 1 if spread == 1 else len(got) >= spread
+
+    def test_fallback_moves_only_its_own(self, sim):
+        head = "service 4 8;" + KEY + named(5)
+        whole, quiet = (picks(sim("mh", head + over + MANY)) for over in ("", "over 2 1;"))
+        assert all(b == a for a, b in zip(whole, quiet) if a != 2)
+        assert set(b for a, b in zip(whole, quiet) if a == 2) == {1, 3, 4, 5}
+
+    def test_removal_moves_few_others(self, sim):
+        head = KEY + "option order 1;" + named(10)
+        whole, less = (picks(sim("mh", head + gone + MANY)) for gone in ("", "del 4;"))
+        kept = [(a, b) for a, b in zip(whole, less) if a != 4]
+        assert 0 < sum(a != b for a, b in kept) < len(kept) * 0.04
+
+
+@pytest.mark.parametrize("name", ("mh", "sh", "dh"))
+def test_no_memory_for_the_order(sim, name):
+    """The old table stays."""
+    script = named(3) + "memory 0;" + "addr 4 192.0.2.4 80; add 4 1;" + "memory 1;" + many(4, 200)
+    answers = sim(name, script)
+    assert "-12" in answers
+    assert set(picks(answers)) <= {1, 2, 3}
+
+
 # ---- twos ----
 
 

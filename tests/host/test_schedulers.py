@@ -72,7 +72,7 @@ class TestEach:
             assert answers[3] == "ok"
 
 
-WITH_TABLE = ("rr", "wrr", "sh", "mh", "twos")
+WITH_TABLE = ("rr", "wrr", "dh", "sh", "mh", "twos")
 # New connections of many clients to many destinations.
 FLOWS = "".join(f"flow {'tcp' if i % 3 else 'udp'} 10.{i % 7}.{i}.{i * 5 % 251} {2000 + i} "
                 f"10.50.{i * 3 % 256}.{i} 80;" for i in range(200))
@@ -410,10 +410,12 @@ def test_registry(sim):
     assert got.pop("good") == "0"
     assert got.pop("again") == "-17"
     assert got.pop("good-options") == "0"
+    assert got.pop("good-key") == "0"
     for broken in ("owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
-                   "changed", "flags", *("opt-" + word for word in (
+                   "changed", "flags", *("key-" + word for word in (
+                       "late", "min", "max", "def", "twice")), *("opt-" + word for word in (
                        "name", "long", "noname", "twice", "low", "high", "what", "whatlong",
-                       "many", "count", "table"))):
+                       "rebuild", "rebuild-sysctl", "many", "count", "table"))):
         assert got.pop(broken) == "-22", broken
     assert got.pop("space") == "-22"
     assert got == {

@@ -332,7 +332,7 @@ L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L
 MERGE, ADD, REPLACE = range(3)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
-O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT = L4LB.numbers("option")
+O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
@@ -341,7 +341,9 @@ F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER = (
 
 
 def option(name, value):
-    return attr(1, [attr(O_NAME, text(name)), attr(O_VALUE, u32(value))])
+    """VALUE: a number, or the 16 bytes of a key."""
+    return attr(1, [attr(O_NAME, text(name)), attr(O_KEY, value) if isinstance(value, bytes)
+                    else attr(O_VALUE, u32(value))])
 
 
 def decode_scheduler(payload):
@@ -354,6 +356,7 @@ def decode_scheduler(payload):
             **{key: int.from_bytes(o[kind], "little") for key, kind in (
                 ("value", O_VALUE), ("min", O_MIN), ("max", O_MAX), ("default", O_DEFAULT))
                if kind in o},
+            **({"key": True} if O_KEY in o else {}),
             "what": o[O_WHAT].rstrip(b"\0").decode()}
     return {"name": a[SC_NAME].rstrip(b"\0").decode(),
             "flags": int.from_bytes(a[SC_FLAGS], "little"), "options": options}

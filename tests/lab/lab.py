@@ -88,11 +88,12 @@ class Lab:
                 if all(c[k] == v for k, v in want.items())]
 
     def client_address(self, family=4):
-        """A phantom client address that no test has used."""
+        """A phantom client address that no test has used, as the kernel writes it."""
         Lab._client = getattr(Lab, "_client", 0) + 1
-        n = Lab._client
-        return f"10.{n >> 8 & 255}.{n & 255}.7" if family == 4 else \
-            f"2001:db8:c:{n:x}::7"
+        turn, n = divmod(Lab._client, 1 << 16)
+        if family == 4:
+            return f"10.{n >> 8}.{n & 255}.{7 + turn}"
+        return f"2001:db8:c:{n:x}:{turn:x}::7" if turn else f"2001:db8:c:{n:x}::7"
 
 
 def emptied(topologies, shape):

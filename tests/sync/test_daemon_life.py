@@ -349,11 +349,23 @@ def test_does_not_hear_itself(nat, side, family):
         assert counted(side.ns, "sync_messages_in") == before
 
 
+@contextlib.contextmanager
+def urgent():
+    """No kernel thread runs while this process does."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 @pytest.mark.usefixtures("only_l4lb")
-def test_last_records(nat, side):
+@pytest.mark.parametrize("scheduled", (contextlib.nullcontext, urgent),
+                         ids=("as usual", "before its thread"))
+def test_last_records(nat, side, scheduled):
     """What was announced just before a master stops is still sent."""
     raw = Raw(nat, TCP)
-    with setting(nat, "sync_threshold", "2 50"), side.receiver() as receiver:
+    with setting(nat, "sync_threshold", "2 50"), side.receiver() as receiver, scheduled():
         for _ in range(20):
             client = raw.client()
             with side.master():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Just enough of the kernel to compile kernel/service/{registry,affinity,tournament}.c
+ * Just enough of the kernel to compile kernel/service/{registry,affinity,order,tournament}.c
  * and the files in schedulers/, unchanged, as a user-space program.  Included on the command
  * line; the kernel headers that they include are empty files.
  */
@@ -175,6 +175,50 @@ static inline u32 hsiphash_1u32(u32 first, const hsiphash_key_t *key)
 		sip_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
+
+/* SipHash-2-4 of whole words. */
+typedef struct { u64 key[2]; } siphash_key_t;
+
+static inline u64 shim_siphash(const u64 *word, unsigned int n, const siphash_key_t *key)
+{
+	u64 v[4] = {
+		key->key[0] ^ 0x736f6d6570736575ULL,
+		key->key[1] ^ 0x646f72616e646f6dULL,
+		key->key[0] ^ 0x6c7967656e657261ULL,
+		key->key[1] ^ 0x7465646279746573ULL,
+	};
+	unsigned int i, rounds;
+	u64 m;
+
+	for (i = 0; i <= n; i++) {
+		m = i < n ? word[i] : (u64)(8 * n) << 56;
+		v[3] ^= m;
+		sip_round(v);
+		sip_round(v);
+		v[0] ^= m;
+	}
+	v[2] ^= 0xff;
+	for (rounds = 0; rounds < 4; rounds++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+static inline u64 siphash_1u64(u64 a, const siphash_key_t *key)
+{
+	return shim_siphash(&a, 1, key);
+}
+
+static inline u64 siphash_3u64(u64 a, u64 b, u64 c, const siphash_key_t *key)
+{
+	return shim_siphash((u64[]){ a, b, c }, 3, key);
+}
+
+#define sort(base, n, size, compare, swap)	qsort(base, n, size, compare)
+#define lower_32_bits(x)	((u32)(x))
+#define upper_32_bits(x)	((u32)((u64)(x) >> 32))
+#define U32_MAX			0xffffffffU
+#define likely(x)		(x)
+#define memzero_explicit	explicit_bzero
 
 static inline unsigned long gcd(unsigned long a, unsigned long b)
 {

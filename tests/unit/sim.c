@@ -17,6 +17,7 @@
  *	refs ID				prints the number of references to it
  *	turns T				sets the rotation's counter
  *	option NAME VALUE		sets an option of the scheduler
+ *	key WORD WORD			sets its secret, and "option key 1"
  *	options				prints "NAME=VALUE,MIN,MAX,DEFAULT ..."
  *	race THREADS N			concurrent picks, of addresses 1 to N;
  *					prints "ID=COUNT ..."
@@ -63,6 +64,7 @@ static struct l4lb_pool *pool;
 static u8 service_af = AF_INET;
 static u32 service_flags;
 static u32 option[L4LB_SCHED_OPTIONS_MAX];
+static siphash_key_t key;
 static void *state;
 static unsigned long worst, all_reads;
 
@@ -176,6 +178,7 @@ static int rebuild(struct server *added, struct server *gone)
 	next->ops = ops;
 	next->state = state;
 	next->option = option;
+	next->key = &key;
 	next->af = service_af;
 	next->flags = service_flags;
 	next->n = n_order;
@@ -545,8 +548,17 @@ static void cmd_option(const char *name, u32 value)
 	if (i == ops->n_options)
 		abort();
 	WRITE_ONCE(option[i], value);
+	if (ops->options[i].rebuild && rebuild(NULL, NULL))
+		abort();
 	if (ops->changed)
 		ops->changed(state);
+}
+
+static void cmd_key(char **arg)
+{
+	key.key[0] = strtoull(arg[0], NULL, 0);
+	key.key[1] = strtoull(arg[1], NULL, 0);
+	cmd_option("key", 1);
 }
 
 static void cmd_options(void)
@@ -629,6 +641,8 @@ static void run(char **word)
 		cmd_wait(atof(word[1]));
 	else if (!strcmp(cmd, "option"))
 		cmd_option(word[1], strtoul(word[2], NULL, 0));
+	else if (!strcmp(cmd, "key"))
+		cmd_key(word + 1);
 	else if (!strcmp(cmd, "halfway"))
 		cmd_halfway(server_of(word[1]));
 	else if (!strcmp(cmd, "memory"))

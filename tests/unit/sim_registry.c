@@ -30,7 +30,7 @@ static void null_exit(void *s)
 
 static void try_register(const char *what, struct l4lb_sched_ops ops)
 {
-	static struct l4lb_sched_ops tried[32];
+	static struct l4lb_sched_ops tried[48];
 	static unsigned int n;
 
 	tried[n] = ops;
@@ -38,22 +38,22 @@ static void try_register(const char *what, struct l4lb_sched_ops ops)
 	n++;
 }
 
-/* Tables of options: good ones with one mistake each, then one that is good. */
-static void try_options(void)
-{
-	static const struct l4lb_sched_option good = {
-		.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
-	};
-	static struct l4lb_sched_option table[16][L4LB_SCHED_OPTIONS_MAX + 1];
-	struct l4lb_sched_ops ops = {
-		.name = "o", .pick = null_pick, .owner = THIS_MODULE
-	};
-	static char longest[L4LB_SCHED_WHAT_MAX + 1];
-	unsigned int n = 0;
+static const struct l4lb_sched_option good = {
+	.name = "a-1", .min = 1, .max = 3, .def = 3, .what = "unit",
+};
 
+static struct l4lb_sched_option *next_table(void)
+{
+	static struct l4lb_sched_option table[32][L4LB_SCHED_OPTIONS_MAX + 1];
+	static unsigned int n;
+
+	return table[n++];
+}
+
+/* @o: a table of good options; the rest makes a mistake in it. */
 #define TRY(what, count, ...) do { \
-		struct l4lb_sched_option *o = table[n++]; \
-		for (unsigned int i = 0; i < ARRAY_SIZE(table[0]); i++) { \
+		struct l4lb_sched_option *o = next_table(); \
+		for (unsigned int i = 0; i < L4LB_SCHED_OPTIONS_MAX + 1; i++) { \
 			o[i] = good; \
 			o[i].name[0] = 'a' + i; \
 		} \
@@ -62,6 +62,38 @@ static void try_options(void)
 		ops.n_options = count; \
 		try_register(what, ops); \
 	} while (0)
+
+/* Options that build() reads, and keys. */
+static void try_keys(void)
+{
+	struct l4lb_sched_ops ops = {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE
+	};
+
+	TRY("opt-rebuild", 2, o[1].rebuild = true);
+	ops.build = null_build;
+	ops.free = null_free;
+#define KEY(o, ...) (o) = (struct l4lb_sched_option) { \
+		.name = "k", .max = U32_MAX, .rebuild = true, .key = true, .what = "key", ##__VA_ARGS__ }
+	TRY("opt-rebuild-sysctl", 2, o[1].rebuild = o[1].sysctl = true);
+	TRY("key-late", 2, KEY(o[1], .rebuild = false));
+	TRY("key-min", 2, KEY(o[1], .min = 1, .def = 1));
+	TRY("key-max", 2, KEY(o[1], .max = 7));
+	TRY("key-def", 2, KEY(o[1], .def = 7));
+	TRY("key-twice", 3, KEY(o[1]); KEY(o[2], .name = "l"));
+	strcpy(ops.name, "keyed");
+	TRY("good-key", 2, KEY(o[1]));
+#undef KEY
+}
+
+/* Tables of options: good ones with one mistake each, then one that is good. */
+static void try_options(void)
+{
+	struct l4lb_sched_ops ops = {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE
+	};
+	static char longest[L4LB_SCHED_WHAT_MAX + 1];
+
 	memset(longest, 'x', L4LB_SCHED_WHAT_MAX);
 	TRY("opt-name", 2, strcpy(o[1].name, "A"));
 	TRY("opt-long", 2, memset(o[1].name, 'x', sizeof(o[1].name)));
@@ -86,7 +118,6 @@ static void try_options(void)
 	longest[L4LB_SCHED_WHAT_MAX - 1] = 0;
 	ops.flags = L4LB_SCHED_FLAGS;
 	TRY("good-options", L4LB_SCHED_OPTIONS_MAX, o[1].what = longest);
-#undef TRY
 }
 
 static void try_get(const char *name)
@@ -137,6 +168,7 @@ void cmd_registry(void)
 	bad.name[0] = 0;
 	try_register("empty", bad);
 	try_options();
+	try_keys();
 
 	try_get("good");
 	try_get("absent");

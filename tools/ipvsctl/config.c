@@ -338,13 +338,14 @@ static int read_options(json_t *o, struct service *svc, const char *object)
 	if (options && !json_is_object(options))
 		return fail(RC_USAGE, object, "\"options\" must be an object");
 	json_object_foreach(options, name, value) {
-		if (!json_is_integer(value))
+		if (!json_is_integer(value) && !json_is_string(value))
 			return fail(RC_USAGE, object,
 				    "option \"%s\" must be a whole number",
 				    name);
 		snprintf(text, sizeof(text), "%lld",
 			 (long long)json_integer_value(value));
-		rc = option_named(svc, name, text);
+		rc = option_named(svc, name, json_is_string(value) ?
+				  json_string_value(value) : text);
 		if (rc)
 			return rc;
 	}

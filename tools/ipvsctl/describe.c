@@ -13,6 +13,7 @@
 #include "err.h"
 #include "kern.h"
 #include "model.h"
+#include "optword.h"
 
 enum { LINE = 1024 };
 
@@ -77,8 +78,8 @@ const char *describe_options(const struct service *svc)
 	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
 		append(line, " ops");
 	for (i = 0; i < svc->noptions; i++)
-		append(line, " option %s %u", svc->options[i].name,
-		       svc->options[i].value);
+		append(line, " option %s %s", svc->options[i].name,
+		       option_word(&svc->options[i]));
 	if (!policy_is_default(&svc->policy))
 		append(line, " %s", policy_text(&svc->policy));
 	return line[0] ? line + 1 : line;

@@ -86,6 +86,7 @@ _ipvsctl() {
 	sort) w='name active rate' ;;
 	by) w='service server state client' ;;
 	option) w=$(_ipvsctl_options) ;;
+	order) w='age address' ;;
 	timeout) [[ $place -gt 1 ]] && w='tcp tcp-fin udp sctp' ;;
 	on-idle) w='forget reset' ;;
 	on-loss) w='keep move reset default' ;;

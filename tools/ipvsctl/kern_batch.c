@@ -136,11 +136,14 @@ static void put_options(struct batch *b, const struct service *svc)
 	size_t list = nest_begin(b, L4LB_ATTR_OPTIONS), nest, i;
 
 	for (i = 0; i < svc->noptions; i++) {
-		const char *name = svc->options[i].name;
+		const struct svc_option *o = &svc->options[i];
 
 		nest = nest_begin(b, 1);
-		put(b, L4LB_OPTION_ATTR_NAME, name, strlen(name) + 1);
-		put_u32(b, L4LB_OPTION_ATTR_VALUE, svc->options[i].value);
+		put(b, L4LB_OPTION_ATTR_NAME, o->name, strlen(o->name) + 1);
+		if (o->has_key)
+			put(b, L4LB_OPTION_ATTR_KEY, o->key, sizeof(o->key));
+		else
+			put_u32(b, L4LB_OPTION_ATTR_VALUE, o->value);
 		nest_end(b, nest);
 	}
 	nest_end(b, list);

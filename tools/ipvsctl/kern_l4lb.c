@@ -22,6 +22,7 @@ static struct nla_policy option_policy[L4LB_OPTION_ATTR_MAX + 1] = {
 	[L4LB_OPTION_ATTR_MAX_VALUE]	= { .type = NLA_U32 },
 	[L4LB_OPTION_ATTR_DEFAULT]	= { .type = NLA_U32 },
 	[L4LB_OPTION_ATTR_WHAT]		= { .type = NLA_STRING },
+	[L4LB_OPTION_ATTR_KEY]		= { .type = NLA_UNSPEC },
 };
 
 static struct nla_policy sched_policy[L4LB_SCHED_ATTR_MAX + 1] = {
@@ -49,6 +50,7 @@ static void get_option(struct nlattr *nest, struct sched_option *o)
 		o->max = nla_get_u32(tb[L4LB_OPTION_ATTR_MAX_VALUE]);
 	if (tb[L4LB_OPTION_ATTR_DEFAULT])
 		o->def = nla_get_u32(tb[L4LB_OPTION_ATTR_DEFAULT]);
+	o->key = tb[L4LB_OPTION_ATTR_KEY];
 	o->value = tb[L4LB_OPTION_ATTR_VALUE]
 		? nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]) : o->def;
 }
@@ -161,16 +163,23 @@ static int get_options(struct service *svc)
 	return 0;
 }
 
+/* @wanted: NULL for the default. */
 static bool put_option(struct nl_msg *msg, const struct sched_option *o,
-		       uint32_t value)
+		       const struct svc_option *wanted)
 {
+	uint32_t value = wanted ? wanted->value : o->def;
+	bool key = wanted && wanted->has_key;
 	struct nlattr *nest;
 
-	if (o->value == value)
+	if (!key && o->value == value)
 		return false;
 	nest = nla_nest_start(msg, 1);
 	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
-	nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);
+	if (key)
+		nla_put(msg, L4LB_OPTION_ATTR_KEY, sizeof(wanted->key),
+			wanted->key);
+	else
+		nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);
 	nla_nest_end(msg, nest);
 	return true;
 }
@@ -191,13 +200,9 @@ static int sync_options(const struct service *svc)
 	if (!msg)
 		return -ENOMEM;
 	nest = nla_nest_start(msg, L4LB_ATTR_OPTIONS);
-	for (i = 0; i < info.n; i++) {
-		const struct svc_option *o =
-			service_option(svc, info.options[i].name);
-
+	for (i = 0; i < info.n; i++)
 		any |= put_option(msg, &info.options[i],
-				  o ? o->value : info.options[i].def);
-	}
+				  service_option(svc, info.options[i].name));
 	nla_nest_end(msg, nest);
 	if (any)
 		return wire_call(msg, NULL, NULL);

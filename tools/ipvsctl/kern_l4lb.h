@@ -24,6 +24,7 @@ struct sched_option {
 	char name[L4LB_NAME_LEN];
 	uint32_t value;			/* of a service; else the default */
 	uint32_t min, max, def;
+	bool key;			/* a secret; values are fingerprints */
 	char what[L4LB_WHAT_LEN];	/* unit and meaning */
 };
 

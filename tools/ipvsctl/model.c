@@ -134,22 +134,27 @@ const struct svc_option *service_option(const struct service *svc,
 	return NULL;
 }
 
-bool service_option_set(struct service *svc, const char *name, uint32_t value)
+bool service_option_put(struct service *svc, const struct svc_option *option)
 {
-	struct svc_option *o;
 	size_t i;
 
 	for (i = 0; i < svc->noptions; i++)
-		if (!strcmp(svc->options[i].name, name))
+		if (!strcmp(svc->options[i].name, option->name))
 			break;
 	if (i == SERVICE_OPTIONS_MAX)
 		return false;
-	o = &svc->options[i];
-	snprintf(o->name, sizeof(o->name), "%s", name);
-	o->value = value;
+	svc->options[i] = *option;
 	if (i == svc->noptions)
 		svc->noptions++;
 	return true;
+}
+
+bool service_option_set(struct service *svc, const char *name, uint32_t value)
+{
+	struct svc_option o = { .value = value };
+
+	snprintf(o.name, sizeof(o.name), "%s", name);
+	return service_option_put(svc, &o);
 }
 
 static int cmp_service(const void *a, const void *b)

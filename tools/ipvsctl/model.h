@@ -42,10 +42,12 @@ enum {
 	SCHED_FLAGS = 0x38,	/* IP_VS_SVC_F_SCHED1 to 3 */
 };
 
-/* An option of the scheduler. */
+/* An option of the scheduler. The kernel takes keys and shows fingerprints. */
 struct svc_option {
 	char name[16];
-	uint32_t value;
+	uint32_t value;		/* of a key, its fingerprint */
+	bool has_key;		/* .key is set instead of .value */
+	uint8_t key[L4LB_KEY_LEN];
 };
 
 struct service {
@@ -89,6 +91,7 @@ struct server *server_find(const struct service *svc, uint16_t af,
 const struct svc_option *service_option(const struct service *svc,
 					const char *name);
 /* Sets or adds an option; false if there are too many. */
+bool service_option_put(struct service *svc, const struct svc_option *option);
 bool service_option_set(struct service *svc, const char *name, uint32_t value);
 void service_list_sort(struct service_list *list);
 

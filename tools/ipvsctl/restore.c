@@ -143,7 +143,8 @@ static bool same_options(const struct service *a, const struct service *b)
 
 	for (i = 0; i < a->noptions; i++) {
 		other = service_option(b, a->options[i].name);
-		if (!other || other->value != a->options[i].value)
+		if (!other || a->options[i].has_key ||
+		    other->value != a->options[i].value)
 			return false;
 	}
 	return a->noptions == b->noptions;

@@ -18,6 +18,7 @@
 #include "err.h"
 #include "filter.h"
 #include "model.h"
+#include "optword.h"
 #include "opt.h"
 #include "out.h"
 #include "view.h"
@@ -70,8 +71,8 @@ static void print_own(const struct service *svc)
 	if (svc->noptions) {
 		printf("#ipvsctl option %s", svc_text(&svc->id));
 		for (i = 0; i < svc->noptions; i++)
-			printf(" %s %u", svc->options[i].name,
-			       svc->options[i].value);
+			printf(" %s %s", svc->options[i].name,
+			       option_word(&svc->options[i]));
 		putchar('\n');
 	}
 	if (!policy_is_default(&svc->policy))

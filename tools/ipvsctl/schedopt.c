@@ -66,6 +66,10 @@ static int check_options(struct service *svc, const struct sched_info *info)
 			known++;
 		if (j == info->n)
 			return unknown_option(svc, o->name, info);
+		if (o->has_key && !known->key)
+			return fail(RC_USAGE, svc_text(&svc->id),
+				    "option %s of scheduler %s is a number, not a key",
+				    o->name, svc->scheduler);
 		if (o->value < known->min || o->value > known->max)
 			return fail(RC_USAGE, svc_text(&svc->id),
 				    "bad %s \"%u\": write a whole number from %u to %u (%s)",

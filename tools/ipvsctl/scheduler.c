@@ -234,9 +234,11 @@ static int options_table(const struct sched_info *info)
 		struct row *row = table_row(t, NULL);
 
 		table_cell(t, row, NAME, "%s", o->name);
-		table_cell(t, row, DEFAULT, "%u", o->def);
-		table_cell(t, row, MIN, "%u", o->min);
-		table_cell(t, row, MAX, "%u", o->max);
+		if (!o->key) {
+			table_cell(t, row, DEFAULT, "%u", o->def);
+			table_cell(t, row, MIN, "%u", o->min);
+			table_cell(t, row, MAX, "%u", o->max);
+		}
 		table_cell(t, row, WHAT, "%s", o->what);
 	}
 	return rc ? rc : table_print(t);

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "err.h"
 #include "model.h"
+#include "optword.h"
 #include "svcopt.h"
 
 /* The kernel requests modules by these names, so only characters of module
@@ -53,7 +54,7 @@ static int given_twice(const char *object, const char *word)
 int option_named(struct service *svc, const char *name, const char *value)
 {
 	const char *object = svc_text(&svc->id);
-	uint32_t n;
+	struct svc_option o = { 0 };
 	int rc;
 
 	if (!is_module_word(name) || strlen(name) > 15) {
@@ -61,13 +62,13 @@ int option_named(struct service *svc, const char *name, const char *value)
 		hint("try: ipvsctl scheduler list");
 		return rc;
 	}
-	if (!parse_u32(value, 0, UINT32_MAX, &n))
-		return fail(RC_USAGE, object,
-			    "bad %s \"%s\": write a whole number from 0 to 4294967295",
-			    name, value);
+	snprintf(o.name, sizeof(o.name), "%s", name);
+	rc = option_word_parse(&o, value, object);
+	if (rc)
+		return rc;
 	if (service_option(svc, name))
 		return given_twice(object, name);
-	if (!service_option_set(svc, name, n))
+	if (!service_option_put(svc, &o))
 		return fail(RC_USAGE, object, "more than %d options",
 			    SERVICE_OPTIONS_MAX);
 	return RC_OK;
@@ -392,8 +393,7 @@ void svc_opts_apply(struct service *svc, const struct svc_opts *o)
 		strcpy(svc->scheduler, o->scheduler);
 	}
 	for (i = 0; i < o->noptions; i++)
-		service_option_set(svc, o->options[i].name,
-				   o->options[i].value);
+		service_option_put(svc, &o->options[i]);
 	policy_apply(&svc->policy, &o->policy);
 	if (o->named & SVC_PE)
 		strcpy(svc->pe, o->pe);

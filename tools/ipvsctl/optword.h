@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Values of schedulers' options that are written as words, or are secrets. */
+#ifndef IPVSCTL_OPTWORD_H
+#define IPVSCTL_OPTWORD_H
+
+struct svc_option;
+
+/* Reads @word, the value of the option @o->name, into @o; returns an exit code.
+ * @object: the service, for messages.
+ */
+int option_word_parse(struct svc_option *o, const char *word, const char *object);
+
+/* The value as option_word_parse() reads it; of a key the fingerprint. */
+const char *option_word(const struct svc_option *o);
+
+#endif
