@@ -112,7 +112,7 @@ class Visitors(threading.Thread):
         return sum(len(c.lost) for (k, _), c in self.counts.items() if k == kind)
 
     def stop(self):
-        """No new requests; waits for those that are under way."""
+        """No new requests; waits for those that are under way, but not for downloads."""
         self.rate = 0
         self.ending.set()
         self.join(2 * PATIENCE)
@@ -121,7 +121,7 @@ class Visitors(threading.Thread):
 
     def run(self):
         try:
-            while not (self.ending.is_set() and not self.visits):
+            while not self.ending.is_set() or len(self.visits) > self.running():
                 self._begin()
                 for fd, mask in self.poll.poll(0.02):
                     self._serve(self.visits[fd], mask)
