@@ -56,6 +56,7 @@ help:
 	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'
 	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
+	@echo '  bench-scale-out  several directors behind a router: cost, flows that break (KERNEL=6.12|6.1 QUICK=1)'
 	@echo '  bench-failover  10,000 downloads through a pair of which one director dies and comes back, and ip_vs'"'"'s pair'
 	@echo '              (DOWNLOADS=10000 QUICK=1; 18 minutes, quick 3)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
@@ -209,10 +210,11 @@ options_connections = kernel requests seed
 options_site        = kernel seconds together seed
 options_relay       = kernel rate seed
 options_priority    = counts seeds ends jobs
+options_scale-out   = kernel
 # The drill of doc/high-availability.md.
 options_failover    = downloads
 
-BENCHES = schedulers connections site relay priority failover
+BENCHES = schedulers connections site relay priority scale-out failover
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:

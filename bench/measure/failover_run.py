@@ -47,8 +47,7 @@ class Drill:
             director.ipvsadm("--set", str(self.timeout), "0", "0")
         director.synchronise(self.settings)
         if self.has_peers():
-            director.ns.run([TOP / "build/ipvsctl", "sync", "peer", "add",
-                             f"172.31.0.{5 - director.number}"])
+            director.ns.run([TOP / "build/ipvsctl", "sync", "peer", "add", director.peer])
 
     def has_peers(self):
         """Whether a director can ask the other one for all of its connections."""

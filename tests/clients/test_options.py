@@ -454,7 +454,8 @@ def test_key_is_that_of_the_next_packet(oracle):
     public, secret, other = c.ask(), c.set(key=KEYS[0]), c.set(key=KEYS[1])
     assert public != secret != other != public
     assert c.set(key=KEYS[0]) == secret
-    assert c.set(order=1) != public     # the key is still there
+    # The key is still there while another option changes.
+    assert c.set(order=1) != public and c.set(order=0) == secret
     assert c.set(key=0, order=0) == public
 
 

@@ -77,7 +77,7 @@ def test_native_where_it_can_be(machine, monkeypatch):
 def test_never_native_else(machine, monkeypatch, why):
     machine(**OBSTACLES[why])
     assert chosen(monkeypatch) == chosen(monkeypatch, "--vehicle", "auto") == "qemu"
-    assert demo.choose_vehicle(run) == "qemu"
+    assert demo.choose_vehicle(run) == "qemu" and demo.choose_vehicle(run, "uml") == "uml"
 
 
 @pytest.mark.parametrize("why", OBSTACLES)
@@ -97,7 +97,7 @@ def test_the_demo_is_more_careful(machine, why):
     """It must be able to build for this kernel, and must not disturb a load balancer in use."""
     machine(**DEMO_ONLY[why])
     assert run.native_obstacle() is None
-    assert demo.choose_vehicle(run) == "qemu"
+    assert demo.choose_vehicle(run) == "qemu" and demo.choose_vehicle(run, "uml") == "uml"
 
 
 def test_guests_of_uml_do_not_share_a_processor(tmp_path, monkeypatch):

@@ -53,6 +53,7 @@ class Director:
 
     def __init__(self, cluster, number):
         self.cluster, self.number, self.name = cluster, number, f"director{number}"
+        self.peer = WIRE + str(2 + 3 - number)      # the other one's address between the two
         self.home = cluster.directory / self.name
         self.home.mkdir()
         self.ready, self.fifo = self.home / "ready", self.home / "fifo"

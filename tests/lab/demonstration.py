@@ -118,7 +118,8 @@ def build(run, vehicle, kernel):
                 f"KDIR=/lib/modules/{os.uname().release}/build"]
     else:
         argv = [str(LAB / "suite"), "--build-only", "uml" if vehicle == "uml" else kernel]
-    with Progress("building the kernel modules and ipvsctl"):
+    with Progress("building the kernel modules and ipvsctl" + (
+            ", and once a kernel in user space" if vehicle == "uml" else "")):
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "err.h"
 #include "model.h"
+#include "optword.h"
 #include "svcopt.h"
 
 /* The keys of each kind of object. Live figures, which `-j show` prints, come
@@ -338,7 +339,8 @@ static int read_options(json_t *o, struct service *svc, const char *object)
 	if (options && !json_is_object(options))
 		return fail(RC_USAGE, object, "\"options\" must be an object");
 	json_object_foreach(options, name, value) {
-		if (!json_is_integer(value) && !json_is_string(value))
+		if (!json_is_integer(value) &&
+		    !(json_is_string(value) && option_has_words(name)))
 			return fail(RC_USAGE, object,
 				    "option \"%s\" must be a whole number",
 				    name);

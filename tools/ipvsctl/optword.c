@@ -51,6 +51,11 @@ static int parse_key(struct svc_option *o, const char *word, const char *object)
 	return rc;
 }
 
+bool option_has_words(const char *name)
+{
+	return !strcmp(name, "key") || !strcmp(name, "order");
+}
+
 int option_word_parse(struct svc_option *o, const char *word, const char *object)
 {
 	uint32_t i;

@@ -3,7 +3,12 @@
 #ifndef IPVSCTL_OPTWORD_H
 #define IPVSCTL_OPTWORD_H
 
+#include <stdbool.h>
+
 struct svc_option;
+
+/* May its value be another word than a number? */
+bool option_has_words(const char *name);
 
 /* Reads @word, the value of the option @o->name, into @o; returns an exit code.
  * @object: the service, for messages.

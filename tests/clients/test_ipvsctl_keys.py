@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl and the options of schedulers that have words or secrets as their value."""
+
+import pytest
+from lab import genl
+from lab.ctl import VIP, WEB
+
+TAKES = 60
+NO_MODULE = True        # `module` of conftest.py loads both, one after the other
+KEY, OTHER = "00112233445566778899aabbccddeeff", "ff" * 16
+
+
+def values(director):
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        return l4lb.values(ipvs.service(VIP, 80, add=False))
+
+
+@pytest.fixture
+def keyed(director, tmp_path):
+    """A service whose key came from a file; .file is that."""
+    director.file = tmp_path / "key"
+    director.file.write_text(KEY + "\n", encoding="ascii")
+    director.file.chmod(0o600)
+    director.ctl("svc add", *WEB, f"scheduler mh option order address option key {director.file} "
+                 "server 10.0.0.11")
+    return director
+
+
+def test_words_and_numbers_of_order(director):
+    for sched in ("mh", "sh", "dh"):
+        director.ctl("svc add", *WEB, f"scheduler {sched} option order address")
+        assert values(director)["order"] == 1
+        assert "option order address" in director.ctl("show")
+        assert director.json("show")["services"][0]["options"] == {"order": 1}
+        director.ctl("svc change", *WEB, "option order age")
+        assert values(director)["order"] == 0
+        director.ctl("svc change", *WEB, "option order 1")
+        assert values(director)["order"] == 1
+        director.ctl("svc del", *WEB)
+
+
+@pytest.mark.smoke
+def test_a_key_is_given_and_not_shown(keyed):
+    number = values(keyed)["key"]
+    assert number
+    keyed.ctl("svc change", *WEB, "option key", OTHER)
+    assert values(keyed)["key"] not in (0, number)
+    keyed.ctl("svc change", *WEB, "option key", KEY.upper())
+    assert values(keyed) == {"order": 1, "key": number}
+    for shown in (keyed.ctl("show"), keyed.ctl("save"), keyed.ctl("-j show"),
+                  keyed.ctl("-n svc change", *WEB, "option key", OTHER)):
+        assert KEY not in shown.lower() and OTHER not in shown
+    assert f"option key {number}" in keyed.ctl("show")
+    keyed.ctl("svc change", *WEB, "persistent 60")
+    assert values(keyed)["key"] == number
+    keyed.ctl("svc change", *WEB, "option key none")
+    assert values(keyed) == {"order": 1, "key": 0}
+
+
+@pytest.mark.parametrize("form", ["json", "ipvsadm"])
+def test_a_key_is_kept_but_not_carried_elsewhere(keyed, form):
+    """A saved number keeps the key that is there; elsewhere the file must name the key."""
+    before, text = values(keyed), keyed.ctl(f"save -F {form}")
+    assert "1 unchanged" in keyed.ctl("restore", stdin=text)
+    assert values(keyed) == before
+    keyed.ctl("svc flush --yes")
+    assert "no key with this fingerprint: give the key itself" in \
+        keyed.ctl("restore", stdin=text, code=3)
+    assert keyed.json("show")["services"] == []
+    whole = text.replace(f'"key":{before["key"]}', f'"key":"{keyed.file}"').replace(
+        f"key {before['key']}", f"key {keyed.file}")
+    assert whole != text
+    keyed.ctl("restore", stdin=whole)
+    assert values(keyed) == before
+
+
+@pytest.mark.parametrize("content, why", [
+    (None, "cannot read the key file"), ("", "32 hexadecimal digits"), (KEY[:-1], "32 hexadecimal"),
+    (KEY + "0", "32 hexadecimal"), (KEY + "\n" + KEY, "32 hexadecimal"),
+    (KEY[:-1] + "g", "32 hexadecimal"), ("x" * 5000, "32 hexadecimal")])
+def test_bad_key_files(keyed, content, why):
+    before = values(keyed)
+    bad = keyed.file.with_name("bad")
+    if content is not None:
+        bad.write_text(content, encoding="ascii")
+        bad.chmod(0o600)
+    assert why in keyed.ctl("svc change", *WEB, f"option key {bad}", code=2)
+    assert values(keyed) == before
+
+
+def test_bad_words(keyed):
+    before = values(keyed)
+    for words, code, why in (
+            ("option order backwards", 2, 'bad order "backwards": write age or address'),
+            ("option order 2", 2, 'bad order "2"'),
+            ("option order " + KEY, 2, "bad order"),
+            ("option key " + KEY[:-1], 2, "bad key: write 32 hexadecimal digits"),
+            ("option key 7", 3, "no key with this fingerprint"),
+            ("scheduler sh option key " + KEY, 2, 'unknown option of scheduler sh "key"')):
+        said = keyed.ctl("svc change", *WEB, words, code=code)
+        assert why in said and KEY[:-1] not in said.replace("bad order", "") or "order" in words
+        assert values(keyed) == before
+
+
+def test_a_key_that_others_can_read(keyed):
+    keyed.file.chmod(0o644)
+    keyed.ctl("svc change", *WEB, f"option key {keyed.file}")
+    assert values(keyed)["key"]
