@@ -111,6 +111,10 @@
  *		time is listed once, even if others come and go meanwhile.  Up
  *		to 32 KiB come with each recv(), if its buffer is as large.
  *
+ * Members of the multicast group L4LB_GENL_EVENTS (CAP_NET_ADMIN) get a message
+ * L4LB_CMD_GET_SYNC with a PEER when the peer's STATE has changed, at most once a
+ * second for each peer.
+ *
  * Attributes are checked strictly: unknown or overlong ones, and nests without
  * NLA_F_NESTED, are refused.  Errors come with a message (extended ACK).
  */
@@ -119,6 +123,7 @@
 
 #define L4LB_GENL_NAME		"L4LB"
 #define L4LB_GENL_VERSION	1
+#define L4LB_GENL_EVENTS	"events"	/* multicast group */
 
 #define L4LB_NAME_LEN		16	/* bytes of a name with its NUL */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */

@@ -23,6 +23,7 @@
 #include "api/netlink_policy.h"
 #include "config/policy.h"
 #include "service/registry.h"
+#include "sync/hello.h"
 #include "service/sched_default.h"
 
 static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
@@ -582,6 +583,10 @@ static const struct genl_ops ext_ops[] = {
 	},
 };
 
+static const struct genl_multicast_group ext_groups[] = {
+	{ .name = L4LB_GENL_EVENTS, .flags = GENL_MCAST_CAP_NET_ADMIN },
+};
+
 struct genl_family l4lb_ext_family __ro_after_init = {
 	.name		= L4LB_GENL_NAME,
 	.version	= L4LB_GENL_VERSION,
@@ -591,6 +596,8 @@ struct genl_family l4lb_ext_family __ro_after_init = {
 	.module		= THIS_MODULE,
 	.ops		= ext_ops,
 	.n_ops		= ARRAY_SIZE(ext_ops),
+	.mcgrps		= ext_groups,
+	.n_mcgrps	= ARRAY_SIZE(ext_groups),
 };
 
 /* No module alias: a request for this family must not load l4lb on a host that
@@ -598,6 +605,7 @@ struct genl_family l4lb_ext_family __ro_after_init = {
  */
 int __init l4lb_ext_init(void)
 {
+	l4lb_sync_hello_listen(l4lb_nl_peer_event);
 	return genl_register_family(&l4lb_ext_family);
 }
 

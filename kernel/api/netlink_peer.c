@@ -383,6 +383,32 @@ int l4lb_nl_dump_peers(struct sk_buff *skb, struct netlink_callback *cb)
 	return skb->len;
 }
 
+/* ---- events ---- */
+
+void l4lb_nl_peer_event(struct l4lb_sync_peer *peer)
+{
+	struct net *net = peer->peers->ln->net;
+	struct sk_buff *msg;
+	void *hdr;
+	int err;
+
+	if (!genl_has_listeners(&l4lb_ext_family, net, 0))
+		return;
+	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!msg)
+		return;
+	hdr = genlmsg_put(msg, 0, 0, &l4lb_ext_family, 0, L4LB_CMD_GET_SYNC);
+	spin_lock(&peer->peers->state);
+	err = hdr ? fill_peer(msg, peer) : -EMSGSIZE;
+	spin_unlock(&peer->peers->state);
+	if (err) {
+		nlmsg_free(msg);
+		return;
+	}
+	genlmsg_end(msg, hdr);
+	genlmsg_multicast_netns(&l4lb_ext_family, net, msg, 0, 0, GFP_KERNEL);
+}
+
 /* ---- orders ---- */
 
 static bool is_same(const struct l4lb_sync_peer *peer,

@@ -195,11 +195,34 @@ void l4lb_sync_tick_soon(struct l4lb_sync_peers *peers)
 		mod_delayed_work(l4lb_wq, &peers->tick, GAP_PERIOD);
 }
 
+static void (*state_changed)(struct l4lb_sync_peer *peer);
+
+void l4lb_sync_hello_listen(void (*changed)(struct l4lb_sync_peer *peer))
+{
+	state_changed = changed;
+}
+
+static void tell_state(struct l4lb_sync_peer *peer)
+{
+	enum l4lb_peer_state state;
+	bool changed;
+
+	spin_lock(&peer->peers->state);
+	state = l4lb_sync_peer_state(peer);
+	changed = state != peer->told;
+	peer->told = state;
+	spin_unlock(&peer->peers->state);
+	if (changed)
+		state_changed(peer);
+}
+
 /* Returns whether something is missing. */
 static bool look_at(struct l4lb_sync_peer *peer, bool hello)
 {
-	if (hello)
+	if (hello) {
 		l4lb_sync_hello_send(peer);
+		tell_state(peer);
+	}
 	l4lb_sync_join_tick(peer);
 	l4lb_sync_verify_tick(peer);
 	return l4lb_sync_nack_send(peer);

@@ -21,6 +21,11 @@ void l4lb_sync_hello_take(struct l4lb_sync_peer *peer,
 			  const u8 *body, size_t len);
 void l4lb_sync_hello_send(struct l4lb_sync_peer *peer);
 
+/* @changed is called when a peer's state has changed, once a second at most, with
+ * @peers->lock held.  Before there are peers.
+ */
+void l4lb_sync_hello_listen(void (*changed)(struct l4lb_sync_peer *peer));
+
 /* Any lock may be held: */
 
 /* Something is missing. */

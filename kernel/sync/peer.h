@@ -21,6 +21,7 @@ struct netlink_ext_ack;
  * @addr: its address and UDP port
  * @hops: there may be routers between here and there
  * @was_heard: @source.heard is valid
+ * @told: enum l4lb_peer_state that user space was told last
  * @source: its messages
  * @nonce: random number that it has to send back before it is believed
  * @echo: its nonce
@@ -49,6 +50,7 @@ struct l4lb_sync_peer {
 	bool				hops;
 
 	bool				was_heard;
+	u8				told;
 	struct l4lb_sync_source		source;
 	u64				nonce;
 	u64				echo;

@@ -42,6 +42,29 @@ SLICE_COUNT, SUMS = 4096, 128
 IP_RECVTTL = 12
 
 
+class Events:
+    """Listens to the changes of peers in namespace NS; a context manager."""
+
+    def __init__(self, ns):
+        self.genl = genl.Genl(ns, "L4LB")
+        ((_, group),) = attributes(self.genl.description[7])
+        self.genl.sock.setsockopt(genl.SOL_NETLINK, 1, int.from_bytes(    # ADD_MEMBERSHIP
+            dict(attributes(group))[2], sys.byteorder))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.genl.close()
+
+    def next(self):
+        """(address, state) of the next event."""
+        data = self.genl.sock.recv(65536)
+        found = dict(attributes(dict(attributes(data[20:]))[L_PEER]))
+        family = socket.AF_INET if len(found[1]) == 4 else socket.AF_INET6
+        return socket.inet_ntop(family, found[1]), STATES[struct.unpack("=I", found[4])[0]]
+
+
 class Peers:
     """The peers of namespace NS; a context manager, which deletes those it added."""
 

@@ -19,6 +19,7 @@ from lab.peers import (
     RESYNC,
     SLICE_COUNT,
     SLICES,
+    Events,
     Fake,
     Peers,
     hash_of,
@@ -213,6 +214,19 @@ def test_joining(world, family):
         assert (row["origin"], row["state"]) == ("SYNC", "ESTABLISHED")
         assert 85 <= row["expires"] <= 100
     assert world.peers.count("trailing") == 0
+
+
+def test_events(side, family):
+    """A listener hears of each change of a peer's state."""
+    with Peers(side.ns) as peers, Events(side.ns) as events:
+        peers.set(verify=0)
+        peers.add(PEER[family])
+        with Fake(side.peer, family) as fake:
+            fake.join()
+            assert events.next() == (PEER[family], "joining")
+            fake.answer()
+            assert events.next() == (PEER[family], "in step")
+        assert events.next() == (PEER[family], "absent")
 
 
 @ipv4
