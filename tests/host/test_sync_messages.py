@@ -105,7 +105,7 @@ HOSTILE = sync_hostile.cases(WEB, AFTER, SIX)
 def test_hostile(program, case):
     (records, errors), = reads(program, [case.data[:1472]], sync_hostile.ID)
     # Those with data of a persistence engine are for whoever uses the records.
-    applied = [record for record in records if record.endswith(",0")]
+    applied = [record for record in records if record.split(",")[-2] == "0"]
     assert applied == [fields(record) for record in case.applied]
     if case.counter == "unsupported":
         assert not errors
