@@ -285,6 +285,25 @@ def test_change_to_a_failing_scheduler(site, moody, parameter, code):
     site.carries_on()
 
 
+@pytest.mark.parametrize("code", (errno.ENOMEM, errno.ENOSPC))
+def test_option_of_a_failing_table(site, moody, code):
+    """If the table cannot be built with an option's new value, no option changes; an option
+    that build() does not read needs no new table."""
+    service = site.raw.service
+    service.edit(sched="moody")
+    with genl.L4lb(site.lab.director.ns) as l4lb:
+        l4lb.set(service, table=3, pick=4)
+        with moody.failing("build_error", code):
+            for wanted in ({"table": 5}, {"table": 5, "pick": 6}):
+                genl.is_refused(lambda w=wanted: l4lb.set(service, **w), code)
+                assert l4lb.values(service) == {"table": 3, "pick": 4}
+            l4lb.set(service, pick=7, table=3)
+            assert l4lb.values(service) == {"table": 3, "pick": 7}
+        l4lb.set(service, table=5)
+        assert l4lb.values(service) == {"table": 5, "pick": 7}
+    site.carries_on()
+
+
 @pytest.mark.parametrize("parameter", ("init_error", "build_error"))
 def test_add_with_a_failing_scheduler(site, moody, parameter):
     """The failed service leaves nothing behind: its port gets the stack's own RST."""

@@ -2,7 +2,8 @@
 /*
  * Scheduler "moody": picks like wlc.  Its parameters make init() and build()
  * fail, build() and free() slow; "states" and "tables" count allocations that are not
- * yet freed: afterwards both must be 0.
+ * yet freed: afterwards both must be 0.  Of its options build() reads one, and pick() could
+ * read the other.
  */
 #include "sched.h"
 
@@ -102,14 +103,21 @@ static void moody_exit(void *state)
 	count(&states, -1);
 }
 
+static const struct l4lb_sched_option moody_options[] = {
+	{ .name = "table", .max = 9, .rebuild = true, .what = "a number for build()" },
+	{ .name = "pick", .max = 9, .what = "a number for pick()" },
+};
+
 static struct l4lb_sched_ops moody_sched = {
-	.name	= "moody",
-	.owner	= THIS_MODULE,
-	.pick	= moody_pick,
-	.build	= moody_build,
-	.free	= moody_free,
-	.init	= moody_init,
-	.exit	= moody_exit,
+	.name		= "moody",
+	.owner		= THIS_MODULE,
+	.pick		= moody_pick,
+	.build		= moody_build,
+	.free		= moody_free,
+	.init		= moody_init,
+	.exit		= moody_exit,
+	.options	= moody_options,
+	.n_options	= ARRAY_SIZE(moody_options),
 };
 module_l4lb_sched(moody_sched);
 MODULE_LICENSE("GPL");
