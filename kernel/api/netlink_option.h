@@ -14,7 +14,8 @@ extern const struct nla_policy l4lb_nl_option_policy[L4LB_OPTION_ATTR_KEY + 1];
  * @values.  @seen has a bit for each option that was named already.
  */
 int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
-			 struct l4lb_sched_values *values, unsigned long *seen, const struct nlattr *nest,
+			 struct l4lb_sched_values *values, unsigned long *seen,
+			 const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);
 /* Refuse @name; the message lists the options of @ops.  Return: -EINVAL. */
 int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,

@@ -56,6 +56,12 @@ static int refuse(struct genl_info *info, const struct nlattr *attr,
 	return -EINVAL;
 }
 
+/* Are there counters and peers?  Pairs with create() in sync/daemon.c. */
+static bool has_sync(const struct l4lb_net *ln)
+{
+	return smp_load_acquire(&ln->sync);	/* see above */
+}
+
 /* ---- settings ---- */
 
 static int parse_port(const __be16 **port, const struct nlattr *attr,
@@ -266,7 +272,7 @@ int l4lb_nl_del_peer(struct sk_buff *skb, struct genl_info *info)
 	err = parse_peer(&addr, tb, info);
 	if (err)
 		return err;
-	err = smp_load_acquire(&ln->sync) ?
+	err = has_sync(ln) ?
 	      l4lb_sync_peer_del(ln->sync_peers, &addr) : -ESRCH;
 	if (err)
 		NL_SET_ERR_MSG_ATTR(info->extack, tb[L4LB_PEER_ATTR_ADDR],
@@ -372,7 +378,7 @@ int l4lb_nl_dump_peers(struct sk_buff *skb, struct netlink_callback *cb)
 
 	if (!ln)
 		return -EAGAIN;
-	if (!smp_load_acquire(&ln->sync))
+	if (!has_sync(ln))
 		return skb->len;
 	peers = ln->sync_peers;
 	down_read(&peers->lock);
@@ -452,7 +458,7 @@ static int order_peers(struct genl_info *info,
 	err = named ? parse_peer(&addr, tb, info) : 0;
 	if (err)
 		return err;
-	err = smp_load_acquire(&ln->sync) ?
+	err = has_sync(ln) ?
 	      for_peers(ln->sync_peers, named ? &addr : NULL, order) : -ESRCH;
 	if (err && named)
 		NL_SET_ERR_MSG(info->extack, "there is no peer with this address");

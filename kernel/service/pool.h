@@ -62,8 +62,8 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
 /* Frees the last pool of a service when its readers are done. */
 void l4lb_pool_retire(struct l4lb_pool *pool);
 /* Build and publish the next pool after a real server was added, was removed, or
- * got another weight, or after an option with .rebuild was set.  On failure the old one stays; one that was to be removed
- * from it is then stuck.
+ * got another weight, or after an option with .rebuild was set.  On failure the
+ * old one stays; one that was to be removed from it is then stuck.
  */
 int l4lb_service_grow(struct l4lb_service *svc);
 int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone);

@@ -445,7 +445,7 @@ void l4lb_sync_net_stop(struct l4lb_net *ln)
 
 	l4lb_sync_stop(ln, IP_VS_STATE_MASTER);
 	l4lb_sync_stop(ln, IP_VS_STATE_BACKUP);
-	if (!smp_load_acquire(&ln->sync))
+	if (!smp_load_acquire(&ln->sync))	/* create() */
 		return;
 	for (n = l4lb_sync_peers_stop(ln->sync_peers); n; n--)
 		l4lb_sync_unclaim(ln);

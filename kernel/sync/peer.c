@@ -189,7 +189,7 @@ static int open_link(struct l4lb_sync_peers *peers, sa_family_t family,
 	link = l4lb_sync_link_open(peers, family);
 	if (IS_ERR(link)) {
 		if (PTR_ERR(link) == -EADDRINUSE)
-			NL_SET_ERR_MSG(extack, "another program has the UDP port: choose another one for all peers");
+			NL_SET_ERR_MSG(extack, "another program has the UDP port: choose another");
 		else
 			NL_SET_ERR_MSG(extack, "the socket for peers could not be opened");
 		return PTR_ERR(link);

@@ -517,7 +517,7 @@ def test_a_hundred_thousand_unknown_servers(nat, backup, family):
 def test_counters_end_at_the_truth(request, nat, backup, family):
     """The same connections active, inactive, and moved from server to server."""
     raw = Raw(nat, TCP, family, (1, 2))
-    turns = amount(request.config, all=25_000, pairs=400, few=100)
+    turns = amount(request.config, all=8_000, pairs=400, few=100)
     clients = [raw.client() for _ in range(10)]
     cycle = [record_of(c, number, flags=flags) for number in (1, 2) for flags in (0, INACTIVE)
              for c in clients]

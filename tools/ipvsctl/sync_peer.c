@@ -320,7 +320,7 @@ static bool is_complete(const struct sync_peer *before, int n,
 
 static int report_verified(const struct sync_peer *list, int n)
 {
-	json_t *doc, *array = json_array();
+	json_t *doc, *one, *array = json_array();
 	bool differs = false;
 	int i, rc = RC_OK;
 
@@ -332,10 +332,10 @@ static int report_verified(const struct sync_peer *list, int n)
 			printf("peer %s: difference %u (of %u slices), %u connections compared\n",
 			       address, list[i].difference, L4LB_DIGEST_SLICES,
 			       list[i].compared);
-		json_array_append_new(array, json_pack("{s:s, s:I, s:I}",
-			"address", address,
-			"difference", (json_int_t)list[i].difference,
-			"compared", (json_int_t)list[i].compared));
+		one = json_pack("{s:s, s:I, s:I}", "address", address,
+				"difference", (json_int_t)list[i].difference,
+				"compared", (json_int_t)list[i].compared);
+		json_array_append_new(array, one);
 	}
 	if (opt.json) {
 		doc = doc_new();
