@@ -42,10 +42,10 @@ def head(r):
     yield (f"{spec['downloads']:,} open TCP downloads for each method, 512 bytes every 2 s, through "
            "a pair of directors with both")
     yield ("daemons and keepalived (VRRP 3). The master loses its links and its memory; it comes "
-           f"back, waits {spec['wait']} s, and takes")
-    yield ("over again. *ip_vs*: as shipped (sync_threshold 3 50); *ip_vs tuned* and *l4lb*: "
-           "sync_threshold 0 0,")
-    yield "sync_refresh_period 10."
+           f"back, waits {spec['wait']} s (where `ipvsctl")
+    yield ("sync wait` exists: until that says that it is in step, and 5 s), and takes over again. "
+           "*ip_vs*: as shipped (sync_threshold 3 50);")
+    yield "*ip_vs tuned* and *l4lb*: sync_threshold 0 0, sync_refresh_period 10."
     yield ""
 
 
@@ -73,13 +73,18 @@ def drill(r):
                 yield (f"| {event}, VRRP {advert:g} s | {title} | 0, {bar(rows[0]):.1f} s | "
                        + " | ".join(map(cell, rows)) + " |")
     yield ""
-    yield "| | " + " | ".join(f"{n}: VRRP took, resets" for n in names) + " |"
+    yield ("Seconds until the other director was the master; TCP resets that reached clients and "
+           "servers; seconds until the director that")
+    yield "came back knew the connections, or was taken to know them."
+    yield ""
+    yield "| | " + " | ".join(f"{n}: VRRP, resets, learned" for n in names) + " |"
     yield "|---|" + "---|" * len(names)
     for advert in r["spec"]["adverts"]:
         for event in EVENTS:
             rows = [pick(r, system=n, advert=advert, event=event)[0] for n in names]
             yield f"| {event}, VRRP {advert:g} s | " + " | ".join(
-                f"{row['outage']:.2f} s, {row['resets']:,}" for row in rows) + " |"
+                f"{row['outage']:.2f} s, {row['resets']:,}"
+                + (f", {row['learned']:.1f} s" if "learned" in row else "") for row in rows) + " |"
     yield ""
 
 

@@ -66,13 +66,16 @@ class Drill:
 
     def wait_and_learn(self, opening):
         """director1 has just come back: it learns the connections, and the clients open those
-        that OPENING says."""
-        first, wait = self.cluster.directors[1], self.spec["wait"]
+        that OPENING says. Returns how long it took to learn, or waited because nothing says."""
+        first, wait, began = self.cluster.directors[1], self.spec["wait"], time.monotonic()
         if self.has_peers():
             first.ns.run([TOP / "build/ipvsctl", "sync", "wait", str(wait)])
-            wait = self.spec["refill"]
-        self.streams.wait(wait - self.spec["refill"])
+            learned = time.monotonic() - began
+        else:
+            self.streams.wait(wait - self.spec["refill"])
+            learned = wait
         self.streams.open(opening, self.spec["refill"])
+        return learned
 
     def judge(self, head, clients):
         """A row for each method: what was lost."""
@@ -105,12 +108,13 @@ class Drill:
                 over = name == "fail-over"
                 if not over:
                     first.power_on(behind=True)
-                    self.wait_and_learn({m: spec["downloads"] - len(self.streams.alive(m))
-                                         + spec["fresh"] for m in PORT})
+                    learned = self.wait_and_learn({
+                        m: spec["downloads"] - len(self.streams.alive(m)) + spec["fresh"]
+                        for m in PORT})
                 head, clients = self.event(name, first.die if over else self.catch_up,
                                            2 if over else 1, spec["settle"])
                 self.curve(head, sum(map(len, clients.values())))
-                self.judge(head, clients)
+                self.judge(head | ({} if over else {"learned": learned}), clients)
 
     def catch_up(self):
         at = time.monotonic()
@@ -130,13 +134,13 @@ class Drill:
                 self.streams.wait(spec["idle"])
                 if not over:
                     first.power_on(behind=True)
-                    self.wait_and_learn({})
+                    learned = self.wait_and_learn({})
                 head, clients = self.event(name, first.die if over else self.catch_up,
                                            2 if over else 1, 1)
                 self.streams.ask()
                 asked = time.monotonic()
                 self.streams.wait(spec["settle"])
-                self.judge_idle(head, clients, asked)
+                self.judge_idle(head | ({} if over else {"learned": learned}), clients, asked)
 
     def judge_idle(self, head, clients, asked):
         for method, sessions in clients.items():
