@@ -58,7 +58,7 @@ help:
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
 	@echo '  bench-scale-out  several directors behind a router: cost, flows that break (KERNEL=6.12|6.1 QUICK=1)'
 	@echo '  bench-failover  10,000 downloads through a pair of which one director dies and comes back, and ip_vs'"'"'s pair'
-	@echo '              (DOWNLOADS=10000 QUICK=1; 18 minutes, quick 3)'
+	@echo '              (DOWNLOADS=10000 QUICK=1; 9 minutes, quick 3)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
