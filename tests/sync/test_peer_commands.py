@@ -15,7 +15,7 @@ from lab.raw import Raw
 from lab.settings import setting
 from lab.sync_group import DEVICE, DIRECTOR, PEER
 
-pytestmark = pytest.mark.usefixtures("only_l4lb")
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 
 
 class Ctl:

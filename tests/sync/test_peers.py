@@ -23,6 +23,9 @@ ports = itertools.count(20000)
 port = [0]
 
 
+pytestmark = pytest.mark.waits
+
+
 @pytest.fixture(autouse=True)
 def own_port():
     port[0] = next(ports)

@@ -15,7 +15,7 @@ from lab.settings import setting
 from lab.sync_group import DIRECTOR, PEER, cable
 from lab.sync_wire import Record
 
-pytestmark = pytest.mark.usefixtures("only_l4lb")
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 
 KEY = bytes(range(32))
 SMALL = 400         # bytes of a message: few records, so there are many messages
@@ -36,6 +36,8 @@ def directors(lab, count):
             stack.callback(other.destroy)
             other.sysctl("net/ipv6/conf/default/accept_dad", 0)
             first.ip(f"link add {device} type veth peer name {device} netns {other.name}")
+            # A namespace takes its time to end, and its devices would stay as long.
+            stack.callback(first.run, ["ip", "link", "del", device], check=False)
             for ns, end in ((first, 1), (other, 2)):
                 ns.ip(f"addr add {address(4, n, end)}/24 dev {device}",
                       f"addr add {address(6, n, end)}/64 dev {device} nodad",

@@ -30,7 +30,7 @@ from lab.rows import amount
 from lab.sync_group import PEER
 from lab.sync_wire import INACTIVE, TEMPLATE, Record
 
-pytestmark = pytest.mark.usefixtures("only_l4lb")
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 
 ports = itertools.count(23000)
 
