@@ -72,7 +72,7 @@
  *		dump: without attributes.  Reply: one PEER per message.
  *
  *	L4LB_CMD_SET_SYNC
- *		SYNC { RATE, MULTICAST, PORT, KEY }.  All are applied or none;
+ *		SYNC { RATE, MULTICAST, PORT, KEY, VERIFY }.  All are applied or none;
  *		what is not named stays.  The key before is accepted in received
  *		messages until KEY is sent again; KEY of 0 bytes: no key, and
  *		none is accepted.  EBUSY for another PORT while there are peers.

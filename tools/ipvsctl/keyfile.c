@@ -38,8 +38,8 @@ static int bad_file(const char *name, const char *object, size_t len)
 		      "%s: a key file has %zu hexadecimal digits and nothing else",
 		      name, 2 * len);
 
-	hint("try: od -An -v -N%zu -tx1 /dev/urandom | tr -d ' \\n' > %s", len,
-	     name);
+	hint("try: (umask 077; od -An -v -N%zu -tx1 /dev/urandom | tr -d ' \\n' >NEWFILE), and copy it to all directors",
+	     len);
 	return rc;
 }
 
@@ -51,6 +51,10 @@ int key_from_file(const char *name, const char *object, uint8_t *key,
 	bool good;
 	FILE *f = fopen(name, "re");
 
+	/* It may be the key itself: it is not shown. */
+	if (!f && strlen(name) >= 2 * len && !strchr(name, '/'))
+		return fail(RC_USAGE, object,
+			    "bad key: write the path of a file that has it");
 	if (!f)
 		return fail(RC_USAGE, object, "cannot read the key file %s: %s",
 			    name, strerror(errno));

@@ -473,7 +473,7 @@ int sync_show_peers(json_t *doc)
 	if (err)
 		return refuse(err, "sync", "reading the peers");
 	if (!doc) {
-		if (n || settings.keyed)
+		if (n || settings.keyed || !settings.multicast)
 			print_settings(&settings);
 		for (i = 0; i < n; i++)
 			print_peer(&list[i]);

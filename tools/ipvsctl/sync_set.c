@@ -111,5 +111,5 @@ int sync_set(struct args *a)
 		err = kern_sync_set(c.what, &c.settings,
 				    c.has_key ? c.key : NULL);
 	explicit_bzero(c.key, sizeof(c.key));
-	return rc ? rc : err ? refuse(err, "sync", "setting it") : RC_OK;
+	return rc ? rc : err ? refuse(err, "sync", "changing the settings") : RC_OK;
 }
