@@ -324,7 +324,7 @@ def test_surge_follows_its_seed(programs, tmp_path):
         one, same, other = asked(1), asked(1), asked(2)
     for user in range(8):
         n = min(len(one[user]), len(same[user]))
-        assert n > 20 and one[user][:n] == same[user][:n]
+        assert n >= 10 and one[user][:n] == same[user][:n]
     assert any(one[u][:20] != other[u][:20] for u in range(8))
     everything = [d for documents in one.values() for d in documents]
     assert everything.count(0) > 3 * everything.count(9)
