@@ -11,8 +11,14 @@
  * placeholder, to which nothing is forwarded: whoever can send records chooses
  * among real servers, and cannot add any.
  *
- * A record of a resync says what another director has, which may itself be a copy.
- * It changes nothing here unless its connection was seen later there than here.
+ * A record of a resync says what another director has.  It changes nothing here
+ * unless its connection was seen later there than here.  One of a copy changes
+ * copies only; and it creates one only while its sender's connections are still
+ * coming, because afterwards the copy may be one of a connection that ended here.
+ *
+ * A message that was lost and sent again comes after later ones.  Its records take
+ * no connection back to an earlier phase of its life, and none to another real
+ * server; comparisons find what is missing then.
  *
  * The thread holds no lock but for a record at a time, with BH off.
  */
@@ -28,6 +34,7 @@
 #include "forward/persist.h"
 #include "service/server_table.h"
 #include "sync/counter.h"
+#include "sync/send_rules.h"
 #include "sync/wire_state.h"
 
 #define TIMEOUT_TEMPLATE (180 * HZ)	/* of a record that gives none */
@@ -42,6 +49,8 @@
  * @timeout: jiffies; 0: the state's own
  * @idle: jiffies of it that are over
  * @resync: it is not live: it tells @idle
+ * @copy: it is of a resync, and its sender has only a copy
+ * @how: of enum l4lb_sync_how
  * @method: forwarding method, if there is no real server to tell it
  * @state: enum l4lb_state; of a template: 1, it is assured
  * @template: it is a template
@@ -55,6 +64,8 @@ struct news {
 	u32					timeout;
 	u32					idle;
 	bool					resync;
+	bool					copy;
+	u8					how;
 	u8					method;
 	u8					state;
 	bool					template;
@@ -180,6 +191,7 @@ static void news_read(struct news *news, struct l4lb_net *ln,
 		.idle		= r->left && r->left < r->timeout ?
 				  timeout - record_timeout(r->left) : 0,
 		.resync		= r->left,
+		.copy		= r->left && r->flags & L4LB_SYNC_F_SYNC,
 		.method		= record_method(r),
 		.state		= template ? r->state :
 					     l4lb_sync_state_of(r->proto, r->state),
@@ -311,6 +323,28 @@ static bool is_later(const struct l4lb_conn *conn, const struct news *news,
 	return l4lb_conn_idle(conn) > (s32)(news->idle + HZ);
 }
 
+/* A message that was late is of the same connection if the phase says that no end
+ * was seen since: the end of a connection is told once.
+ */
+static bool is_next(const struct l4lb_conn *conn, const struct news *news,
+		    bool same)
+{
+	return same && (news->template || l4lb_send_phase_of(news->state) >=
+			l4lb_send_phase(conn));
+}
+
+/* May the record change @conn? */
+static bool is_news(const struct l4lb_conn *conn, const struct news *news,
+		    bool same)
+{
+	if (news->copy && !l4lb_conn_is_copy(conn))
+		return false;
+	if (news->resync)
+		return is_later(conn, news, same);
+	return !(news->how & L4LB_SYNC_LATE_MESSAGE) ||
+	       is_next(conn, news, same);
+}
+
 /* After a takeover its client's next connection goes to the same real server. */
 static void join_template(struct l4lb_conn *conn, const struct news *news)
 {
@@ -375,7 +409,8 @@ static bool handle(struct news *news)
 	bool same = old && has_server(old, news);
 	struct l4lb_server *server;
 
-	if (old && news->resync && !is_later(old, news, same))
+	if (old ? !is_news(old, news, same) :
+		  news->copy && news->how & L4LB_SYNC_IN_STEP)
 		return true;
 	if (same && !is_outdated(old)) {
 		follow(old, news);
@@ -412,13 +447,14 @@ static bool try(struct news *news)
  * l4lb_sync_apply() - apply a valid record
  * @ln: namespace; it has a connection table
  * @record: the record
+ * @how: how it came, of enum l4lb_sync_how
  *
  * Counts why it was not applied.
  *
  * Context: thread that receives messages; may sleep.
  */
-void l4lb_sync_apply(struct l4lb_net *ln,
-		     const struct l4lb_sync_record *record)
+void l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
+		     unsigned int how)
 {
 	struct news news;
 
@@ -427,6 +463,7 @@ void l4lb_sync_apply(struct l4lb_net *ln,
 		return;
 	}
 	news_read(&news, ln, record);
+	news.how = how;
 	if (try(&news) || (foresee_server(&news) && try(&news)))
 		return;
 	l4lb_sync_count(ln, L4LB_SYNC_N_NO_SERVER);

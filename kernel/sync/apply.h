@@ -6,7 +6,17 @@
 #include "base/net.h"
 #include "sync/wire.h"
 
-void l4lb_sync_apply(struct l4lb_net *ln,
-		     const struct l4lb_sync_record *record);
+/**
+ * enum l4lb_sync_how - how a message came
+ * @L4LB_SYNC_LATE_MESSAGE: later ones were applied already
+ * @L4LB_SYNC_IN_STEP: all connections of its sender have come
+ */
+enum l4lb_sync_how {
+	L4LB_SYNC_LATE_MESSAGE	= 1 << 0,
+	L4LB_SYNC_IN_STEP	= 1 << 1,
+};
+
+void l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
+		     unsigned int how);
 
 #endif /* _L4LB_SYNC_APPLY_H */

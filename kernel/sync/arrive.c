@@ -65,7 +65,7 @@ static unsigned int number_of(const u8 *data)
 	return data[0] ?: data[4];
 }
 
-/* Look before the window does: what is refused may be sent again. */
+/* Before the number is taken: what is refused may be sent again. */
 static bool is_slow_enough(struct l4lb_sync_peer *peer, const u8 *data,
 			   const struct l4lb_sync_trailer *trailer)
 {
@@ -76,9 +76,11 @@ static bool is_slow_enough(struct l4lb_sync_peer *peer, const u8 *data,
 				     number_of(data));
 }
 
-/* The peer's own message: is its number new? */
+/* The peer's own message: is its number new?  @how: gets bits of enum
+ * l4lb_sync_how.
+ */
 static bool is_news(struct l4lb_sync_peer *peer,
-		    const struct l4lb_sync_trailer *trailer)
+		    const struct l4lb_sync_trailer *trailer, unsigned int *how)
 {
 	struct l4lb_sync_source *source = &peer->source;
 	enum l4lb_sync_arrival kind;
@@ -91,6 +93,10 @@ static bool is_news(struct l4lb_sync_peer *peer,
 		l4lb_sync_tick_soon(peer->peers);
 	if (kind == L4LB_SYNC_REPEATED)
 		return false;
+	if (kind == L4LB_SYNC_LATE)
+		*how |= L4LB_SYNC_LATE_MESSAGE;
+	if (peer->join->done)
+		*how |= L4LB_SYNC_IN_STEP;
 	if (kind == L4LB_SYNC_LATE && trailer->flags & L4LB_SYNC_T_AGAIN)
 		peer->n_repaired++;
 	if (trailer->stream != L4LB_SYNC_STREAM_OTHER)
@@ -109,16 +115,21 @@ static void count_bulk(struct l4lb_sync_peer *peer, unsigned int n)
 	l4lb_sync_verify_records(peer, n);
 }
 
+/* What is repeated uses up no tokens, so nobody can keep new messages out with
+ * recorded ones.
+ */
 static enum l4lb_sync_counter
 check_number(struct l4lb_sync_peer *peer, const u8 *data,
-	     const struct l4lb_sync_trailer *trailer)
+	     const struct l4lb_sync_trailer *trailer, unsigned int *how)
 {
 	lockdep_assert_held(&peer->peers->state);
-	if (!is_slow_enough(peer, data, trailer))
-		return L4LB_SYNC_N_RATE_LIMITED;
 	if (trailer->sender != peer->source.sender)
 		return L4LB_SYNC_N_REPLAY;
-	if (!is_news(peer, trailer))
+	if (l4lb_sync_source_knows(&peer->source, trailer))
+		return L4LB_SYNC_N_REPEATED;
+	if (!is_slow_enough(peer, data, trailer))
+		return L4LB_SYNC_N_RATE_LIMITED;
+	if (!is_news(peer, trailer, how))
 		return L4LB_SYNC_N_REPEATED;
 	if (trailer->flags & L4LB_SYNC_T_BULK)
 		count_bulk(peer, number_of(data));
@@ -147,12 +158,12 @@ static bool is_hello(struct l4lb_sync_peer *peer, const u8 *data, size_t len,
 }
 
 static void use(struct l4lb_sync_peer *peer, const u8 *data, size_t len,
-		const struct l4lb_sync_trailer *trailer)
+		const struct l4lb_sync_trailer *trailer, unsigned int how)
 {
 	if (trailer->flags & L4LB_SYNC_T_CONTROL)
 		control(peer, data, len);
 	else
-		l4lb_sync_receive(peer->peers->ln, data, len, 0);
+		l4lb_sync_receive(peer->peers->ln, data, len, 0, how);
 }
 
 static void from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len)
@@ -161,6 +172,7 @@ static void from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len)
 	const struct l4lb_net *ln = peers->ln;
 	struct l4lb_sync_trailer trailer;
 	enum l4lb_sync_counter why;
+	unsigned int how = 0;
 	bool hello;
 
 	if (!l4lb_sync_trailer_read(&trailer, data, len) ||
@@ -176,12 +188,12 @@ static void from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len)
 	if (hello)
 		return;
 	spin_lock(&peers->state);
-	why = check_number(peer, data, &trailer);
+	why = check_number(peer, data, &trailer, &how);
 	spin_unlock(&peers->state);
 	if (why != L4LB_SYNC_COUNTERS)
 		l4lb_sync_count(ln, why);
 	else
-		use(peer, data, len, &trailer);
+		use(peer, data, len, &trailer, how);
 }
 
 void l4lb_sync_arrive(struct l4lb_sync_peers *peers, u8 *data, size_t len,
@@ -202,22 +214,25 @@ void l4lb_sync_arrive(struct l4lb_sync_peers *peers, u8 *data, size_t len,
 /* ---- multicast ---- */
 
 /* Without a key, a message of the group proves nothing: then it is used as one
- * of ip_vs, unless it comes from a peer's address and was used already.
+ * of ip_vs, unless it comes from a peer's address and was used already.  One with
+ * a number far ahead, which may be forged, moves no window.
  */
 static bool is_unsigned_news(struct l4lb_sync_peers *peers,
 			     const struct l4lb_sync_trailer *trailer,
-			     const struct sockaddr_storage *from)
+			     const struct sockaddr_storage *from,
+			     unsigned int *how)
 {
 	struct l4lb_sync_peer *peer = l4lb_sync_peer_find(peers, from);
 
 	lockdep_assert_held(&peers->state);
 	return !peer || peer->source.sender != trailer->sender ||
-	       is_news(peer, trailer);
+	       l4lb_sync_source_far(&peer->source, trailer) ||
+	       is_news(peer, trailer, how);
 }
 
 static enum l4lb_sync_counter
 check_signed(struct l4lb_sync_peers *peers,
-	     const struct l4lb_sync_trailer *trailer)
+	     const struct l4lb_sync_trailer *trailer, unsigned int *how)
 {
 	struct l4lb_sync_source *stranger;
 	u64 lost = 0;
@@ -228,7 +243,7 @@ check_signed(struct l4lb_sync_peers *peers,
 		return L4LB_SYNC_N_REPLAY;
 	for (i = 0; i < peers->n; i++)
 		if (peers->peer[i]->source.sender == trailer->sender)
-			return is_news(peers->peer[i], trailer) ?
+			return is_news(peers->peer[i], trailer, how) ?
 			       L4LB_SYNC_COUNTERS : L4LB_SYNC_N_REPEATED;
 	stranger = l4lb_sync_stranger(peers, trailer);
 	if (!stranger)
@@ -242,7 +257,7 @@ check_signed(struct l4lb_sync_peers *peers,
 
 static enum l4lb_sync_counter
 check_group(struct l4lb_sync_peers *peers, u8 *data, size_t len,
-	    const struct sockaddr_storage *from)
+	    const struct sockaddr_storage *from, unsigned int *how)
 {
 	struct l4lb_sync_trailer trailer;
 	enum l4lb_sync_counter why;
@@ -254,21 +269,22 @@ check_group(struct l4lb_sync_peers *peers, u8 *data, size_t len,
 		return L4LB_SYNC_N_MAC;
 	spin_lock(&peers->state);
 	if (peers->keys.on)
-		why = check_signed(peers, &trailer);
+		why = check_signed(peers, &trailer, how);
 	else
-		why = is_unsigned_news(peers, &trailer, from) ?
+		why = is_unsigned_news(peers, &trailer, from, how) ?
 		      L4LB_SYNC_COUNTERS : L4LB_SYNC_N_REPEATED;
 	spin_unlock(&peers->state);
 	return why;
 }
 
 bool l4lb_sync_admit(struct l4lb_sync_peers *peers, u8 *data, size_t len,
-		     const struct sockaddr_storage *from)
+		     const struct sockaddr_storage *from, unsigned int *how)
 {
 	enum l4lb_sync_counter why;
 
+	*how = 0;
 	down_read(&peers->lock);
-	why = check_group(peers, data, len, from);
+	why = check_group(peers, data, len, from, how);
 	up_read(&peers->lock);
 	if (why == L4LB_SYNC_COUNTERS)
 		return true;

@@ -11,8 +11,10 @@
 void l4lb_sync_arrive(struct l4lb_sync_peers *peers, u8 *data, size_t len,
 		      const struct sockaddr_storage *from, int hops);
 
-/* Is a message of the multicast group to be used?  What is not is counted. */
+/* Is a message of the multicast group to be used?  What is not is counted.
+ * @how: set to bits of enum l4lb_sync_how
+ */
 bool l4lb_sync_admit(struct l4lb_sync_peers *peers, u8 *data, size_t len,
-		     const struct sockaddr_storage *from);
+		     const struct sockaddr_storage *from, unsigned int *how);
 
 #endif /* _L4LB_SYNC_ARRIVE_H */

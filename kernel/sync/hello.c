@@ -79,6 +79,15 @@ void l4lb_sync_hello_send(struct l4lb_sync_peer *peer)
 
 /* ---- receiving ---- */
 
+/* A forged message of a group without a key has moved the window: what came since
+ * was taken for repeated.
+ */
+static bool is_beyond(const struct l4lb_sync_window *window, u64 newest)
+{
+	return window->base > newest &&
+	       window->base - newest > L4LB_SYNC_WINDOW;
+}
+
 /* What the peer has sent is known now; what it does not keep will not come. */
 static void update(struct l4lb_sync_peer *peer,
 		   const struct l4lb_sync_hello *hello, const u8 *body)
@@ -89,6 +98,10 @@ static void update(struct l4lb_sync_peer *peer,
 
 	for (i = 0; i < hello->n; i++) {
 		l4lb_sync_hello_stream(body, i, &newest, &oldest);
+		if (is_beyond(&source->streams[i], newest)) {
+			l4lb_sync_window_init(&source->streams[i], newest);
+			lost++;
+		}
 		lost += l4lb_sync_window_give_up(&source->streams[i], oldest);
 		lost += l4lb_sync_window_extend(&source->streams[i], newest);
 		l4lb_sync_source_changed(source, i);
@@ -127,6 +140,22 @@ static void renew(struct l4lb_sync_peer *peer)
 	get_random_bytes(&peer->nonce, sizeof(peer->nonce));
 }
 
+/* Is it the sender's next one, or does it answer ours?  Others have a bucket of
+ * their own: nobody can keep new ones out with recorded ones.
+ */
+static bool is_slow_enough(struct l4lb_sync_peer *peer,
+			   const struct l4lb_sync_trailer *trailer,
+			   const struct l4lb_sync_hello *hello)
+{
+	const struct l4lb_sync_source *source = &peer->source;
+	bool proven = hello->echo == peer->nonce ||
+		      (trailer->sender == source->sender &&
+		       !l4lb_sync_source_knows(source, trailer));
+
+	return l4lb_sync_bucket_take(proven ? &peer->hellos_in :
+				     &peer->unproven_in, HELLO_RATE, 1);
+}
+
 /* Returns the counter of a HELLO that is not believed.  @answer: the sender waits
  * for ours, with its number.
  */
@@ -139,7 +168,7 @@ believe(struct l4lb_sync_peer *peer, const struct l4lb_sync_trailer *trailer,
 
 	lockdep_assert_held(&peer->peers->state);
 	*answer = false;
-	if (!l4lb_sync_bucket_take(&peer->hellos_in, HELLO_RATE, 1))
+	if (!is_slow_enough(peer, trailer, hello))
 		return L4LB_SYNC_N_RATE_LIMITED;
 	if (l4lb_sync_is_retired(peer->peers, trailer->sender))
 		return L4LB_SYNC_N_REPLAY;
@@ -228,6 +257,15 @@ static bool look_at(struct l4lb_sync_peer *peer, bool hello)
 	return l4lb_sync_nack_send(peer);
 }
 
+/* Of the next tick: the next HELLO is not late, whatever comes between. */
+static unsigned long delay(const struct l4lb_sync_peers *peers, bool gaps)
+{
+	unsigned long due = peers->hello + HELLO_PERIOD;
+	unsigned long left = time_after(due, jiffies) ? due - jiffies : 0;
+
+	return gaps ? min(left, GAP_PERIOD) : left;
+}
+
 void l4lb_sync_tick(struct work_struct *work)
 {
 	struct l4lb_sync_peers *peers = container_of(to_delayed_work(work),
@@ -243,7 +281,6 @@ void l4lb_sync_tick(struct work_struct *work)
 	for (i = 0; i < peers->n; i++)
 		gaps |= look_at(peers->peer[i], hello);
 	if (peers->n)
-		mod_delayed_work(l4lb_wq, &peers->tick, gaps ? GAP_PERIOD :
-				 HELLO_PERIOD);
+		mod_delayed_work(l4lb_wq, &peers->tick, delay(peers, gaps));
 	up_read(&peers->lock);
 }

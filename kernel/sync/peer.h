@@ -32,6 +32,7 @@ struct netlink_ext_ack;
  * @records_in: limits its records
  * @control_in: limits its control messages but for HELLO
  * @hellos_in: limits its HELLOs
+ * @unproven_in: limits those that may be recorded ones
  * @again_out: limits what is sent to it again
  * @n_gaps: messages that did not come at first
  * @n_repaired: those of them that came later
@@ -61,6 +62,7 @@ struct l4lb_sync_peer {
 	struct l4lb_sync_bucket		records_in;
 	struct l4lb_sync_bucket		control_in;
 	struct l4lb_sync_bucket		hellos_in;
+	struct l4lb_sync_bucket		unproven_in;
 	struct l4lb_sync_bucket		again_out;
 	u64				n_gaps;
 	u64				n_repaired;

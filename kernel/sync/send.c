@@ -9,6 +9,7 @@
  */
 #include "sync/send.h"
 
+#include "conn/copy.h"
 #include "conn/count.h"
 #include "conn/state.h"
 #include "conn/table.h"
@@ -201,6 +202,9 @@ bool l4lb_sync_describe(struct l4lb_conn *conn,
 	wanted = !l4lb_conn_test(conn, L4LB_CONN_DEAD);
 	if (wanted) {
 		fill_record(record, conn);
+		/* One that was taken over is this director's own. */
+		if (!l4lb_conn_is_copy(conn))
+			record->flags &= ~L4LB_SYNC_F_SYNC;
 		/* A copy's is the other director's. */
 		record->timeout = max(READ_ONCE(conn->timeout) / HZ, 1U);
 		record->left = is_held(conn) ? record->timeout :

@@ -55,11 +55,16 @@ static const u8 phases[L4LB_STATE_MAX] = {
 	[L4LB_SCTP_CLOSED]		= L4LB_SEND_OVER,
 };
 
+enum l4lb_send_phase l4lb_send_phase_of(u8 state)
+{
+	return phases[state];
+}
+
 /* A template counts as established. */
 enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
 {
 	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ? L4LB_SEND_OPEN :
-		phases[READ_ONCE(conn->state)];
+		l4lb_send_phase_of(READ_ONCE(conn->state));
 }
 
 /* Records have one family for client and real server, and other directors cannot

@@ -24,6 +24,8 @@ enum l4lb_send_phase {
 
 /* RCU. */
 
+/* @state: enum l4lb_state */
+enum l4lb_send_phase l4lb_send_phase_of(u8 state);
 enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn);
 /* Is it announced at all? */
 bool l4lb_send_allowed(const struct l4lb_conn *conn);

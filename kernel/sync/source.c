@@ -40,6 +40,30 @@ static void begin(struct l4lb_sync_window *window, u64 sequence)
 		l4lb_sync_window_init(window, sequence - 1);
 }
 
+static const struct l4lb_sync_window *
+window_of(const struct l4lb_sync_source *source,
+	  const struct l4lb_sync_trailer *trailer)
+{
+	return trailer->stream == L4LB_SYNC_STREAM_OTHER ? &source->control :
+	       &source->streams[trailer->stream];
+}
+
+bool l4lb_sync_source_knows(const struct l4lb_sync_source *source,
+			    const struct l4lb_sync_trailer *trailer)
+{
+	return l4lb_sync_window_knows(window_of(source, trailer),
+				      trailer->sequence);
+}
+
+bool l4lb_sync_source_far(const struct l4lb_sync_source *source,
+			  const struct l4lb_sync_trailer *trailer)
+{
+	const struct l4lb_sync_window *window = window_of(source, trailer);
+
+	return trailer->sequence > window->known &&
+	       trailer->sequence - window->known > L4LB_SYNC_WINDOW;
+}
+
 enum l4lb_sync_arrival
 l4lb_sync_source_take(struct l4lb_sync_source *source,
 		      const struct l4lb_sync_trailer *trailer, u64 *lost)

@@ -32,6 +32,13 @@ struct l4lb_sync_source {
 
 void l4lb_sync_source_init(struct l4lb_sync_source *source, u64 sender);
 
+/* Has a message with this number come, or was it given up? */
+bool l4lb_sync_source_knows(const struct l4lb_sync_source *source,
+			    const struct l4lb_sync_trailer *trailer);
+/* Would it move its window by more than the window's size? */
+bool l4lb_sync_source_far(const struct l4lb_sync_source *source,
+			  const struct l4lb_sync_trailer *trailer);
+
 /* A message of the source: its kind.  @lost: as in l4lb_sync_window_take(). */
 enum l4lb_sync_arrival
 l4lb_sync_source_take(struct l4lb_sync_source *source,

@@ -149,6 +149,7 @@ static void take(const struct l4lb_sync_thread *thread, size_t len,
 		 const struct sockaddr_storage *from)
 {
 	const struct l4lb_sync_daemon *daemon = thread->daemon;
+	unsigned int how;
 
 	l4lb_sync_count(daemon->ln, L4LB_SYNC_N_MESSAGES_IN);
 	l4lb_sync_add(daemon->ln, L4LB_SYNC_N_BYTES_IN, len);
@@ -156,9 +157,9 @@ static void take(const struct l4lb_sync_thread *thread, size_t len,
 	if (daemon->config.sync_id > U8_MAX)
 		l4lb_sync_count_error(daemon->ln, L4LB_SYNC_ID);
 	else if (l4lb_sync_admit(daemon->ln->sync_peers, thread->data, len,
-				 from))
+				 from, &how))
 		l4lb_sync_receive(daemon->ln, thread->data, len,
-				  daemon->config.sync_id);
+				  daemon->config.sync_id, how);
 }
 
 /* Once a second at most: the stack lacks memory. */

@@ -72,19 +72,24 @@ u64 l4lb_sync_window_extend(struct l4lb_sync_window *window, u64 newest)
 	return lost;
 }
 
+bool l4lb_sync_window_knows(const struct l4lb_sync_window *window,
+			    u64 sequence)
+{
+	return sequence <= window->base ||
+	       (sequence <= window->known && has_come(window, sequence));
+}
+
 enum l4lb_sync_arrival l4lb_sync_window_take(struct l4lb_sync_window *window,
 					     u64 sequence, u64 *lost)
 {
 	enum l4lb_sync_arrival kind = L4LB_SYNC_LATE;
 
-	if (sequence <= window->base)
+	if (l4lb_sync_window_knows(window, sequence))
 		return L4LB_SYNC_REPEATED;
 	if (sequence > window->known) {
 		kind = L4LB_SYNC_NEW;
 		*lost += l4lb_sync_window_extend(window, sequence);
 	}
-	if (has_come(window, sequence))
-		return L4LB_SYNC_REPEATED;
 	*word(window, sequence) |= mask(sequence);
 	settle(window);
 	return kind;

@@ -47,6 +47,10 @@ void l4lb_sync_window_init(struct l4lb_sync_window *window, u64 newest);
 enum l4lb_sync_arrival l4lb_sync_window_take(struct l4lb_sync_window *window,
 					     u64 sequence, u64 *lost);
 
+/* Has message @sequence come, or was it given up? */
+bool l4lb_sync_window_knows(const struct l4lb_sync_window *window,
+			    u64 sequence);
+
 /* @newest has been sent, so what has not come of it is missing.  Returns the
  * number of missing messages that are given up.
  */

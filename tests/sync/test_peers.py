@@ -9,9 +9,9 @@ import pytest
 from lab import daemons
 from lab.genl import is_refused
 from lab.netns import wait_until
-from lab.peers import BULK, KEYED, OTHER, Fake, Peers, trailer, with_trailer
+from lab.peers import BULK, KEYED, NACK, OTHER, Fake, Peers, trailer, with_trailer
 from lab.sync_group import PEER
-from lab.sync_wire import Record, message
+from lab.sync_wire import INACTIVE, Record, message
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
 BY = {4: ("10.9.0.{}", "10.9.1.1", "10.9.2.1"),
@@ -32,9 +32,10 @@ def own_port():
 
 
 def record(n, family=4):
-    """A connection whose client is number N."""
+    """A connection whose client is number N. No two tests' have the same replies: of these
+    only 16 are kept."""
     client, vip, server = BY[family]
-    return Record(client.format(n), 1000 + n, vip, port[0], server, 80, timeout=300)
+    return Record(client.format(n), 1000 + n + 20 * (port[0] - 20000), vip, port[0], server, 80, timeout=300)
 
 
 def mine(side):
@@ -326,6 +327,19 @@ def test_group_without_key_or_peers(side, peers):
         assert peers.count("trailing") == 0
 
 
+def test_forged_numbers_of_the_group(side, peers):
+    """Without a key: a number far ahead keeps nothing away that the peer sends later."""
+    peers.add(PEER[4])
+    with Fake(side.peer) as fake, side.backup(), side.sender() as group:
+        fake.join()
+        fake.records(record(1), sequence=1)
+        arrives(side, 1)
+        group.send(with_trailer(message([record(9)]), trailer(fake.sender, 2 ** 62)))
+        arrives(side, 9)
+        fake.records(record(2), sequence=2)
+        arrives(side, 1, 2)
+
+
 # ---- repair ----
 
 @pytest.mark.parametrize("family", [4])
@@ -340,6 +354,52 @@ def test_missing_messages_are_asked_for(side, peers, fake):
     wait_until(lambda: peers.list()[PEER[4]]["repaired"] == 3, 5, what="repaired")
     one = peers.list()[PEER[4]]
     assert (one["gaps"], one["lost"]) == (3, 0)
+
+
+CLOSE, FIN_WAIT = 6, 4
+
+
+@pytest.mark.parametrize("family", [4])
+@pytest.mark.parametrize("again", (4, 0), ids=("repaired", "overtaken"))
+def test_late_messages_take_nothing_back(side, peers, fake, again):
+    """A connection that is over stays so, and one stays with its server; but it goes on to
+    a later phase of its life, and what is not known is created."""
+    over = record(1).but(state=CLOSE, flags=INACTIVE, timeout=60)
+    moved = record(2).but(server="10.1.0.9")
+    fake.records(over, moved, record(3), sequence=1)
+    fake.records(over, moved, record(3), sequence=4)
+    for one in (over, moved, record(3)):
+        side.row(one)
+    fake.records(record(1), record(2), record(4), sequence=2, flags=again)
+    side.row(record(4))
+    fake.records(record(3).but(state=FIN_WAIT, flags=INACTIVE, timeout=120), record(5), sequence=3,
+                 flags=again)
+    side.row(record(5))
+    rows = {row["client"]: row for row in mine(side)}
+    assert rows[record(1).client]["state"] == "CLOSE"
+    assert rows[record(2).client]["server"] == "10.1.0.9"
+    assert rows[record(3).client]["state"] == "FIN_WAIT"
+
+
+@pytest.mark.parametrize("family", [4])
+def test_recorded_messages_use_up_nothing(side, peers, fake):
+    """More of them than a peer may send in a second; its next ones are taken."""
+    many = bytearray(message([record(1)]))
+    many[4] = 255           # records, so it says
+    data, hello = fake.message(bytes(many), 1), fake.hello([(0, 1)])
+    fake.raw(data)
+    arrives(side, 1)
+    before, replays = peers.count("repeated"), peers.count("replay")
+    for _ in range(1000):
+        fake.raw(data)
+    wait_until(lambda: peers.count("repeated") >= before + 1000, 10, step=0.001)
+    fake.records(record(2), sequence=2)
+    arrives(side, 2)
+    for _ in range(100):
+        fake.raw(hello)
+    wait_until(lambda: peers.count("replay") > replays, 10, step=0.001)
+    fake.hello([(5, 1)])
+    fake.until(lambda t, d: d[8] == NACK and t["flags"] & 8, 0.5)
 
 
 @pytest.mark.parametrize("family", [4])

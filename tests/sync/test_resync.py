@@ -26,9 +26,10 @@ from lab.peers import (
     siphash,
     sums_of,
 )
+from lab.raw import Raw
 from lab.rows import amount
 from lab.sync_group import PEER
-from lab.sync_wire import INACTIVE, TEMPLATE, Record
+from lab.sync_wire import INACTIVE, SYNCED, TEMPLATE, Record
 
 pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 
@@ -303,6 +304,33 @@ def test_an_end_is_known(world):
     world.fake.answer(world.record(1, state=4, flags=INACTIVE, timeout=120, left=100))
     world.peers.in_step(PEER[4])
     assert world.row(world.record(1))["state"] == "FIN_WAIT"
+
+
+@ipv4
+def test_copies_of_another_director(world):
+    """They come while this one joins; afterwards what is not known here may have ended here."""
+    world.fake.answer(world.record(1, left=200, flags=SYNCED))
+    world.peers.in_step(PEER[4])
+    world.row(world.record(1))
+    world.fake.bulk(world.record(2, left=200, flags=SYNCED), world.record(3, left=200))
+    world.row(world.record(3))
+    assert {row["client"] for row in world.side.rows(vport=world.port)} == \
+        {world.record(n).client for n in (1, 3)}
+
+
+@ipv4
+def test_own_connections_stay_own(world):
+    """A resync of a director that has heard of them from this one changes nothing."""
+    raw = Raw(world.side.lab, TCP)
+    client = raw.client()
+    number = client.establish()
+    time.sleep(3)
+    copy = Record(client.address, client.sport, raw.vip, raw.port, raw.address(number),
+                  raw.dport or raw.port, timeout=900, left=900, flags=SYNCED)
+    world.fake.answer(copy, world.record(1, left=200))
+    world.peers.in_step(PEER[4])
+    (row,) = world.side.rows(client=client.address, vport=raw.port)
+    assert row["origin"] == "LOCAL" and row["expires"] <= 898
 
 
 @ipv4
