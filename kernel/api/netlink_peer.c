@@ -477,6 +477,7 @@ int l4lb_nl_sync_resync(struct sk_buff *skb, struct genl_info *info)
 		return order_peers(info, l4lb_sync_join_ask);
 	if (info->attrs[L4LB_ATTR_PEER])
 		return refuse(info, push, "PEER and PUSH exclude each other");
+	/* pairs with the release in sync/daemon.c, which shows it whole */
 	err = smp_load_acquire(&ln->sync) ? l4lb_sync_push(ln->sync_peers) :
 					    -ESRCH;
 	if (err)

@@ -38,7 +38,7 @@ static int bad_file(const char *name, const char *object, size_t len)
 		      "%s: a key file has %zu hexadecimal digits and nothing else",
 		      name, 2 * len);
 
-	hint("try: (umask 077; od -An -v -N%zu -tx1 /dev/urandom | tr -d ' \\n' >NEWFILE), and copy it to all directors",
+	hint("try: (umask 077; od -An -v -N%zu -tx1 /dev/urandom | tr -d ' \\n' >NEWFILE)",
 	     len);
 	return rc;
 }
