@@ -345,6 +345,19 @@ static bool is_news(const struct l4lb_conn *conn, const struct news *news,
 	       is_next(conn, news, same);
 }
 
+/* May the record create a connection that is not here?  What has ended is told by
+ * resyncs only to those that have it; a copy, only to those that join.
+ */
+static bool is_missing(const struct news *news)
+{
+	if (!news->resync)
+		return true;
+	if (!news->template &&
+	    l4lb_send_phase_of(news->state) == L4LB_SEND_OVER)
+		return false;
+	return !news->copy || !(news->how & L4LB_SYNC_IN_STEP);
+}
+
 /* After a takeover its client's next connection goes to the same real server. */
 static void join_template(struct l4lb_conn *conn, const struct news *news)
 {
@@ -409,8 +422,7 @@ static bool handle(struct news *news)
 	bool same = old && has_server(old, news);
 	struct l4lb_server *server;
 
-	if (old ? !is_news(old, news, same) :
-		  news->copy && news->how & L4LB_SYNC_IN_STEP)
+	if (old ? !is_news(old, news, same) : !is_missing(news))
 		return true;
 	if (same && !is_outdated(old)) {
 		follow(old, news);

@@ -157,58 +157,58 @@ static bool is_hello(struct l4lb_sync_peer *peer, const u8 *data, size_t len,
 	return true;
 }
 
-static void use(struct l4lb_sync_peer *peer, const u8 *data, size_t len,
-		const struct l4lb_sync_trailer *trailer, unsigned int how)
-{
-	if (trailer->flags & L4LB_SYNC_T_CONTROL)
-		control(peer, data, len);
-	else
-		l4lb_sync_receive(peer->peers->ln, data, len, 0, how);
-}
-
-static void from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len)
+/* Return: its records are to be applied. */
+static bool from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len,
+		      unsigned int *how)
 {
 	struct l4lb_sync_peers *peers = peer->peers;
 	const struct l4lb_net *ln = peers->ln;
 	struct l4lb_sync_trailer trailer;
 	enum l4lb_sync_counter why;
-	unsigned int how = 0;
-	bool hello;
 
 	if (!l4lb_sync_trailer_read(&trailer, data, len) ||
 	    !l4lb_sync_verify(&peers->keys, data, len, &trailer)) {
 		l4lb_sync_count(ln, L4LB_SYNC_N_MAC);
-		return;
+		return false;
 	}
 	if (trailer.sender == peers->sender) {
 		l4lb_sync_count(ln, L4LB_SYNC_N_REPLAY);
-		return;
+		return false;
 	}
-	hello = is_hello(peer, data, len, &trailer);
-	if (hello)
-		return;
+	if (is_hello(peer, data, len, &trailer))
+		return false;
 	spin_lock(&peers->state);
-	why = check_number(peer, data, &trailer, &how);
+	why = check_number(peer, data, &trailer, how);
 	spin_unlock(&peers->state);
 	if (why != L4LB_SYNC_COUNTERS)
 		l4lb_sync_count(ln, why);
+	else if (!(trailer.flags & L4LB_SYNC_T_CONTROL))
+		return true;
 	else
-		use(peer, data, len, &trailer, how);
+		control(peer, data, len);
+	return false;
 }
 
+/* A record may wait for the configuration mutex, so it is applied without
+ * @peers->lock: commands about peers need not wait, too.
+ */
 void l4lb_sync_arrive(struct l4lb_sync_peers *peers, u8 *data, size_t len,
 		      const struct sockaddr_storage *from, int hops)
 {
 	struct l4lb_sync_peer *peer;
+	unsigned int how = 0;
+	bool records = false;
 
 	down_read(&peers->lock);
 	peer = l4lb_sync_peer_find(peers, from);
 	if (peer && l4lb_sync_port(&peer->addr) == l4lb_sync_port(from) &&
 	    (peer->hops || hops == 255))
-		from_peer(peer, data, len);
+		records = from_peer(peer, data, len, &how);
 	else
 		l4lb_sync_count(peers->ln, L4LB_SYNC_N_SOURCE);
 	up_read(&peers->lock);
+	if (records)
+		l4lb_sync_receive(peers->ln, data, len, 0, how);
 }
 
 /* ---- multicast ---- */

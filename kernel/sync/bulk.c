@@ -21,8 +21,6 @@
 #include "sync/walker.h"
 #include "sync/wire_write.h"
 
-#define SLICES_WAIT	(HZ / 10)	/* they come in several messages */
-
 enum {
 	MESSAGE_MAX	= 1388,	/* fits an MTU of 1,500 with all else */
 	VISITS_PER_RECORD = 16,	/* that cost as much */
@@ -38,7 +36,6 @@ enum {
  * @all: it is of all connections; otherwise of @slices
  * @begun: jiffies of the last walk of all; valid if @was_begun
  * @was_begun: there was one
- * @due: jiffies when the walk may begin; more slices may be asked for until then
  * @wanted: number of the last request
  * @finished: number of the last request that was fulfilled
  * @n_finished: records that it took
@@ -60,7 +57,6 @@ struct l4lb_sync_bulk {
 	bool			all;
 	bool			was_begun;
 	unsigned long		begun;
-	unsigned long		due;
 	u64			wanted;
 	u64			finished;
 	u32			n_finished;
@@ -106,7 +102,6 @@ static bool order(struct l4lb_sync_peer *peer, u64 nonce)
 	bulk->was_begun = true;
 	bulk->begun = jiffies;
 	bulk->wanted = nonce;
-	bulk->due = jiffies;
 	bulk->start = true;
 	bulk->all = true;
 	return true;
@@ -141,10 +136,7 @@ void l4lb_sync_bulk_slices(struct l4lb_sync_peer *peer, u64 nonce,
 	lockdep_assert_held(&peer->peers->state);
 	if (bulk->running || (bulk->start && bulk->all))
 		return;
-	if (!bulk->start || nonce != bulk->wanted)
-		bitmap_zero(bulk->slices, L4LB_DIGEST_SLICES);
-	bitmap_or(bulk->slices, bulk->slices, slices, L4LB_DIGEST_SLICES);
-	bulk->due = jiffies + SLICES_WAIT;
+	bitmap_copy(bulk->slices, slices, L4LB_DIGEST_SLICES);
 	bulk->start = true;
 	bulk->all = false;
 	bulk->key = *key;
@@ -235,7 +227,7 @@ static void fill(struct l4lb_sync_bulk *bulk, unsigned int *n)
 		if (!conn)
 			break;
 		if (!is_asked_for(bulk, conn) ||
-		    !l4lb_sync_describe(conn, &record))
+		    !l4lb_sync_describe(conn, !bulk->all, &record))
 			continue;
 		if (!l4lb_sync_append(&bulk->buf, &record)) {
 			l4lb_conn_walk_back(bulk->tour.walk);
@@ -286,7 +278,7 @@ static bool obey(struct l4lb_sync_peer *peer, bool *start, bool *repeat)
 
 	spin_lock(&peer->peers->state);
 	present = l4lb_sync_peer_present(peer);
-	*start = present && bulk->start && time_after_eq(jiffies, bulk->due);
+	*start = present && bulk->start;
 	*repeat = present && bulk->repeat && !*start;
 	if (bulk->stop || *start || !present) {
 		l4lb_sync_tour_end(&bulk->tour);

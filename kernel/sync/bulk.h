@@ -25,8 +25,8 @@ unsigned int l4lb_sync_bulk_run(struct l4lb_sync_peer *peer, unsigned int n);
 
 /* What is sent is of no use any more. */
 void l4lb_sync_bulk_stop(struct l4lb_sync_peer *peer);
-/* Send the connections of slices, see digest.h, unless others are being sent.
- * @nonce: number of the comparison.
+/* Send the connections of slices, see digest.h, also those that have ended, unless
+ * others are being sent.  @nonce: number of the comparison.
  */
 void l4lb_sync_bulk_slices(struct l4lb_sync_peer *peer, u64 nonce,
 			   const siphash_key_t *key,

@@ -14,11 +14,13 @@
  *	RESYNC		be64 nonce
  *	BULK_BEGIN, BULK_END	be64 nonce, be32 records
  *	DIGEST_ASK	be64 nonce
- *	DIGEST		be16 first slice, be16 number, for each be64 sum
- *	SLICES		for each be16 slice
+ *	DIGEST		be64 nonce, be16 first slice, be16 number, for each
+ *			be64 sum
+ *	SLICES		be64 nonce, a bit for each slice, the lowest first
  */
 #include "sync/control.h"
 
+#include <linux/bitmap.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -27,13 +29,15 @@ enum {
 	HELLO_STREAM	= 16,
 	NACK_RANGE	= 20,
 	BULK		= 12,
-	SUMS_HEAD	= 4,
+	SUMS_HEAD	= 12,
+	SUMS		= SUMS_HEAD + L4LB_SYNC_SUMS_MAX * sizeof(u64),
+	SLICES		= 8 + L4LB_DIGEST_SLICES / 8,
 };
 
 static_assert(HELLO_HEAD + L4LB_SYNC_STREAMS * HELLO_STREAM <=
 	      L4LB_SYNC_BODY_MAX);
-static_assert(SUMS_HEAD + L4LB_SYNC_SUMS_MAX * sizeof(u64) <=
-	      L4LB_SYNC_BODY_MAX);
+static_assert((int)SUMS <= (int)L4LB_SYNC_BODY_MAX);
+static_assert((int)SLICES <= (int)L4LB_SYNC_BODY_MAX);
 static_assert(L4LB_SYNC_RANGES_MAX * NACK_RANGE <= L4LB_SYNC_BODY_MAX);
 
 size_t l4lb_sync_control_put(u8 *data, enum l4lb_sync_control_type type,
@@ -171,40 +175,56 @@ bool l4lb_sync_bulk_read(const u8 *body, size_t len, u64 *nonce, u32 *records)
 	return true;
 }
 
-size_t l4lb_sync_sums_put(u8 *body, u16 first, const u64 *sums, unsigned int n)
+size_t l4lb_sync_sums_put(u8 *body, u64 nonce, u16 first, const u64 *sum)
 {
 	unsigned int i;
 
-	put_unaligned_be16(first, body);
-	put_unaligned_be16(n, body + 2);
-	for (i = 0; i < n; i++)
-		put_unaligned_be64(sums[i], body + SUMS_HEAD + 8 * i);
-	return SUMS_HEAD + n * sizeof(*sums);
+	put_unaligned_be64(nonce, body);
+	put_unaligned_be16(first, body + 8);
+	put_unaligned_be16(L4LB_SYNC_SUMS_MAX, body + 10);
+	for (i = 0; i < L4LB_SYNC_SUMS_MAX; i++)
+		put_unaligned_be64(sum[i], body + SUMS_HEAD + 8 * i);
+	return SUMS;
 }
 
-unsigned int l4lb_sync_sums_read(u64 *sums, const u8 *body, size_t len,
-				 u16 *first)
+bool l4lb_sync_sums_read(struct l4lb_sync_sums *sums, const u8 *body,
+			 size_t len)
 {
-	unsigned int i, n;
+	unsigned int i;
 
-	if (len < SUMS_HEAD)
-		return 0;
-	*first = get_unaligned_be16(body);
-	n = get_unaligned_be16(body + 2);
-	if (n > L4LB_SYNC_SUMS_MAX || len != SUMS_HEAD + n * sizeof(*sums))
-		return 0;
-	for (i = 0; i < n; i++)
-		sums[i] = get_unaligned_be64(body + SUMS_HEAD + 8 * i);
-	return n;
+	if (len != SUMS ||
+	    get_unaligned_be16(body + 10) != L4LB_SYNC_SUMS_MAX)
+		return false;
+	sums->nonce = get_unaligned_be64(body);
+	sums->first = get_unaligned_be16(body + 8);
+	for (i = 0; i < L4LB_SYNC_SUMS_MAX; i++)
+		sums->sum[i] = get_unaligned_be64(body + SUMS_HEAD + 8 * i);
+	return sums->first < L4LB_DIGEST_SLICES &&
+	       !(sums->first % L4LB_SYNC_SUMS_MAX);
 }
 
-size_t l4lb_sync_slice_put(u8 *body, unsigned int i, u16 slice)
+size_t l4lb_sync_slices_put(u8 *body, u64 nonce, const unsigned long *slices)
 {
-	put_unaligned_be16(slice, body + 2 * i);
-	return 2 * (i + 1);
+	unsigned int slice;
+
+	put_unaligned_be64(nonce, body);
+	memset(body + 8, 0, SLICES - 8);
+	for_each_set_bit(slice, slices, L4LB_DIGEST_SLICES)
+		body[8 + slice / 8] |= BIT(slice % 8);
+	return SLICES;
 }
 
-u16 l4lb_sync_slice_read(const u8 *body, unsigned int i)
+bool l4lb_sync_slices_read(unsigned long *slices, const u8 *body, size_t len,
+			   u64 *nonce)
 {
-	return get_unaligned_be16(body + 2 * i);
+	unsigned int slice;
+
+	if (len != SLICES)
+		return false;
+	*nonce = get_unaligned_be64(body);
+	bitmap_zero(slices, L4LB_DIGEST_SLICES);
+	for (slice = 0; slice < L4LB_DIGEST_SLICES; slice++)
+		if (body[8 + slice / 8] & BIT(slice % 8))
+			__set_bit(slice, slices);
+	return true;
 }

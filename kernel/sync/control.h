@@ -3,6 +3,7 @@
 #ifndef _L4LB_SYNC_CONTROL_H
 #define _L4LB_SYNC_CONTROL_H
 
+#include "l4lb.h"
 #include "sync/trailer.h"
 
 /* The number is on the wire.  control.c shows the bodies. */
@@ -82,9 +83,7 @@ size_t l4lb_sync_control_put(u8 *data, enum l4lb_sync_control_type type,
 const u8 *l4lb_sync_control_read(const u8 *data, size_t len, u8 *type,
 				 size_t *body_len);
 
-/* Sums of a DIGEST, and slices of a SLICES message. */
-#define L4LB_SYNC_SUMS_MAX	128
-#define L4LB_SYNC_SLICES_MAX	(L4LB_SYNC_BODY_MAX / 2)
+#define L4LB_SYNC_SUMS_MAX	128	/* of a DIGEST */
 
 /* Bodies.  Those that write return the bytes that they have written, at most
  * %L4LB_SYNC_BODY_MAX; those that read return false, or 0, for a wrong length or
@@ -117,16 +116,25 @@ bool l4lb_sync_nonce_read(const u8 *body, size_t len, u64 *nonce);
 size_t l4lb_sync_bulk_put(u8 *body, u64 nonce, u32 records);
 bool l4lb_sync_bulk_read(const u8 *body, size_t len, u64 *nonce, u32 *records);
 
-/* DIGEST: the sums of @n slices from @first on, at most %L4LB_SYNC_SUMS_MAX.
- * Reading returns their number.
+/**
+ * struct l4lb_sync_sums - a DIGEST
+ * @nonce: of the question
+ * @first: number of the first slice, a multiple of %L4LB_SYNC_SUMS_MAX
+ * @sum: sums of as many slices
  */
-size_t l4lb_sync_sums_put(u8 *body, u16 first, const u64 *sums, unsigned int n);
-unsigned int l4lb_sync_sums_read(u64 *sums, const u8 *body, size_t len,
-				 u16 *first);
+struct l4lb_sync_sums {
+	u64	nonce;
+	u16	first;
+	u64	sum[L4LB_SYNC_SUMS_MAX];
+};
 
-/* SLICES: writes the slice with number @i, from 0 on; returns the length. */
-size_t l4lb_sync_slice_put(u8 *body, unsigned int i, u16 slice);
-/* @i: less than the length / 2 */
-u16 l4lb_sync_slice_read(const u8 *body, unsigned int i);
+size_t l4lb_sync_sums_put(u8 *body, u64 nonce, u16 first, const u64 *sum);
+bool l4lb_sync_sums_read(struct l4lb_sync_sums *sums, const u8 *body,
+			 size_t len);
+
+/* SLICES: @slices has a bit for each of %L4LB_DIGEST_SLICES. */
+size_t l4lb_sync_slices_put(u8 *body, u64 nonce, const unsigned long *slices);
+bool l4lb_sync_slices_read(unsigned long *slices, const u8 *body, size_t len,
+			   u64 *nonce);
 
 #endif /* _L4LB_SYNC_CONTROL_H */

@@ -191,12 +191,14 @@ static bool is_held(const struct l4lb_conn *conn)
 	       atomic_read(&conn->n_holders);
 }
 
-bool l4lb_sync_describe(struct l4lb_conn *conn,
+bool l4lb_sync_describe(struct l4lb_conn *conn, bool also_over,
 			struct l4lb_sync_record *record)
 {
 	bool wanted;
 
-	if (!l4lb_send_possible(conn) || !is_worth_it(conn))
+	wanted = is_worth_it(conn) ||
+		 (also_over && l4lb_send_phase(conn) == L4LB_SEND_OVER);
+	if (!wanted || !l4lb_send_possible(conn))
 		return false;
 	spin_lock_bh(l4lb_conn_lock(conn));
 	wanted = !l4lb_conn_test(conn, L4LB_CONN_DEAD);

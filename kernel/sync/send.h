@@ -18,10 +18,11 @@ extern const struct l4lb_conn_events l4lb_sync_events;
 bool l4lb_sync_counted(struct l4lb_conn *conn);
 void l4lb_sync_due(struct l4lb_conn *conn);
 
-/* Make a record of a connection as it is now, with the time that is left.  Return:
- * false, other directors need not know it.
+/* Make a record of a connection as it is now, with the time that is left.
+ * @also_over: also if both ends have closed it.  Return: false, other directors
+ * need not know it.
  */
-bool l4lb_sync_describe(struct l4lb_conn *conn,
+bool l4lb_sync_describe(struct l4lb_conn *conn, bool also_over,
 			struct l4lb_sync_record *record);
 
 /* Announce it whether or not it was.  False: there is no room now. */

@@ -9,7 +9,8 @@
  *		<-	their connections, BULK_END with their number
  *
  * The same question again makes the peer repeat its sums, some of which may have
- * been lost; if something else was, the next comparison finds the same.
+ * been lost; if something else was, the next comparison finds the same.  A peer
+ * that never answers is asked less and less often.
  * Connections that came or went between the two walks differ, too; sending them
  * again does no harm.
  */
@@ -29,28 +30,45 @@
 
 #define PERIOD	(5 * HZ)	/* at least, between two comparisons */
 #define MINIMUM	(4 * HZ)	/* likewise, for a peer that asks */
-#define SILENT	(3 * HZ)	/* a repair is given up */
+#define SILENT	(10 * HZ)	/* a comparison or a repair is given up */
+#define AGAIN	HZ		/* the same question is asked again */
 #define PARTS	(L4LB_DIGEST_SLICES / L4LB_SYNC_SUMS_MAX)
 
 static_assert(PARTS == 32);
 
 enum {
 	REPEATS	= 3,	/* answers to the same question, after the first */
+	DOUBLINGS = 4,	/* of @PERIOD, after as many failures */
+	/* Connections a second, at least, that a peer looks at three times. */
+	PEER_SPEED = 50000,
+};
+
+/**
+ * enum verify_step - what goes on
+ * @IDLE: nothing
+ * @COUNT: the peer was asked; the sums here are not complete
+ * @WAIT: they are, the peer's are not
+ * @REPAIR: the peer sends what differs
+ */
+enum verify_step {
+	IDLE,
+	COUNT,
+	WAIT,
+	REPAIR,
 };
 
 /**
  * struct l4lb_sync_verify - comparisons with a peer
  * @due: compare
- * @asking: a comparison goes on
+ * @step: what goes on
  * @was_asked: @asked is valid
- * @asked: jiffies of the last one
+ * @failures: comparisons and repairs in a row that were given up
+ * @asked: jiffies when the last one began
+ * @said: jiffies when its question was last sent
+ * @heard: jiffies when something of it last happened
  * @nonce: its number
  * @parts: bit for each message of @theirs that has come
- * @counted: @mine is complete
- * @repairing: the peer sends what differs
- * @whole: all of that was asked for in one message
- * @came: its records
- * @heard: jiffies of the last one
+ * @came: records of the repair
  * @last: result
  * @was_answered: @answered is valid
  * @answered: jiffies of the last question of the peer
@@ -65,16 +83,15 @@ enum {
  */
 struct l4lb_sync_verify {
 	bool				due;
-	bool				asking;
+	u8				step;
 	bool				was_asked;
+	u8				failures;
 	unsigned long			asked;
+	unsigned long			said;
+	unsigned long			heard;
 	u64				nonce;
 	u32				parts;
-	bool				counted;
-	bool				repairing;
-	bool				whole;
 	u32				came;
-	unsigned long			heard;
 	struct l4lb_sync_verified	last;
 	bool				was_answered;
 	unsigned long			answered;
@@ -104,6 +121,7 @@ void l4lb_sync_verify_due(struct l4lb_sync_peer *peer)
 {
 	lockdep_assert_held(&peer->peers->state);
 	peer->verify->due = true;
+	peer->verify->failures = 0;
 	l4lb_sync_tick_soon(peer->peers);
 }
 
@@ -113,10 +131,10 @@ void l4lb_sync_verify_reset(struct l4lb_sync_peer *peer)
 
 	lockdep_assert_held(&peer->peers->state);
 	verify->due = false;
-	verify->asking = false;
+	verify->step = IDLE;
+	verify->failures = 0;
 	verify->answer = false;
 	verify->repeats = 0;
-	verify->repairing = false;
 }
 
 bool l4lb_sync_verify_busy(const struct l4lb_sync_peer *peer)
@@ -124,7 +142,7 @@ bool l4lb_sync_verify_busy(const struct l4lb_sync_peer *peer)
 	const struct l4lb_sync_verify *verify = peer->verify;
 
 	lockdep_assert_held(&peer->peers->state);
-	return verify->answer || (verify->asking && !verify->counted);
+	return verify->answer || verify->step == COUNT;
 }
 
 const struct l4lb_sync_verified *
@@ -152,13 +170,35 @@ static bool is_time(const struct l4lb_sync_peer *peer)
 	if (!verify->was_asked)
 		return verify->due || period;
 	if (verify->due)
-		return time_after_eq(jiffies, verify->asked + PERIOD);
+		return time_after_eq(jiffies, verify->asked +
+				     (PERIOD << verify->failures));
 	return period && time_after_eq(jiffies, verify->asked + period);
 }
 
-/* A question that got no answer is given up after a while, and another one asked;
- * so is a repair that does not end.
- */
+/* A large table takes the peer some time. */
+static bool is_silent(const struct l4lb_sync_verify *verify)
+{
+	return time_after_eq(jiffies, verify->heard + SILENT +
+			     verify->mine.n / PEER_SPEED * HZ);
+}
+
+static void fail(struct l4lb_sync_verify *verify)
+{
+	verify->step = IDLE;
+	verify->due = true;
+	verify->failures = min(verify->failures + 1, DOUBLINGS);
+}
+
+static void begin(struct l4lb_sync_verify *verify)
+{
+	verify->due = false;
+	verify->step = COUNT;
+	verify->was_asked = true;
+	verify->asked = jiffies;
+	verify->parts = 0;
+	get_random_bytes(&verify->nonce, sizeof(verify->nonce));
+}
+
 static bool is_to_ask(struct l4lb_sync_peer *peer)
 {
 	struct l4lb_sync_verify *verify = peer->verify;
@@ -167,21 +207,14 @@ static bool is_to_ask(struct l4lb_sync_peer *peer)
 	if (!l4lb_sync_peer_present(peer) || peer->join->asked ||
 	    peer->join->due)
 		return false;
-	if (verify->repairing && time_before(jiffies, verify->heard + SILENT))
+	if (verify->step > COUNT && is_silent(verify))
+		fail(verify);
+	if (verify->step == IDLE && is_time(peer))
+		begin(verify);
+	else if (verify->step != WAIT ||
+		 time_before(jiffies, verify->said + AGAIN))
 		return false;
-	if (verify->asking || verify->repairing)
-		verify->due = true;
-	if (!is_time(peer))
-		return verify->asking &&
-		       time_after_eq(jiffies, verify->asked + HZ);
-	verify->due = false;
-	verify->asking = true;
-	verify->was_asked = true;
-	verify->asked = jiffies;
-	verify->parts = 0;
-	verify->counted = false;
-	verify->repairing = false;
-	get_random_bytes(&verify->nonce, sizeof(verify->nonce));
+	verify->said = jiffies;
 	return true;
 }
 
@@ -214,71 +247,69 @@ static void find_differences(struct l4lb_sync_verify *verify,
 }
 
 static noinline_for_stack void
-ask_for(struct l4lb_sync_peer *peer, const unsigned long *slices)
+ask_for(struct l4lb_sync_peer *peer, u64 nonce, const unsigned long *slices)
 {
-	u8 data[L4LB_SYNC_CONTROL_MAX], *body = data + L4LB_SYNC_BODY_AT;
-	unsigned int slice, n = 0;
-	size_t len = 0;
+	u8 data[L4LB_SYNC_CONTROL_MAX];
+	size_t len = l4lb_sync_slices_put(data + L4LB_SYNC_BODY_AT, nonce,
+					  slices);
 
-	for_each_set_bit(slice, slices, L4LB_DIGEST_SLICES) {
-		len = l4lb_sync_slice_put(body, n++, slice);
-		if (n < L4LB_SYNC_SLICES_MAX)
-			continue;
-		l4lb_sync_peer_send(peer, L4LB_SYNC_SLICES, data, len);
-		n = 0;
-	}
-	if (n)
-		l4lb_sync_peer_send(peer, L4LB_SYNC_SLICES, data, len);
+	l4lb_sync_peer_send(peer, L4LB_SYNC_SLICES, data, len);
 }
 
-/* Both sides' sums are there. */
+/* Returns whether something differs. */
+static bool take_result(struct l4lb_sync_peer *peer, unsigned int difference)
+{
+	struct l4lb_sync_verify *verify = peer->verify;
+
+	verify->step = difference ? REPAIR : IDLE;
+	verify->came = 0;
+	verify->heard = jiffies;
+	verify->last.n++;
+	verify->last.difference = difference;
+	verify->last.compared = verify->mine.n;
+	if (!difference) {
+		verify->failures = 0;
+		l4lb_sync_join_equal(peer);
+	}
+	return difference;
+}
+
+/* Are both sides' sums there? */
 static noinline_for_stack void compare(struct l4lb_sync_peer *peer)
 {
 	DECLARE_BITMAP(slices, L4LB_DIGEST_SLICES) = { };
 	struct l4lb_sync_verify *verify = peer->verify;
-	unsigned int difference = 0;
-	bool done;
+	bool differs = false;
+	u64 nonce;
 
 	spin_lock(&peer->peers->state);
-	done = verify->asking && verify->counted && verify->parts == ~0U;
-	if (done) {
+	nonce = verify->nonce;
+	if (verify->step == WAIT && verify->parts == ~0U) {
 		find_differences(verify, slices);
-		difference = bitmap_weight(slices, L4LB_DIGEST_SLICES);
-		verify->asking = false;
-		verify->due = false;
-		verify->repairing = difference;
-		verify->whole = difference <= L4LB_SYNC_SLICES_MAX;
-		verify->came = 0;
-		verify->heard = jiffies;
-		verify->last.n++;
-		verify->last.difference = difference;
-		verify->last.compared = verify->mine.n;
-		if (!difference)
-			l4lb_sync_join_equal(peer);
+		differs = take_result(peer, bitmap_weight(slices,
+							  L4LB_DIGEST_SLICES));
 	}
 	spin_unlock(&peer->peers->state);
-	if (done)
-		ask_for(peer, slices);
+	if (differs)
+		ask_for(peer, nonce, slices);
 }
 
 void l4lb_sync_digest_take(struct l4lb_sync_peer *peer, const u8 *body,
 			   size_t len)
 {
 	struct l4lb_sync_verify *verify = peer->verify;
-	u64 sums[L4LB_SYNC_SUMS_MAX];
-	unsigned int n;
-	u16 first;
+	struct l4lb_sync_sums sums;
 
-	n = l4lb_sync_sums_read(sums, body, len, &first);
-	if (n != L4LB_SYNC_SUMS_MAX || first % n ||
-	    first >= L4LB_DIGEST_SLICES) {
+	if (!l4lb_sync_sums_read(&sums, body, len)) {
 		l4lb_sync_count(peer->peers->ln, L4LB_SYNC_N_CONTROL);
 		return;
 	}
 	spin_lock(&peer->peers->state);
-	if (verify->asking) {
-		memcpy(verify->theirs + first, sums, sizeof(sums));
-		verify->parts |= BIT(first / n);
+	if ((verify->step == COUNT || verify->step == WAIT) &&
+	    sums.nonce == verify->nonce) {
+		memcpy(verify->theirs + sums.first, sums.sum, sizeof(sums.sum));
+		verify->parts |= BIT(sums.first / L4LB_SYNC_SUMS_MAX);
+		verify->heard = jiffies;
 	}
 	spin_unlock(&peer->peers->state);
 	compare(peer);
@@ -289,7 +320,7 @@ void l4lb_sync_digest_take(struct l4lb_sync_peer *peer, const u8 *body,
 void l4lb_sync_verify_records(struct l4lb_sync_peer *peer, unsigned int n)
 {
 	lockdep_assert_held(&peer->peers->state);
-	if (!peer->verify->repairing)
+	if (peer->verify->step != REPAIR)
 		return;
 	peer->verify->came += n;
 	peer->verify->heard = jiffies;
@@ -300,10 +331,11 @@ void l4lb_sync_verify_end(struct l4lb_sync_peer *peer, u64 nonce, u32 records)
 	struct l4lb_sync_verify *verify = peer->verify;
 
 	lockdep_assert_held(&peer->peers->state);
-	if (!verify->repairing || nonce != verify->nonce)
+	if (verify->step != REPAIR || nonce != verify->nonce)
 		return;
-	verify->repairing = false;
-	if (verify->came >= records && verify->whole)
+	verify->step = IDLE;
+	verify->failures = 0;
+	if (verify->came >= records)
 		l4lb_sync_join_equal(peer);
 	else
 		verify->due = true;
@@ -311,7 +343,7 @@ void l4lb_sync_verify_end(struct l4lb_sync_peer *peer, u64 nonce, u32 records)
 
 /* ---- answering ---- */
 
-static void send_sums(struct l4lb_sync_peer *peer)
+static void send_sums(struct l4lb_sync_peer *peer, u64 nonce)
 {
 	const struct l4lb_sync_digest *digest = &peer->verify->reply;
 	u8 data[L4LB_SYNC_CONTROL_MAX];
@@ -319,22 +351,27 @@ static void send_sums(struct l4lb_sync_peer *peer)
 	size_t len;
 
 	for (i = 0; i < L4LB_DIGEST_SLICES; i += L4LB_SYNC_SUMS_MAX) {
-		len = l4lb_sync_sums_put(data + L4LB_SYNC_BODY_AT, i,
-					 digest->sums + i, L4LB_SYNC_SUMS_MAX);
+		len = l4lb_sync_sums_put(data + L4LB_SYNC_BODY_AT, nonce, i,
+					 digest->sums + i);
 		l4lb_sync_peer_send(peer, L4LB_SYNC_DIGEST, data, len);
 	}
 }
 
-/* Returns false if the peer asks too often.  @repeat: the sums are there. */
+/* Returns false if the peer asks too often, or another question while one is being
+ * answered.  @repeat: the sums are there.
+ */
 static bool take_question(struct l4lb_sync_verify *verify, u64 nonce,
 			  bool *repeat)
 {
-	*repeat = verify->was_answered && nonce == verify->their_nonce &&
-		  !verify->answer && verify->repeats;
+	bool same = verify->was_answered && nonce == verify->their_nonce;
+
+	*repeat = same && !verify->answer && verify->repeats;
 	if (*repeat) {
 		verify->repeats--;
 		return true;
 	}
+	if (verify->answer)
+		return same;
 	if (verify->was_answered &&
 	    time_before(jiffies, verify->answered + MINIMUM))
 		return false;
@@ -362,37 +399,29 @@ void l4lb_sync_digest_ask_take(struct l4lb_sync_peer *peer, const u8 *body,
 	taken = take_question(verify, nonce, &repeat);
 	spin_unlock(&peers->state);
 	if (repeat)
-		send_sums(peer);
+		send_sums(peer, nonce);
 	else if (taken)
 		l4lb_sync_walker_wake(peers);
 	else
 		l4lb_sync_count(peers->ln, L4LB_SYNC_N_RATE_LIMITED);
 }
 
-static bool is_slice(const u8 *body, unsigned int i)
-{
-	return l4lb_sync_slice_read(body, i) < L4LB_DIGEST_SLICES;
-}
-
 void l4lb_sync_slices_take(struct l4lb_sync_peer *peer, const u8 *body,
 			   size_t len)
 {
-	DECLARE_BITMAP(slices, L4LB_DIGEST_SLICES) = { };
+	DECLARE_BITMAP(slices, L4LB_DIGEST_SLICES);
 	struct l4lb_sync_peers *peers = peer->peers;
-	unsigned int i, n = len / 2;
 	siphash_key_t key;
+	u64 nonce;
 
-	for (i = 0; i < n && is_slice(body, i); i++)
-		__set_bit(l4lb_sync_slice_read(body, i), slices);
-	if (!n || len % 2 || i < n) {
+	if (!l4lb_sync_slices_read(slices, body, len, &nonce)) {
 		l4lb_sync_count(peers->ln, L4LB_SYNC_N_CONTROL);
 		return;
 	}
 	spin_lock(&peers->state);
-	if (peer->verify->was_answered) {
-		key = key_of(peer, peer->verify->their_nonce);
-		l4lb_sync_bulk_slices(peer, peer->verify->their_nonce, &key,
-				      slices);
+	if (peer->verify->was_answered && nonce == peer->verify->their_nonce) {
+		key = key_of(peer, nonce);
+		l4lb_sync_bulk_slices(peer, nonce, &key, slices);
 	}
 	spin_unlock(&peers->state);
 }
@@ -423,7 +452,11 @@ static void run_mine(struct l4lb_sync_peer *peer, u64 nonce)
 	if (!compute(peer, &verify->mine, nonce))
 		return;
 	spin_lock(&peer->peers->state);
-	verify->counted = nonce == verify->nonce;
+	if (verify->step == COUNT && nonce == verify->nonce) {
+		verify->step = WAIT;
+		verify->said = jiffies;
+		verify->heard = jiffies;
+	}
 	spin_unlock(&peer->peers->state);
 	compare(peer);
 }
@@ -438,7 +471,7 @@ static void run_reply(struct l4lb_sync_peer *peer, u64 nonce)
 	if (nonce == verify->their_nonce)
 		verify->answer = false;
 	spin_unlock(&peer->peers->state);
-	send_sums(peer);
+	send_sums(peer, nonce);
 }
 
 void l4lb_sync_verify_run(struct l4lb_sync_peer *peer)
@@ -448,7 +481,7 @@ void l4lb_sync_verify_run(struct l4lb_sync_peer *peer)
 	u64 nonce, their_nonce;
 
 	spin_lock(&peer->peers->state);
-	mine = verify->asking && !verify->counted;
+	mine = verify->step == COUNT;
 	reply = verify->answer;
 	nonce = verify->nonce;
 	their_nonce = verify->their_nonce;

@@ -299,15 +299,27 @@ class Fake:
         sums = {}
         while len(sums) < SLICE_COUNT:
             body = self.body(DIGEST, deadline)
-            first, n = struct.unpack(">HH", body[:4])
-            assert n == SUMS
-            sums.update(zip(range(first, first + n), struct.unpack(f">{n}Q", body[4:])))
+            answered, first, n = struct.unpack(">QHH", body[:12])
+            assert (answered, n) == (nonce, SUMS)
+            sums.update(zip(range(first, first + n), struct.unpack(f">{n}Q", body[12:])))
         return [sums[n] for n in range(SLICE_COUNT)]
 
-    def send_sums(self, sums):
-        for first in range(0, SLICE_COUNT, SUMS):
-            self.send_control(DIGEST, struct.pack(f">HH{SUMS}Q", first, SUMS,
+    def send_sums(self, nonce, sums):
+        for first in range(0, len(sums), SUMS):
+            self.send_control(DIGEST, struct.pack(f">QHH{SUMS}Q", nonce, first, SUMS,
                                                   *sums[first:first + SUMS]))
+
+    def ask_for_slices(self, nonce, slices):
+        body = bytearray(SLICE_COUNT // 8)
+        for n in slices:
+            body[n // 8] |= 1 << n % 8
+        self.send_control(SLICES, struct.pack(">Q", nonce) + body)
+
+    def slices(self, nonce, deadline=5):
+        """Those that the director asks for."""
+        body = self.body(SLICES, deadline)
+        assert struct.unpack(">Q", body[:8]) == (nonce,)
+        return {n for n in range(SLICE_COUNT) if body[8 + n // 8] >> n % 8 & 1}
 
     def receive(self):
         """(trailer's values, message) of the next datagram, which must be valid."""

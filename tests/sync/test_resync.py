@@ -19,6 +19,7 @@ from lab.peers import (
     RESYNC,
     SLICE_COUNT,
     SLICES,
+    SUMS,
     Events,
     Fake,
     Peers,
@@ -373,11 +374,64 @@ def test_slices(world):
     world.tell(*told)
     world.fake.digest(5)
     wanted = {hash_of(r, world.key(5)) % SLICE_COUNT for r in told[:7]}
-    world.fake.send_control(SLICES, b"".join(struct.pack(">H", n) for n in wanted))
+    world.fake.ask_for_slices(5, wanted)
     _, got, number = world.fake.bulk_in(5)
     assert number == len(got)
     assert world.keys(got) == world.keys(
         r for r in told if hash_of(r, world.key(5)) % SLICE_COUNT in wanted)
+
+
+@ipv4
+def test_all_slices(world):
+    """In one message: each connection comes once."""
+    told = [world.record(n) for n in range(60)]
+    world.tell(*told)
+    world.fake.digest(5)
+    world.fake.ask_for_slices(5, range(SLICE_COUNT))
+    _, got, number = world.fake.bulk_in(5)
+    sent = [r for r in got if r.vport == world.port]
+    assert number == len(got) and len(sent) == len(told)
+    assert world.keys(sent) == world.keys(told)
+
+
+@ipv4
+def test_slices_of_another_comparison(world):
+    """They mean nothing."""
+    world.tell(*[world.record(n) for n in range(10)])
+    world.fake.digest(5)
+    before = world.peers.count("bulk_out")
+    world.fake.ask_for_slices(4, range(SLICE_COUNT))
+    world.fake.hello()
+    time.sleep(2)
+    assert world.peers.count("bulk_out") == before
+
+
+@ipv4
+def test_an_end_is_told(world):
+    """A peer that asks for a slice hears of connections that have ended, too; a peer that
+    joins does not."""
+    closed = world.record(1, state=6, flags=INACTIVE, timeout=50)
+    world.tell(world.record(2), closed)
+    world.fake.digest(5)
+    world.fake.ask_for_slices(5, range(SLICE_COUNT))
+    _, got, _ = world.fake.bulk_in(5)
+    assert {(r.client, r.state) for r in got if r.vport == world.port} == \
+        {(closed.client, 6), (world.record(2).client, 1)}
+    world.fake.ask(7)
+    _, got, _ = world.fake.bulk_in(7)
+    assert [r.client for r in got if r.vport == world.port] == [world.record(2).client]
+
+
+@ipv4
+def test_an_end_creates_nothing(world):
+    world.fake.answer()
+    world.peers.in_step(PEER[4])
+    world.tell(world.record(1))
+    over = {"state": 6, "flags": INACTIVE, "timeout": 50, "left": 40}
+    world.fake.bulk(world.record(1, **over), world.record(2, **over), world.record(3, left=40))
+    world.row(world.record(3))
+    assert {(row["client"], row["state"]) for row in world.side.rows(vport=world.port)} == \
+        {(world.record(1).client, "CLOSE"), (world.record(3).client, "ESTABLISHED")}
 
 
 @ipv4
@@ -400,8 +454,8 @@ def test_differences_are_asked_for(world):
     more = [world.record(n) for n in range(700, 705)]
     theirs, before = world_sums(world, key), len(established(world))
     mine = [a + b & 2 ** 64 - 1 for a, b in zip(theirs, sums_of(more, key))]
-    world.fake.send_sums(mine)
-    slices = {n for (n,) in struct.iter_unpack(">H", world.fake.body(SLICES))}
+    world.fake.send_sums(nonce, mine)
+    slices = world.fake.slices(nonce)
     assert slices == {hash_of(r, key) % SLICE_COUNT for r in more}
     progress = world.peers.progress(PEER[4])
     assert (progress["verified"], progress["difference"]) == (1, len(slices))
@@ -432,9 +486,45 @@ def test_missing_records_lead_to_a_comparison(world):
     world.fake.answer(world.record(1, left=100), missing=1)
     (nonce,) = struct.unpack(">Q", world.fake.body(DIGEST_ASK))
     assert world.peers.list()[PEER[4]]["state"] == "joining"
-    world.fake.send_sums(world_sums(world, world.key(nonce)))
+    world.fake.send_sums(nonce, world_sums(world, world.key(nonce)))
     world.peers.in_step(PEER[4])
     assert world.peers.progress(PEER[4])["difference"] == 0
+
+
+@ipv4
+def test_sums_of_another_comparison(world):
+    """They are not compared; those that were lost are asked for again."""
+    world.fake.answer()
+    world.peers.in_step(PEER[4])
+    world.tell(world.record(1))
+    world.peers.verify(PEER[4])
+    (nonce,) = struct.unpack(">Q", world.fake.body(DIGEST_ASK))
+    right = world_sums(world, world.key(nonce))
+    world.fake.send_sums(nonce ^ 1, [n + 1 for n in right])
+    assert world.fake.body(DIGEST_ASK) == struct.pack(">Q", nonce)
+    world.fake.send_sums(nonce, right[:SLICE_COUNT - SUMS])
+    assert world.fake.body(DIGEST_ASK) == struct.pack(">Q", nonce)
+    assert world.peers.progress(PEER[4])["verified"] == 0
+    world.fake.send_sums(nonce, right)
+    wait_until(lambda: world.peers.progress(PEER[4])["verified"] == 1, 5, what="a comparison")
+    assert world.peers.progress(PEER[4])["difference"] == 0
+
+
+@ipv4
+def test_silent_peer(world):
+    """One that answers no question is asked less and less often, and after a while still."""
+    world.fake.answer()
+    world.peers.in_step(PEER[4])
+    world.peers.verify(PEER[4])
+    begins, nonces = [], set()
+    while len(begins) < 6:
+        nonce = world.fake.body(DIGEST_ASK, 100)
+        if nonce not in nonces:
+            begins.append(time.monotonic())
+            nonces.add(nonce)
+    gaps = [b - a for a, b in itertools.pairwise(begins)]
+    assert all(a <= b + 1.5 for a, b in itertools.pairwise(gaps)), gaps
+    assert 9 <= gaps[0] <= 13 and 78 <= gaps[-1] <= 83, gaps
 
 
 @ipv4
@@ -444,7 +534,7 @@ def test_compared_by_itself(world):
     world.fake.answer()
     for _ in range(2):
         (nonce,) = struct.unpack(">Q", world.fake.body(DIGEST_ASK, 12))
-        world.fake.send_sums(world_sums(world, world.key(nonce)))
+        world.fake.send_sums(nonce, world_sums(world, world.key(nonce)))
     assert world.peers.settings()["verify"] == 6
 
 

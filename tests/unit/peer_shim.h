@@ -17,6 +17,27 @@ typedef uint64_t u64;
 #define min(a, b)	((a) < (b) ? (a) : (b))
 #define max(a, b)	((a) > (b) ? (a) : (b))
 
+#define BITS_PER_LONG	(8 * sizeof(long))
+
+static inline void bitmap_zero(unsigned long *map, unsigned int n)
+{
+	memset(map, 0, n / 8);
+}
+
+static inline void __set_bit(unsigned int n, unsigned long *map)
+{
+	map[n / BITS_PER_LONG] |= 1UL << n % BITS_PER_LONG;
+}
+
+static inline int test_bit(unsigned int n, const unsigned long *map)
+{
+	return map[n / BITS_PER_LONG] >> n % BITS_PER_LONG & 1;
+}
+
+#define for_each_set_bit(n, map, size) \
+	for ((n) = 0; (n) < (size); (n)++) \
+		if (test_bit(n, map))
+
 static inline u64 get_unaligned_be64(const u8 *p)
 {
 	return (u64)get_unaligned_be32(p) << 32 | get_unaligned_be32(p + 4);
