@@ -70,7 +70,7 @@ static void add(struct l4lb_sync_digest *digest, const struct l4lb_conn *conn)
 {
 	u64 hash;
 
-	if (!l4lb_send_shared(conn) || !l4lb_send_possible(conn))
+	if (!l4lb_send_shared(conn))
 		return;
 	hash = l4lb_sync_digest_hash(&digest->key, conn);
 	digest->sums[hash % L4LB_DIGEST_SLICES] += hash;

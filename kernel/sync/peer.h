@@ -120,8 +120,7 @@ struct l4lb_sync_peers {
 	spinlock_t			state;
 	struct l4lb_sync_source		*stranger[L4LB_SYNC_STRANGERS];
 	struct {
-		u64	sender;
-		u64	since;
+		u64	sender, since;
 	}				retired[L4LB_SYNC_RETIRED];
 	unsigned int			n_retired;
 	struct delayed_work		tick;
@@ -130,7 +129,6 @@ struct l4lb_sync_peers {
 };
 
 /* May sleep, no lock held. */
-
 struct l4lb_sync_peers *l4lb_sync_peers_create(struct l4lb_net *ln);
 /* No peer, daemon or reader is left. */
 void l4lb_sync_peers_destroy(struct l4lb_sync_peers *peers);

@@ -148,7 +148,7 @@ def test_choices(topologies, sched, steps):
 @pytest.mark.parametrize("sched", BY_LOAD)
 def test_choices_among_many(topologies, sched):
     """So many servers that not each is looked at, see kernel/service/tournament.c."""
-    case = random_case(sched, MANY + 300, MANY)
+    case = random_case(sched, MANY + 200, MANY)
     got = same(ask(topologies, lambda oracle: oracle.replay(case)))
     assert set(got) - {None}
 

@@ -9,10 +9,10 @@ from lab import packet
 from lab.netns import wait_until
 from lab.oracle import Oracle
 from lab.packet import ACK, RST, SYN
+from lab.rows import amount
 
 TAKES = 120
 SIZE = 300
-FLOWS = 400         # that each processor begins
 ASKED = 40
 LOADS = {"lc": lambda s: (256 * s["active"] + s["active"] + s["inactive"], 1),
          "wlc": lambda s: (256 * s["active"] + s["active"] + s["inactive"], s["weight"]),
@@ -26,23 +26,23 @@ def flow(part, i):
     return f"10.9.{part}.{1 + i % 200}", 2000 + i, "10.50.0.1", 80
 
 
-def traffic(oracle, part):
+def traffic(oracle, part, count):
     """On processor PART: connections are established, and every other one ends."""
     os.sched_setaffinity(0, {part})
-    for i in range(FLOWS):
+    for i in range(count):
         for flags in (SYN, ACK):
             oracle.tap.send(packet.tcp_packet(*flow(part, i), flags))
         if i >= 50 and i % 2:
             oracle.tap.send(packet.tcp_packet(*flow(part, i - 50), RST))
 
 
-def on_both_processors(oracle):
+def on_both_processors(oracle, count):
     children = []
     for part in range(2):
         child = os.fork()
         if not child:
             try:
-                traffic(oracle, part)
+                traffic(oracle, part, count)
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -94,7 +94,7 @@ def test_a_connection_ends(dr, gone):
 @pytest.mark.emulated
 @pytest.mark.parametrize("sched", [
     "wlc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("lc", "sed", "nq"))])
-def test_two_processors(dr, sched):
+def test_two_processors(dr, sched, request):
     """Both begin and end connections of one service; then each choice is that of a scan."""
     if os.cpu_count() < 2:
         pytest.skip("one processor; runs in QEMU (suite stages 6.12 and 6.1)")
@@ -104,7 +104,7 @@ def test_two_processors(dr, sched):
         addresses = [f"10.8.{5 + i // 200}.{1 + i % 200}" for i in range(SIZE)]
         for i, address in enumerate(addresses):
             service.server(address, method=dr.method, weight=1 + i % 4)
-        children = on_both_processors(oracle)
+        children = on_both_processors(oracle, amount(request.config, few=150, all=400))
         for n in range(20):
             service.edit_server(addresses[n], method=dr.method, weight=n % 3)
         assert [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children] == [0, 0]

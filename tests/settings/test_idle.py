@@ -71,7 +71,7 @@ def what_runs(module, services):
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("services", (
-    pytest.param(500, marks=pytest.mark.smoke), pytest.param(10000, marks=pytest.mark.slow)))
+    pytest.param(200, marks=pytest.mark.smoke), pytest.param(10000, marks=pytest.mark.slow)))
 @pytest.mark.parametrize("module", ("l4lb", "ip_vs"))
 def test_idle_services(module, services):
     """l4lb runs nothing. ip_vs estimates the rates of all services every two seconds,

@@ -548,7 +548,7 @@ def test_a_million_turns(nat, backup):
 
 def test_namespaces_end_meanwhile(request):
     """With copies, templates and placeholders, while records are coming."""
-    for turn in range(amount(request.config, all=20, pairs=5, few=3)):
+    for turn in range(amount(request.config, all=20, pairs=4, few=2)):
         ns = Namespace(f"ends{turn}")
         try:
             ns.ip("link set lo up")

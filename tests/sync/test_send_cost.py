@@ -10,16 +10,17 @@ import pytest
 from lab import counters, packet
 from lab.packet import UDP
 from lab.raw import Raw
+from lab.rows import amount
 from lab.settings import setting
 from lab.sync_group import stuck
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
-FLOOD, TIMED = 100_000, 10_000
+TIMED = 10_000
 PORTS = 50_000              # of a client
 TRIES = 5
 AT_MOST = 1.3               # times as long as without a daemon
-MEMORY = 1 << 10            # KiB; the records of a flood are 3.6 MB
+MEMORY = 10                 # bytes a datagram; a record has 36
 
 
 def flows(raw, count):
@@ -70,22 +71,23 @@ def slab(lab):
     return int(line.split()[1])
 
 
-def grown(lab):
+def grown(lab, count):
     """KiB by which a flood makes them grow."""
     raw = fresh(lab)
-    packets = flows(raw, FLOOD)
+    packets = flows(raw, count)
     time.sleep(1)
     before = slab(lab)
     flood(raw, packets)
     return slab(lab) - before
 
 
-def test_memory(nat, side):
-    without = grown(nat)
+def test_memory(nat, side, request):
+    count = amount(request.config, few=40_000, all=100_000)
+    without = grown(nat, count)
     with full(nat, side):
         before = overflows(nat)
-        assert grown(nat) - without <= MEMORY
-        assert overflows(nat) - before >= FLOOD
+        assert grown(nat, count) - without <= count * MEMORY >> 10
+        assert overflows(nat) - before >= count
 
 
 def test_time(nat, side):

@@ -58,7 +58,7 @@ def gone(backend, kind, count):
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("count", (300, pytest.param(1000, marks=[
+@pytest.mark.parametrize("count", (150, pytest.param(1000, marks=[
     pytest.mark.slow, pytest.mark.timeout(900)])))
 def test_together(backend, count):
     backend.need_scheduler("rr")
