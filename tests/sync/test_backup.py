@@ -301,7 +301,7 @@ def test_stopped(nat, side):
     assert side.row(first) and side.rows(client=second.client) == []
 
 
-@pytest.mark.stock
+@pytest.mark.smoke
 def test_conn_sync_file(nat, side, fed, family):
     """The lines of ip_vs_conn_sync, to the byte."""
     raw = Raw(nat, TCP, family)

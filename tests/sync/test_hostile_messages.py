@@ -109,7 +109,6 @@ def names(item):
 
 
 @pytest.mark.smoke
-@pytest.mark.stock
 @pytest.mark.each
 @pytest.mark.parametrize("item", ITEMS)
 def test_message(target, item):

@@ -91,7 +91,6 @@ def say(client, count):
 
 
 @pytest.mark.smoke
-@pytest.mark.stock
 @pytest.mark.parametrize("version", (0, 1))
 def test_record(lab, side_of, family, proto, version):
     """Each kind, to the byte; version 0 has no IPv6 and no timeouts."""

@@ -108,7 +108,6 @@ def thrice(client):
 # ---- by packets
 
 @pytest.mark.smoke
-@pytest.mark.stock
 def test_record(lab, side_of, family, proto):
     """The third packet announces it: everything about it, in both families of the group."""
     raw = Raw(lab, proto, family, (1, 2))
@@ -149,6 +148,7 @@ def test_thresholds(nat, side, family, threshold, path):
     assert at == FEW[threshold]
 
 
+@pytest.mark.smoke
 @pytest.mark.waits
 @pytest.mark.parametrize("path", (0, 1, 2))
 def test_either_path(lab, side_of, path):
@@ -241,6 +241,7 @@ def test_never(nat, side, wire):
 
 # ---- by the sweep
 
+@pytest.mark.smoke
 @pytest.mark.waits
 def test_idle_from_the_start(nat, side, wire, family):
     """Established with two packets, and silent since: announced all the same."""
@@ -377,6 +378,7 @@ def test_template(lab, side_of, family):
         wire.silent(client, 4, template=True)
 
 
+@pytest.mark.smoke
 @pytest.mark.waits
 def test_template_of_a_mark(nat, side, wire, family):
     """Protocol 0, and the mark in place of the VIP."""
@@ -436,6 +438,7 @@ def test_persist_mode(nat, side, wire):
 
 # ---- when a message cannot leave
 
+@pytest.mark.smoke
 @pytest.mark.waits
 def test_overflow(nat, side):
     """The queue is full: nothing is lost for good, and no packet waits."""
@@ -454,6 +457,7 @@ def test_overflow(nat, side):
 
 # ---- whose it is
 
+@pytest.mark.smoke
 @pytest.mark.waits
 def test_copies_are_not_sent_back(nat, side):
     """Of two directors that do both, each announces what it serves: after a takeover the
