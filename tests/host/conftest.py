@@ -17,20 +17,24 @@ def sim(tmp_path_factory):
                                       "service/order.c", "service/tournament.h",
                                       "service/tournament.c")]
     sources = [ROOT / f"schedulers/{name}.c" for name in SCHEDULERS]
+    more = {"mh": ["mh_table"]}
     for i, source in enumerate(sources):
         if not source.exists():
             sources[i] = build / source.name
             sources[i].write_text(
                 re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
-    headers = stubs("sched", [f.read_text() for f in [*core, *sources]])
+    headers = stubs("sched", [f.read_text() for f in [*core, *sources,
+                                            *(ROOT / "schedulers").glob("mh_table.[ch]")]])
     shared = [UNIT / "sim.c", UNIT / "sim_registry.c", *(f for f in core if f.suffix == ".c")]
+    sources += [ROOT / f"schedulers/{name}.c" for names in more.values() for name in names]
     objects = compiled(build, [*shared, *sources],
                        ["-include", "tests/unit/shim.h", "-I", headers])
 
     def run(name, script):
         # All at once could exceed the time of the first test, on a busy machine.
         if not (build / name).exists():
-            linked(build / name, [*objects[:len(shared)], build / f"{name}.o"])
+            linked(build / name, [*objects[:len(shared)],
+                                  *(build / f"{part}.o" for part in [name, *more.get(name, [])])])
         commands = [c.strip() for c in re.split(r"[;\n]", script) if c.strip()]
         done = subprocess.run([build / name, name], text=True, timeout=120,
                               input="\n".join(commands) + "\n",

@@ -77,3 +77,10 @@ def test_headers_stay_short():
              for name in SOURCES if name.endswith(".h") and name not in PUBLIC}
     objects = {"conn/conn.h", "service/server.h"}    # used nearly everywhere
     assert not {name: n for name, n in lines.items() if n > (270 if name in objects else 180)}
+
+
+def test_schedulers_stay_short():
+    """A scheduler is read as a whole by whoever writes another one."""
+    lines = {path.name: path.read_text(encoding="utf-8").count("\n")
+             for path in (KERNEL.parent / "schedulers").glob("*.[ch]")}
+    assert len(lines) > 14 and not {name: n for name, n in lines.items() if n > 150}
