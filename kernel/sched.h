@@ -127,7 +127,8 @@ struct l4lb_pool {
 
 /**
  * struct l4lb_sched_option - a number that each service may set for itself
- * @name: its name in user space: 1 to 15 of a-z 0-9 _ -
+ * @name: its name in user space: 1 to 15 of a-z 0-9 _ -; ipvsctl has words for
+ *	the values of "order", see %L4LB_OPTION_ORDER
  * @min: smallest value
  * @max: largest value
  * @def: value when a service gets the scheduler
@@ -135,7 +136,7 @@ struct l4lb_pool {
  * @sysctl: sysctl l4lb_sched_ops.sysctl of the namespace overrides @def
  * @rebuild: only build() reads it, and runs again when it has changed
  * @key: a secret of 128 bits, l4lb_pool.key, that cannot be read back; the value
- *	is its fingerprint, 0 without one.  One at most, with @rebuild, @min 0,
+ *	is its fingerprint, 0 without one.  With @name "key", @rebuild, @min 0,
  *	@max U32_MAX and @def 0
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler

@@ -54,8 +54,11 @@ void l4lb_batch_free(struct l4lb_batch *b)
 {
 	unsigned int i;
 
-	for (i = 0; i < b->n_services; i++)
+	for (i = 0; i < b->n_services; i++) {
 		l4lb_sched_put(b->services[i].ops);
+		memzero_explicit(&b->services[i].values,
+				 sizeof(b->services[i].values));
+	}
 	kvfree(b->services);
 	kvfree(b->servers);
 	b->services = NULL;

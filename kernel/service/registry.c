@@ -52,15 +52,14 @@ static struct l4lb_sched_ops *sched_find(const char *name)
 static const char *key_fault(const struct l4lb_sched_ops *ops)
 {
 	const struct l4lb_sched_option *o;
-	unsigned int keys = 0;
 
 	for (o = ops->options; o < ops->options + ops->n_options; o++) {
 		if (o->rebuild && (!ops->build || o->sysctl))
 			return "has an option with .rebuild, but no build(), or a sysctl for it";
+		if (o->key != !strcmp(o->name, "key"))
+			return "has a key of another name, or a \"key\" that is none";
 		if (!o->key)
 			continue;
-		if (keys++)
-			return "has two options for a key";
 		if (!o->rebuild || o->min || o->def || o->max != U32_MAX)
 			return "has a key without .rebuild, or not from 0 to U32_MAX";
 	}

@@ -119,9 +119,14 @@ void l4lb_sync_verify_free(struct l4lb_sync_verify *verify)
 
 void l4lb_sync_verify_due(struct l4lb_sync_peer *peer)
 {
+	struct l4lb_sync_verify *verify = peer->verify;
+
 	lockdep_assert_held(&peer->peers->state);
-	peer->verify->due = true;
-	peer->verify->failures = 0;
+	/* Its result would be of connections as they were before. */
+	if (verify->step == COUNT || verify->step == WAIT)
+		verify->step = IDLE;
+	verify->due = true;
+	verify->failures = 0;
 	l4lb_sync_tick_soon(peer->peers);
 }
 

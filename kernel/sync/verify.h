@@ -25,7 +25,7 @@ void l4lb_sync_verify_free(struct l4lb_sync_verify *verify);
 
 /* @peers->state held: */
 
-/* Compare soon. */
+/* Compare soon; a comparison that goes on does not count. */
 void l4lb_sync_verify_due(struct l4lb_sync_peer *peer);
 /* The peer, or this director, is another sender. */
 void l4lb_sync_verify_reset(struct l4lb_sync_peer *peer);

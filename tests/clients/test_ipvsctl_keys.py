@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """ipvsctl and the options of schedulers that have words or secrets as their value."""
 
+import re
+import subprocess
+
 import pytest
 from lab import genl
-from lab.ctl import VIP, WEB
+from lab.ctl import IPVSCTL, VIP, WEB
 
 TAKES = 60
 NO_MODULE = True        # `module` of conftest.py loads both, one after the other
@@ -55,6 +58,33 @@ def test_a_key_is_given_and_not_shown(keyed):
     assert values(keyed)["key"] == number
     keyed.ctl("svc change", *WEB, "option key none")
     assert values(keyed) == {"order": 1, "key": 0}
+
+
+@pytest.mark.parametrize("words", ["change", "replace"])
+def test_refused_as_a_whole(keyed, words):
+    """The kernel refuses the key's number: the other settings stay as they are, too."""
+    before = keyed.state(), values(keyed)
+    assert "no key with this fingerprint" in keyed.ctl(
+        f"svc {words}", *WEB, "scheduler mh flags port persistent 60 option key 7", code=3)
+    assert (keyed.state(), values(keyed)) == before
+
+
+def test_a_dump_of_messages_has_no_key(director, tmp_path):
+    """-vv shows what is sent: the keys of schedulers and of the group are asterisks in it."""
+    file = tmp_path / "group"
+    file.write_text(OTHER * 2, encoding="ascii")
+    file.chmod(0o600)
+    for words in ("svc add " + " ".join(WEB) + f" scheduler mh option key {KEY}",
+                  "svc change " + " ".join(WEB) + f" option key {OTHER}",
+                  f"sync set key {file}", "sync set key none"):
+        with director.ns.enter():
+            done = subprocess.run([IPVSCTL, "-vv", *words.split()], capture_output=True,
+                                  text=True, check=True)
+        assert "BEGIN NETLINK MESSAGE" in done.stderr
+        lines = re.findall(r"^ +((?:[0-9a-f]{2} )+)", done.stderr, re.M)
+        digits = "".join(lines).replace(" ", "")
+        assert KEY not in digits and OTHER not in digits
+        assert ("2a" * 16 in digits) == ("none" not in words)
 
 
 @pytest.mark.parametrize("form", ["json", "ipvsadm"])

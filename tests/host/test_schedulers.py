@@ -414,7 +414,7 @@ def test_registry(sim):
     assert got.pop("good-key") == "0"
     for broken in ("owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
                    "changed", "flags", *("key-" + word for word in (
-                       "late", "min", "max", "def", "twice")), *("opt-" + word for word in (
+                       "late", "min", "max", "def", "named", "number")), *("opt-" + word for word in (
                        "name", "long", "noname", "twice", "low", "high", "what", "whatlong",
                        "rebuild", "rebuild-sysctl", "many", "count", "table"))):
         assert got.pop(broken) == "-22", broken

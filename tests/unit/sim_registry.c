@@ -74,13 +74,14 @@ static void try_keys(void)
 	ops.build = null_build;
 	ops.free = null_free;
 #define KEY(o, ...) (o) = (struct l4lb_sched_option) { \
-		.name = "k", .max = U32_MAX, .rebuild = true, .key = true, .what = "key", ##__VA_ARGS__ }
+		.name = "key", .max = U32_MAX, .rebuild = true, .key = true, .what = "key", ##__VA_ARGS__ }
 	TRY("opt-rebuild-sysctl", 2, o[1].rebuild = o[1].sysctl = true);
 	TRY("key-late", 2, KEY(o[1], .rebuild = false));
 	TRY("key-min", 2, KEY(o[1], .min = 1, .def = 1));
 	TRY("key-max", 2, KEY(o[1], .max = 7));
 	TRY("key-def", 2, KEY(o[1], .def = 7));
-	TRY("key-twice", 3, KEY(o[1]); KEY(o[2], .name = "l"));
+	TRY("key-named", 2, KEY(o[1], .name = "k"));
+	TRY("key-number", 2, KEY(o[1], .key = false));
 	strcpy(ops.name, "keyed");
 	TRY("good-key", 2, KEY(o[1]));
 #undef KEY

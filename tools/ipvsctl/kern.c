@@ -195,12 +195,29 @@ int kern_service_add(const struct service *svc)
 	return err;
 }
 
+/* All of it, or nothing. */
+static int set_whole(const struct service *svc)
+{
+	struct batch *batch = batch_new();
+	const struct service *refused;
+	const struct server *srv;
+	int err;
+
+	batch_service(batch, svc);
+	err = batch_send(batch, &refused, &srv);
+	batch_free(batch);
+	return err;
+}
+
+/* What follows a plain change only resets options and policy to their defaults. */
 int kern_service_set(const struct service *svc)
 {
 	int err;
 
 	if (kern_announce("set", describe_service(svc)))
 		return 0;
+	if (svc->noptions || !policy_is_default(&svc->policy))
+		return wire_has_own() ? set_whole(svc) : -EOPNOTSUPP;
 	err = service_write(IPVS_CMD_SET_SERVICE, svc);
 	return err ? err : kern_l4lb_sync(svc);
 }

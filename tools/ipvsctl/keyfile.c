@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "keyfile.h"
+#include "secret.h"
 
 static int digit(char c)
 {
@@ -29,6 +30,7 @@ bool key_from_hex(const char *text, uint8_t *key, size_t len)
 			return false;
 		key[i] = (uint8_t)(high << 4 | low);
 	}
+	secret_note(key, len);
 	return true;
 }
 

@@ -303,9 +303,10 @@ static const struct sync_peer *find(const struct sync_peer *list, int n,
 	return NULL;
 }
 
-/* Those of @before that have been compared since, or are no peers any more. */
-static bool is_complete(const struct sync_peer *before, int n,
-			const struct sync_peer *now, int m)
+/* One of @before that is still a peer and has not been compared since, or NULL. */
+static const struct sync_peer *not_compared(const struct sync_peer *before,
+					    int n, const struct sync_peer *now,
+					    int m)
 {
 	const struct sync_peer *peer;
 	int i;
@@ -313,9 +314,22 @@ static bool is_complete(const struct sync_peer *before, int n,
 	for (i = 0; i < n; i++) {
 		peer = find(now, m, &before[i]);
 		if (peer && peer->verified == before[i].verified)
-			return false;
+			return peer;
 	}
-	return true;
+	return NULL;
+}
+
+static int no_comparison(const struct sync_peer *peer)
+{
+	int rc;
+
+	if (peer->state != L4LB_PEER_IN_STEP)
+		return not_yet(peer, VERIFY_SECS);
+	rc = fail(RC_TIMEOUT, "sync",
+		  "after %u s: peer %s has not answered the comparison",
+		  VERIFY_SECS, ip_text(peer->af, &peer->addr));
+	hint("see: ipvsctl sync show");
+	return rc;
 }
 
 static int report_verified(const struct sync_peer *list, int n)
@@ -350,6 +364,7 @@ static int verify(const struct sync_peer *name)
 {
 	struct sync_peer before[L4LB_PEERS_MAX], now[L4LB_PEERS_MAX];
 	uint64_t polls = VERIFY_SECS * 1000 / POLL_MS;
+	const struct sync_peer *late;
 	int err, i, m = 0, n = 0, rc = read_peers(before, name, &n);
 
 	if (rc)
@@ -363,13 +378,10 @@ static int verify(const struct sync_peer *name)
 	do {
 		pause_poll();
 		rc = read_peers(now, name, &m);
-	} while (!rc && !is_complete(before, n, now, m) && polls--);
-	if (!rc && !is_complete(before, n, now, m)) {
-		rc = fail(RC_TIMEOUT, "sync",
-			  "no comparison within %u s: connections are still coming",
-			  VERIFY_SECS);
-		hint("see: ipvsctl sync show");
-	}
+		late = rc ? NULL : not_compared(before, n, now, m);
+	} while (late && polls--);
+	if (late)
+		rc = no_comparison(late);
 	return rc ? rc : report_verified(now, m);
 }
 

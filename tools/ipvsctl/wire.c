@@ -23,8 +23,9 @@
 
 #include "backend.h"
 #include "err.h"
-#include "wire.h"
 #include "opt.h"
+#include "secret.h"
+#include "wire.h"
 #include "../../kernel/l4lb.h"
 
 static struct nl_sock *sock;
@@ -179,6 +180,19 @@ void wire_enough(void)
 	enough = true;
 }
 
+/* The message in hexadecimal digits, but without keys. */
+static void dump(struct nl_msg *msg)
+{
+	struct nl_msg *copy = nlmsg_convert(nlmsg_hdr(msg));
+
+	if (!copy)
+		return;
+	nlmsg_set_proto(copy, NETLINK_GENERIC);
+	secret_hide(nlmsg_data(nlmsg_hdr(copy)), nlmsg_datalen(nlmsg_hdr(copy)));
+	nl_msg_dump(copy, stderr);
+	nlmsg_free(copy);
+}
+
 int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 {
 	struct answer reply = { .fn = fn, .arg = arg };
@@ -193,7 +207,7 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	nl_complete_msg(sock, msg);
 	reply.seq = nlh->nlmsg_seq;
 	if (opt.verbose > 1)
-		nl_msg_dump(msg, stderr);
+		dump(msg);
 	err = nl_send(sock, msg);
 	nlmsg_free(msg);
 	if (err < 0)
