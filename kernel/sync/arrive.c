@@ -180,12 +180,13 @@ static bool from_peer(struct l4lb_sync_peer *peer, u8 *data, size_t len,
 	spin_lock(&peers->state);
 	why = check_number(peer, data, &trailer, how);
 	spin_unlock(&peers->state);
-	if (why != L4LB_SYNC_COUNTERS)
+	if (why != L4LB_SYNC_COUNTERS) {
 		l4lb_sync_count(ln, why);
-	else if (!(trailer.flags & L4LB_SYNC_T_CONTROL))
+		return false;
+	}
+	if (!(trailer.flags & L4LB_SYNC_T_CONTROL))
 		return true;
-	else
-		control(peer, data, len);
+	control(peer, data, len);
 	return false;
 }
 
