@@ -12,9 +12,10 @@
  * among real servers, and cannot add any.
  *
  * A record of a resync says what another director has.  It changes nothing here
- * unless its connection was seen later there than here.  One of a copy changes
- * copies only; and it creates one only while its sender's connections are still
- * coming, because afterwards the copy may be one of a connection that ended here.
+ * unless its connection was seen later there than here (is_later()).  One of a
+ * copy changes copies only; and it creates one only while its sender's connections
+ * are still coming, because afterwards the copy may be one of a connection that
+ * ended here.
  *
  * A message that was lost and sent again comes after later ones.  Its records take
  * no connection back to an earlier phase of its life, and none to another real
@@ -312,15 +313,22 @@ static bool gives_way(const struct l4lb_conn *conn, const struct news *news)
 
 /* Does the record of a resync know more of @conn?  It tells of seconds, and was on
  * its way.  The end of a connection is known to one that has seen it.
+ *
+ * Two directors that were both master at the same time may have chosen different
+ * real servers.  Neither is later, so the one with the lower number is right.
  */
 static bool is_later(const struct l4lb_conn *conn, const struct news *news,
 		     bool same)
 {
+	s32 idle = l4lb_conn_idle(conn);
+
 	if (same && !news->template && !news->active &&
 	    !l4lb_conn_test(conn, L4LB_CONN_INACTIVE) &&
 	    l4lb_conn_is_copy(conn))
 		return true;
-	return l4lb_conn_idle(conn) > (s32)(news->idle + HZ);
+	if (!same && news->how & L4LB_SYNC_LOWER_SENDER)
+		return idle + HZ >= (s32)news->idle;
+	return idle > (s32)(news->idle + HZ);
 }
 
 /* A message that was late is of the same connection if the phase says that no end

@@ -97,6 +97,8 @@ static bool is_news(struct l4lb_sync_peer *peer,
 		*how |= L4LB_SYNC_LATE_MESSAGE;
 	if (peer->join->done)
 		*how |= L4LB_SYNC_IN_STEP;
+	if (trailer->sender < peer->peers->sender)
+		*how |= L4LB_SYNC_LOWER_SENDER;
 	if (kind == L4LB_SYNC_LATE && trailer->flags & L4LB_SYNC_T_AGAIN)
 		peer->n_repaired++;
 	if (trailer->stream != L4LB_SYNC_STREAM_OTHER)

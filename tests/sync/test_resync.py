@@ -334,6 +334,33 @@ def test_own_connections_stay_own(world):
     assert row["origin"] == "LOCAL" and row["expires"] <= 898
 
 
+# Is the sender's number the lower one; seconds left by its record, of 300; who is right.
+TIES = {"lower": (True, 297, True), "higher": (False, 297, False),
+        "lower-older": (True, 280, False), "higher-later": (False, 300, True)}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_both_were_master(world, family, name):
+    """Two directors have chosen different real servers for one client. The later choice is
+    right; of two at the same time it is that of the director with the lower number."""
+    lower, left, taken = TIES[name]
+    own = world.peers.settings()["sender"]
+    world.fake.sender, world.fake.control = own + (-1 if lower else 1), 0
+    world.fake.join()
+    (nonce,) = struct.unpack(">Q", world.fake.body(RESYNC))
+    raw = Raw(world.side.lab, UDP, family, (1, 2))
+    client = raw.client()
+    mine = client.open()
+    world.fake.listen(2.5)
+    world.fake.bulk_control(BULK_BEGIN, nonce, 1)
+    world.fake.bulk(Record(client.address, client.sport, raw.vip, raw.port, raw.address(3 - mine),
+                           raw.dport, UDP, 0, timeout=300, left=left))
+    world.fake.bulk_control(BULK_END, nonce, 1)
+    world.peers.in_step(PEER[family])
+    (row,) = world.side.rows(client=client.address, vport=raw.port)
+    assert row["server"] == raw.address(3 - mine if taken else mine)
+
+
 @ipv4
 def test_time_left_is_not_prolonged(world):
     """However often two directors send it to each other."""
