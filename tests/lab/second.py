@@ -79,12 +79,13 @@ class Second:
     def _mac(self, ns):
         return re.search(r"link/ether (\S+)", ns.run("ip -o link show eth0").stdout)[1]
 
-    def take_over(self, back=False):
-        """All packets go through the second director; BACK: through the first one."""
+    def take_over(self, back=False, vips=VIPS, servers=None):
+        """All packets go through the second director; BACK: through the first one. VIPS: only
+        those to these; SERVERS: with NAT, and only those from these."""
         client, nat = self.lab.client.ns, self.lab.shape == "nat"
         mac = self._mac(self.lab.director.ns if back else self.ns)
         for family in (4, 6):
-            for vip in (f"{FRONT[family]}{v}" for v in VIPS):
+            for vip in (f"{FRONT[family]}{v}" for v in vips):
                 if not nat:
                     client.ip(f"neigh replace {vip} lladdr {mac} dev eth0 nud permanent")
                 elif back:
@@ -92,7 +93,7 @@ class Second:
                 else:
                     client.ip(f"route replace {vip} via {CABLE[family]}1 src {FRONT[family]}2")
             hop = f"{NETWORK['nat'][family]}{1 if back else NUMBER}"
-            for server in self.lab.servers if nat else ():
+            for server in (servers or self.lab.servers) if nat else ():
                 server.ns.ip(f"route replace default via {hop}", family=family)
 
     def destroy(self):

@@ -3,7 +3,6 @@
 one to the other and back, and no connection notices."""
 
 import contextlib
-import socket
 import time
 
 import pytest
@@ -12,38 +11,9 @@ from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.second import second
 from lab.sync_group import cable
+from lab.talk import WAITS, Flow, Listeners
 
 CONNECTIONS = 40
-WAITS = 20          # seconds
-
-
-class Flow:
-    """A TCP connection; the test has both of its ends."""
-
-    def __init__(self, lab, listener, to):
-        self.client = lab.client.ns.socket(listener.family, socket.SOCK_STREAM)
-        self.client.settimeout(WAITS)
-        self.client.connect(to)
-        self.server, _ = listener.accept()
-        self.server.settimeout(WAITS)
-        self.port = self.client.getsockname()[1]
-
-    def talk(self, rounds=1):
-        """A request and an answer of two segments, ROUNDS times."""
-        for n in range(rounds):
-            for sender, receiver, data in ((self.client, self.server, b"request %d" % n),
-                                           (self.server, self.client, b"answer" * 400)):
-                sender.sendall(data)
-                got = b""
-                while len(got) < len(data):
-                    part = receiver.recv(4096)
-                    assert part, "the other end has closed it"
-                    got += part
-                assert got == data
-
-    def close(self):
-        self.client.close()
-        self.server.close()
 
 
 class Pair:
@@ -53,11 +23,7 @@ class Pair:
         self.lab, self.other = lab, other
         self.vip, self.port = lab.vip(family), lab.fresh_port()
         self.both = ((lab.director.ns, lab.ipvs), (other.ns, other.ipvs))
-        kind = socket.AF_INET if family == 4 else socket.AF_INET6
-        self.listener = lab.servers[0].ns.socket(kind, socket.SOCK_STREAM)
-        self.listener.settimeout(WAITS)
-        self.listener.bind(("", self.port))
-        self.listener.listen(256)
+        self.listener = Listeners(lab.servers[:1], self.port, family)
         self.services = [ipvs.service(self.vip, self.port, sched="rr", **options)
                          for _, ipvs in self.both]
         for service in self.services:
