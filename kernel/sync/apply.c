@@ -12,7 +12,8 @@
  * among real servers, and cannot add any.
  *
  * A record of a resync says what another director has.  It changes nothing here
- * unless its connection was seen later there than here (is_later()).  One of a
+ * unless its connection was seen later there than here (is_later()); likewise one
+ * with another real server that the sweep there has sent after a while.  One of a
  * copy changes copies only; and it creates one only while its sender's connections
  * are still coming, because afterwards the copy may be one of a connection that
  * ended here.
@@ -49,7 +50,7 @@
  * @name: of the real server, with the service's key as the record tells it
  * @timeout: jiffies; 0: the state's own
  * @idle: jiffies of it that are over
- * @resync: it is not live: it tells @idle
+ * @resync: it is not live
  * @copy: it is of a resync, and its sender has only a copy
  * @how: of enum l4lb_sync_how
  * @method: forwarding method, if there is no real server to tell it
@@ -173,9 +174,10 @@ static u32 record_timeout(u32 seconds)
 }
 
 static void news_read(struct news *news, struct l4lb_net *ln,
-		      const struct l4lb_sync_record *r)
+		      const struct l4lb_sync_record *r, unsigned int how)
 {
 	bool template = r->flags & L4LB_SYNC_F_TEMPLATE;
+	bool resync = r->left && how & L4LB_SYNC_ANSWER;
 	u32 timeout = record_timeout(r->timeout);
 
 	*news = (struct news) {
@@ -191,8 +193,9 @@ static void news_read(struct news *news, struct l4lb_net *ln,
 		.timeout	= timeout,
 		.idle		= r->left && r->left < r->timeout ?
 				  timeout - record_timeout(r->left) : 0,
-		.resync		= r->left,
-		.copy		= r->left && r->flags & L4LB_SYNC_F_SYNC,
+		.resync		= resync,
+		.copy		= resync && r->flags & L4LB_SYNC_F_SYNC,
+		.how		= how,
 		.method		= record_method(r),
 		.state		= template ? r->state :
 					     l4lb_sync_state_of(r->proto, r->state),
@@ -297,12 +300,20 @@ static bool is_established(u8 state)
 	       state == L4LB_UDP;
 }
 
+/* A flow of datagrams has no end.  It is inactive as long as no reply was seen,
+ * and with direct routing none ever is.
+ */
+static bool is_over(const struct news *news)
+{
+	return !news->template && !news->active && news->state != L4LB_UDP;
+}
+
 /* The record names another real server: does it replace @conn?  A connection
  * that is over elsewhere was replaced there long ago.
  */
 static bool gives_way(const struct l4lb_conn *conn, const struct news *news)
 {
-	if (!news->template && !news->active)
+	if (is_over(news))
 		return false;
 	if (!l4lb_conn_used_here(conn) ||
 	    (!news->template && !is_established(READ_ONCE(conn->state))))
@@ -349,8 +360,9 @@ static bool is_news(const struct l4lb_conn *conn, const struct news *news,
 		return false;
 	if (news->resync)
 		return is_later(conn, news, same);
-	return !(news->how & L4LB_SYNC_LATE_MESSAGE) ||
-	       is_next(conn, news, same);
+	if (news->how & L4LB_SYNC_LATE_MESSAGE)
+		return is_next(conn, news, same);
+	return same || !news->idle || is_later(conn, news, same);
 }
 
 /* May the record create a connection that is not here?  What has ended is told by
@@ -381,18 +393,20 @@ static void join_template(struct l4lb_conn *conn, const struct news *news)
 		l4lb_conn_link(conn, template);
 }
 
+/* What a live record tells begins its time anew. */
 static void follow(struct l4lb_conn *conn, const struct news *news)
 {
+	u32 idle = news->resync ? news->idle : 0;
+
 	if (news->template) {
 		if (news->state)
 			l4lb_conn_set(conn, L4LB_CONN_ASSURED);
-		l4lb_conn_renew(conn, news->timeout ?: TIMEOUT_TEMPLATE,
-				news->idle);
+		l4lb_conn_renew(conn, news->timeout ?: TIMEOUT_TEMPLATE, idle);
 		return;
 	}
 	join_template(conn, news);
 	l4lb_state_follow(conn, news->state, news->active, news->timeout,
-			  news->idle);
+			  idle);
 }
 
 static void create(const struct news *news, struct l4lb_server *server)
@@ -482,8 +496,7 @@ void l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
 		l4lb_sync_count_error(ln, L4LB_SYNC_UNSUPPORTED);
 		return;
 	}
-	news_read(&news, ln, record);
-	news.how = how;
+	news_read(&news, ln, record, how);
 	if (try(&news) || (foresee_server(&news) && try(&news)))
 		return;
 	l4lb_sync_count(ln, L4LB_SYNC_N_NO_SERVER);

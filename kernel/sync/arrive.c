@@ -133,8 +133,10 @@ check_number(struct l4lb_sync_peer *peer, const u8 *data,
 		return L4LB_SYNC_N_RATE_LIMITED;
 	if (!is_news(peer, trailer, how))
 		return L4LB_SYNC_N_REPEATED;
-	if (trailer->flags & L4LB_SYNC_T_BULK)
+	if (trailer->flags & L4LB_SYNC_T_BULK) {
 		count_bulk(peer, number_of(data));
+		*how |= L4LB_SYNC_ANSWER;
+	}
 	return L4LB_SYNC_COUNTERS;
 }
 

@@ -60,6 +60,28 @@ static void fill_record(struct l4lb_sync_record *record,
 	}
 }
 
+/* Its time begins when its last connection ends. */
+static bool is_held(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) &&
+	       atomic_read(&conn->n_holders);
+}
+
+/* The sweep may send it long after the connection's last packet.  If two directors
+ * were master, and have different real servers, a peer goes by the later packet
+ * (apply.c); all others skip the option.
+ */
+static void tell_idle(struct l4lb_sync_record *record,
+		      const struct l4lb_conn *conn)
+{
+	u32 idle = l4lb_conn_idle(conn) / HZ;
+
+	if (!READ_ONCE(l4lb_conn_net(conn)->sync_trailer) || !idle ||
+	    is_held(conn) || l4lb_send_phase(conn) != L4LB_SEND_OPEN)
+		return;
+	record->left = record->timeout > idle ? record->timeout - idle : 1;
+}
+
 /* BH off. */
 static void announce(struct l4lb_conn *conn)
 {
@@ -72,6 +94,7 @@ static void announce(struct l4lb_conn *conn)
 	if (atomic_read(&conn->flags) & PENDING)
 		atomic_andnot(PENDING, &conn->flags);
 	fill_record(&record, conn);
+	tell_idle(&record, conn);
 	if (l4lb_sync_put(l4lb_conn_net(conn), conn, &record))
 		l4lb_send_note(conn);
 	else
@@ -182,13 +205,6 @@ static bool is_worth_it(const struct l4lb_conn *conn)
 
 	return l4lb_send_shared(conn) || phase == L4LB_SEND_CLOSING ||
 	       (phase == L4LB_SEND_OPEN && conn->proto != IPPROTO_UDP);
-}
-
-/* Its time begins when its last connection ends. */
-static bool is_held(const struct l4lb_conn *conn)
-{
-	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) &&
-	       atomic_read(&conn->n_holders);
 }
 
 bool l4lb_sync_describe(struct l4lb_conn *conn, bool also_over,

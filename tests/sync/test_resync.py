@@ -354,11 +354,27 @@ def test_both_were_master(world, family, name):
     world.fake.listen(2.5)
     world.fake.bulk_control(BULK_BEGIN, nonce, 1)
     world.fake.bulk(Record(client.address, client.sport, raw.vip, raw.port, raw.address(3 - mine),
-                           raw.dport, UDP, 0, timeout=300, left=left))
+                           raw.dport, UDP, 0, INACTIVE, timeout=300, left=left))
     world.fake.bulk_control(BULK_END, nonce, 1)
     world.peers.in_step(PEER[family])
     (row,) = world.side.rows(client=client.address, vport=raw.port)
     assert row["server"] == raw.address(3 - mine if taken else mine)
+
+
+@ipv4
+def test_announced_late(world):
+    """A live record that says how long ago its last packet came takes no client away that came
+    here later."""
+    raw = Raw(world.side.lab, UDP, 4, (1, 2))
+    client = raw.client()
+    mine = client.open()
+    world.fake.listen(2.5)
+    record = Record(client.address, client.sport, raw.vip, raw.port, raw.address(3 - mine),
+                    raw.dport, UDP, 0, INACTIVE, timeout=300)
+    for left, number in ((290, mine), (299, 3 - mine)):
+        world.tell(record.but(left=left))
+        (row,) = world.side.rows(client=client.address, vport=raw.port)
+        assert row["server"] == raw.address(number), left
 
 
 @ipv4
