@@ -3,14 +3,12 @@
 names, in fresh network namespaces. The output must be the printed one."""
 
 import os
-import re
 import subprocess
-from pathlib import Path
 
 import pytest
+from lab.guide import TOP, page, steps
 from lab.netns import Namespace, run, wait_until
 
-TOP = Path(__file__).resolve().parents[2]
 # The ports of each link; each link is a bridge in the namespace of the switch.
 LINKS = {
     "nat": (("client eth0", "director eth0"), ("director eth1", "rs1 eth0", "rs2 eth0")),
@@ -27,22 +25,6 @@ LINKS = {
 # The router's next-hop groups are not in the lab's own kernels.
 STOCK = ("scale-out",)
 PREFIX = "guide-"
-
-
-def steps(guide):
-    """(machine, command, what it prints) of the document's console blocks."""
-    found = []
-    for block in re.findall(r"^```console\n(.*?)^```$",
-                            (TOP / f"doc/{guide}.md").read_text(encoding="utf-8"), re.M | re.S):
-        for line in block.splitlines():
-            prompt = re.match(r"(\w+)# (.*)", line)
-            if prompt:
-                found.append([*prompt.groups(), ""])
-            elif line.startswith("> "):
-                found[-1][1] += "\n" + line[2:]
-            else:
-                found[-1][2] += line + "\n"
-    return found
 
 
 class Network:
@@ -80,7 +62,7 @@ def test_guide(guide, only_l4lb, monkeypatch):
     monkeypatch.setenv("PATH", f"{TOP / 'build'}:{os.environ['PATH']}")
     network = Network(LINKS[guide])
     try:
-        for machine, command, wanted in steps(guide):
+        for machine, command, wanted in steps(page(guide)):
             code, said = network.do(machine, command)
             assert said == wanted, f"{machine}# {command}"
             assert code == 0, f"{machine}# {command}"

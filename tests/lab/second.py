@@ -26,28 +26,42 @@ class Second:
         self.lab = lab
         self.ns = Namespace(f"{lab.director.ns.name}2")
         self.ipvs = None
+        # The link address of its eth0.
+        self.mac = f"{MAC}0" if lab.shape == "nat" else f"{MAC}1"
 
     def create(self):
-        nat, client, router = self.lab.shape == "nat", self.lab.client.ns, self._router
+        self.settle()
+        if self.lab.shape == "nat":
+            self.lab.client.ns.ip(f"link add eth9 type veth peer name eth0 "
+                                  f"address {MAC}0 netns {self.ns.name}")
+        self._router.ip(f"link add second address {HIGH} type veth peer name {self.lab.back} "
+                        f"address {MAC}1 netns {self.ns.name}")
+        self.connect_neighbours()
+        self.connect()
+        self.ipvs = genl.Ipvs(self.ns)
+        self.take_over(back=True)
+
+    def settle(self):
         for scope in ("all", "default"):
             self.ns.sysctl(f"net/ipv4/conf/{scope}/rp_filter", 0)
             self.ns.sysctl(f"net/ipv4/conf/{scope}/send_redirects", 0)
         self.ns.sysctl("net/ipv6/conf/default/accept_dad", 0)
         self.ns.sysctl("net/ipv4/ip_forward", 1)
         self.ns.sysctl("net/ipv6/conf/all/forwarding", 1)
-        if nat:
-            client.ip("link add eth9 type veth peer name eth0 "
-                      f"address {MAC}0 netns {self.ns.name}",
-                      *self._addresses("eth9", CABLE, 2))
-        router.ip(f"link add second address {HIGH} type veth peer name {self.lab.back} "
-                  f"address {MAC}1 netns {self.ns.name}",
-                  f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
-                  "link set second up")
+
+    def connect_neighbours(self):
+        """Their devices are there."""
+        if self.lab.shape == "nat":
+            self.lab.client.ns.ip(*self._addresses("eth9", CABLE, 2))
+        self._router.ip(
+            f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
+            "link set second up")
+
+    def connect(self):
+        """Its devices are there."""
         self.ns.ip("link set lo up", *self._lines())
         wait_until(lambda: up(self.ns, "eth0") and up(self.ns, self.lab.back), 10,
                    what="the second director's devices up")
-        self.ipvs = genl.Ipvs(self.ns)
-        self.take_over(back=True)
 
     @property
     def _router(self):
@@ -76,14 +90,15 @@ class Second:
                 (" nodad" if family == 6 else "")
         yield f"link set {device} up"
 
-    def _mac(self, ns):
+    @staticmethod
+    def _mac(ns):
         return re.search(r"link/ether (\S+)", ns.run("ip -o link show eth0").stdout)[1]
 
     def take_over(self, back=False, vips=VIPS, servers=None):
         """All packets go through the second director; BACK: through the first one. VIPS: only
         those to these; SERVERS: with NAT, and only those from these."""
         client, nat = self.lab.client.ns, self.lab.shape == "nat"
-        mac = self._mac(self.lab.director.ns if back else self.ns)
+        mac = self._mac(self.lab.director.ns) if back else self.mac
         for family in (4, 6):
             for vip in (f"{FRONT[family]}{v}" for v in vips):
                 if not nat:
@@ -99,6 +114,11 @@ class Second:
     def destroy(self):
         if self.ipvs:
             self.ipvs.close()
+        self.leave()
+        self.ns.destroy()
+
+    def leave(self):
+        """The neighbours forget it."""
         with contextlib.suppress(RuntimeError):
             self.take_over(back=True)
         if self.lab.shape != "nat":
@@ -108,7 +128,6 @@ class Second:
                                            check=False)
         self._router.run("ip link del second", check=False)
         self.lab.client.ns.run("ip link del eth9", check=False)
-        self.ns.destroy()
 
 
 @contextlib.contextmanager

@@ -1,100 +1,112 @@
 # SPDX-License-Identifier: GPL-2.0
 """One of two guests with a cable between them: its director and the other guest's announce
 their connections to each other. tests/lab/interop starts both, one with l4lb and one with
-ip_vs; this file is not collected otherwise.
-
-L4LB_INTEROP=DIRECTORY:NUMBER:COUNT: files in DIRECTORY are the guests' talk, NUMBER is this
-guest's, COUNT the number of connections of each kind."""
+ip_vs; this file is not collected otherwise."""
 
 import contextlib
-import json
-import os
-import re
-from pathlib import Path
+import dataclasses
+import time
 
 import pytest
 from lab import daemons
-from lab.netns import run, wait_until
+from lab.netns import wait_until
+from lab.peers import Peers
 from lab.settings import setting
-from lab.sync_group import DEVICE, DIRECTOR, GROUP, PEER, up
+from lab.sync_group import GROUP
 from lab.sync_matrix import Matrix, differences, rows_of, without_ipv6
+from lab.sync_wire import PORT
+from lab.two_guests import COUNT, NUMBER, OTHER, ask, cable, find_end, meet, tell
 
-HERE, NUMBER, COUNT = os.environ["L4LB_INTEROP"].split(":")
-HERE, NUMBER, COUNT = Path(HERE), int(NUMBER), int(COUNT)
-END = "link0"
-MAC = f"52:54:00:00:5c:0{NUMBER}"
-PATIENCE = 400      # seconds that one guest waits for the other
-# {name: (version, family of the group, part of COUNT)}
-HOW = {"v1": (1, 4, 1), "v1-v6-group": (1, 6, 10), "v0": (0, 4, 10)}
+KEY = bytes(range(32))
+SILENT = 3          # seconds after which nothing more comes
 
 
-def tell(what, value=None):
-    path = HERE / f"{what}-{NUMBER}"
-    path.with_suffix(".new").write_text(json.dumps(value), encoding="utf-8")
-    path.with_suffix(".new").rename(path)
+@dataclasses.dataclass(frozen=True)
+class How:
+    """Version and family of the group; part of COUNT. PEER: l4lb takes the other director for a
+    peer, which ip_vs cannot be: its messages have trailers, and there are control messages. KEY:
+    they are signed, too, and l4lb drops those of ip_vs."""
+    version: int = 1
+    family: int = 4
+    part: int = 10
+    peer: bool = False
+    key: bool = False
 
 
-def ask(what):
-    path = HERE / f"{what}-{1 - NUMBER}"
-    wait_until(path.exists, PATIENCE, what=f"the other guest's {path.name}", step=0.2)
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def meet(what):
-    tell(what)
-    ask(what)
+HOW = {"v1": How(part=1), "v1-v6-group": How(family=6), "v0": How(version=0),
+       "trailer": How(peer=True), "trailer-v6-group": How(family=6, peer=True),
+       "trailer-v0": How(version=0, peer=True), "key": How(peer=True, key=True)}
 
 
 @pytest.fixture(scope="session", autouse=True)
 def end():
-    """The cable's end gets a name that the topologies do not use."""
-    run("modprobe virtio_net")
-    name = wait_until(lambda: re.search(rf"^\d+: (\w+):.* {MAC} ", run("ip -o link").stdout,
-                                        re.M), 10, what="the cable")[1]
-    run(f"ip link set {name} down")
-    run(f"ip link set {name} name {END}")
+    find_end()
 
 
 @contextlib.contextmanager
-def cable(ns):
-    """The cable is the director's."""
-    run(["ip", "link", "set", END, "netns", ns.name])
-    try:
-        ns.ip(f"link set {END} name {DEVICE}",
-              *(f"addr add {(DIRECTOR, PEER)[NUMBER][family]}/{length} dev {DEVICE}{more}"
-                for family, length, more in ((4, 24, ""), (6, 64, " nodad"))),
-              f"link set {DEVICE} up")
-        wait_until(lambda: up(ns, DEVICE), 10, what=f"{DEVICE} up")
-        yield
-    finally:
-        ns.ip(f"link set {DEVICE} down", f"link set {DEVICE} name {END}",
-              f"link set {END} netns 1")
+def modern(ns, backend, how):
+    """What an l4lb director does in the group besides ip_vs's protocol; yields its Peers."""
+    if not (how.peer and backend.is_l4lb):
+        yield None
+        return
+    with Peers(ns) as peers:
+        peers.add(OTHER[how.family])
+        if how.key:
+            peers.set(key=KEY)
+        yield peers
 
 
-@pytest.mark.parametrize("how", HOW)
-def test_both_ways(lab, how):
+def lost(ns):
+    """Datagrams of the group that this director's sockets did not take, or found wrong."""
+    found = [line.split() for name in ("udp", "udp6")
+             for line in ns.read(f"/proc/net/{name}").splitlines()[1:]]
+    return sum(int(f[-1]) for f in found if f[1].endswith(f":{PORT:04X}"))
+
+
+@pytest.mark.parametrize("name", HOW)
+def test_both_ways(lab, backend, log, name):
     """The same server, state and end at both."""
-    version, family, part = HOW[how]
-    ns, name, at = lab.director.ns, f"{how}-{lab.shape}", list(HOW).index(how)
-    count = max(COUNT // part, 3)
+    how = HOW[name]
+    ns, at, name = lab.director.ns, list(HOW).index(name), f"{name}-{lab.shape}"
+    count = max(COUNT // how.part, 3)
     number = 2 * (3 * at + ("nat", "dr", "tun").index(lab.shape))
     matrix = Matrix(lab, number + NUMBER)
-    with cable(ns), setting(lab, "sync_version", version), \
-            daemons.running(lab.ipvs, "backup", group=GROUP[family]), \
-            daemons.running(lab.ipvs, "master", group=GROUP[family]):
-        meet(f"{name}-ready")
+    with cable(ns), setting(lab, "sync_version", how.version), modern(ns, backend, how) as peers, \
+            daemons.running(lab.ipvs, "backup", group=GROUP[how.family]), \
+            daemons.running(lab.ipvs, "master", group=GROUP[how.family]):
+        unsigned = peers and peers.count("mac")
+        kinds = {NUMBER: backend.name, 1 - NUMBER: meet(f"{name}-ready", backend.name)}
         try:
             for sender in (0, 1):
-                if sender == NUMBER:
-                    matrix.play(count)
-                    tell(f"{name}-sent", matrix.rows(count))
-                    assert ask(f"{name}-verdict") == []
-                else:
-                    found = verdict(ns, number + sender, ask(f"{name}-sent"), version)
-                    tell(f"{name}-verdict", found[:20])
-                    assert not found, f"{len(found)} differences: " + "; ".join(found[:10])
+                verdict_of(matrix, (ns, number + sender, name), how, count,
+                           taken=not (how.key and kinds[sender] == "ip_vs"
+                                      and kinds[1 - sender] == "l4lb"))
+            assert not lost(ns)
+            assert not log.lines(r"(?i)ipvs: .*(error|fail|bogus|drop|invalid|unknown|short)")
+            if peers:
+                assert how.key == (peers.count("mac") > unsigned)
         finally:
             meet(f"{name}-end")
+
+
+def verdict_of(matrix, about, how, count, taken):
+    """One of the two sends; the other one finds the same, or nothing if it has not TAKEN it."""
+    ns, number, name = about
+    sender = number % 2
+    if sender == NUMBER:
+        matrix.play(count)
+        tell(f"{name}-sent-{sender}", matrix.rows(count))
+        assert ask(f"{name}-verdict-{sender}") == []
+        return
+    sent = ask(f"{name}-sent-{sender}")
+    found = verdict(ns, number, sent, how.version) if taken else nothing(ns, number)
+    tell(f"{name}-verdict-{sender}", found[:20])
+    assert not found, f"{len(found)} differences: " + "; ".join(found[:10])
+
+
+def nothing(ns, number):
+    time.sleep(SILENT)
+    return list(rows_of(ns, number))
 
 
 def verdict(ns, number, sent, version):
