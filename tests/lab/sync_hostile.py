@@ -167,12 +167,16 @@ def cases(good, after, six):
     return Maker(good, after, six).all()
 
 
+STRANGE = {4: ("0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255"),
+           6: ("::", "::1", "ff02::1", "::ffff:10.0.0.1", "::10.0.0.1")}
+
+
 def strange_ends(record, own):
     """{name: record} with addresses that no director announces (item 21); OWN: an address
     of the director itself."""
     found = {"client-is-vip": record.but(client=record.vip),
              "ports-0": record.but(cport=0, vport=0, dport=0)}
-    for address in ("0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", own):
+    for address in (*STRANGE[record.family], own):
         found[f"server-{address}"] = record.but(server=address)
         found[f"client-{address}"] = record.but(client=address)
     return found

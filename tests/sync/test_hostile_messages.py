@@ -2,15 +2,19 @@
 """Hostile messages to a backup: whatever they are, an established local flow goes on, no
 configuration changes, the kernel reports nothing, and the right counter rises by one."""
 
+import time
+from pathlib import Path
+
 import pytest
 from lab import daemons, sync_hostile, sync_wire
+from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, TCP, UDP
 from lab.raw import Raw
 from lab.rows import amount
 from lab.settings import setting
 from lab.sync_hostile import ID, ITEMS
-from lab.sync_wire import BYPASS, INACTIVE, Record, message
+from lab.sync_wire import BYPASS, INACTIVE, TEMPLATE, Record, message
 
 
 class Target:
@@ -159,10 +163,10 @@ def test_server_removed_meanwhile(target):
 
 # ---- records that would make a relay
 
-def test_strange_addresses(only_l4lb, target):
+def test_strange_addresses(only_l4lb, target, family):
     """Packets of their connections go nowhere; ip_vs would send them to the server given."""
-    raw = target.another(UDP)
-    own = target.side.lab.dip()
+    raw = target.another(UDP, family)
+    own = target.side.lab.dip(family)
     client = raw.client()
     good = Record(client.address, client.sport, raw.vip, raw.port, raw.address(2), raw.dport,
                   UDP, 0)
@@ -194,6 +198,45 @@ def test_unknown_server_is_no_relay(only_l4lb, target, family, method):
     raw.fence()
     assert not [n for n, _ in client.arrivals() if n == 2]
     target.unharmed()
+
+
+def test_a_thousand_moves(only_l4lb, target):
+    """In a second: a connection and a template whose client is here keep their real server."""
+    raw = target.another(UDP, 4, (1, 2), flags=PERSISTENT, timeout=300)
+    client = raw.client()
+    mine = client.open()
+    other = Record(client.address, client.sport, raw.vip, raw.port, raw.address(3 - mine),
+                   raw.dport, UDP, 0)
+    template = other.but(cport=0, flags=TEMPLATE, state=1)
+    before, begin = target.count("conflict"), time.monotonic()
+    for _ in range(50):
+        target.sender.records(*[other, template] * 10, sync_id=ID)
+        client.send()
+        client.arrive()
+    target.fence()
+    # The template keeps it for two seconds, the connection for one after its last packet.
+    assert time.monotonic() - begin < 2
+    assert target.count("conflict") - before == 1000
+    rows = target.side.rows(client=client.address)
+    assert sorted(row["cport"] for row in rows) == [0, client.sport]
+    assert {row["server"] for row in rows} == {raw.address(mine)}
+    target.unharmed()
+
+
+def test_no_module_is_loaded(target, tmp_path):
+    """For no name of a persistence engine."""
+    asked, loader = tmp_path / "asked", tmp_path / "modprobe"
+    loader.write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\n", encoding="ascii")
+    loader.chmod(0o755)
+    path = Path("/proc/sys/kernel/modprobe")
+    before = path.read_text(encoding="ascii")
+    path.write_text(str(loader), encoding="ascii")
+    try:
+        for name in names(16):
+            check(target, name)
+    finally:
+        path.write_text(before, encoding="ascii")
+    assert not asked.exists(), asked.read_text(encoding="utf-8")
 
 
 # ---- damaged messages, last: they leave connections of any service's port

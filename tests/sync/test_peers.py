@@ -2,15 +2,16 @@
 """Peers: directors that know each other by address, and check what they tell each other."""
 
 import errno
+import hashlib
 import itertools
 import time
 
 import pytest
-from lab import daemons
+from lab import daemons, packet
 from lab.genl import is_refused
 from lab.netns import wait_until
-from lab.peers import BULK, KEYED, NACK, OTHER, Fake, Peers, trailer, with_trailer
-from lab.sync_group import PEER
+from lab.peers import BULK, KEYED, NACK, OTHER, PORT, Fake, Peers, trailer, with_trailer
+from lab.sync_group import DIRECTOR, PEER
 from lab.sync_wire import INACTIVE, Record, message
 
 KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
@@ -247,6 +248,87 @@ def test_each_byte_is_signed(side, peers):
         stays_away(side, peers, "mac", before + len(good) - 1)
         one.raw(good)
         arrives(side, 1)
+
+
+def test_own_messages_come_back(side, peers):
+    """Somebody sends the director what it has sent itself."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        tail, data = one.next_hello()
+        own = tail["sender"]
+        one.join()
+        before = peers.count("replay")
+        one.raw(with_trailer(data, trailer(
+            own, tail["sequence"], tail["flags"] | KEYED, tail["stream"]), KEY))
+        one.records(record(1), sequence=1, sender=own)
+        stays_away(side, peers, "replay", before + 1)
+        assert peers.count("replay") == before + 2
+        one.records(record(2), sequence=1)
+        arrives(side, 2)
+
+
+def test_recorded_before_the_receiver_started(side, peers):
+    """The director has forgotten all of its peer: what was recorded is believed no more."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.join()
+        old = [one.hello(), one.message(message([record(1)]), 1), one.hello()]
+        peers.delete(PEER[4])
+        peers.add(PEER[4])
+        before = peers.count("replay")
+        for data in old:
+            one.raw(data)
+        stays_away(side, peers, "replay", before)
+        assert peers.list()[PEER[4]]["state"] == "absent"
+        one.join().records(record(2), sequence=1)
+        arrives(side, 2)
+
+
+def damaged_trailers(good):
+    """{name: (message, counter)}; GOOD has a trailer that is signed with KEY."""
+    def tail(at, data):
+        """Signed again."""
+        body = good[:len(good) - 64 + at] + data + good[len(good) - 64 + at + len(data):]
+        return body[:-32] + hashlib.blake2s(body[:-32] + bytes(32), key=KEY).digest()
+    return {
+        "length-255": tail(5, b"\xff"), "length-0": tail(5, b"\0"), "version-2": tail(4, b"\2"),
+        "unknown-flag": tail(6, b"\x80"), "sender-0": tail(8, bytes(8)),
+        "sequence-0": tail(16, bytes(8)), "sequence-2^64-1": tail(16, b"\xff" * 8),
+        "stream-64": tail(24, b"\x40"), "mac-of-zeros": good[:-32] + bytes(32),
+        "beyond-the-end": good[:-8], "alone": good[-64:],
+    }
+
+
+@pytest.mark.parametrize("name", damaged_trailers(bytes(200)))
+def test_damaged_trailer(side, peers, name):
+    """Even if it is signed: nothing of it counts, and no window moves."""
+    peers.set(key=KEY)
+    peers.add(PEER[4])
+    with Fake(side.peer, key=KEY) as one:
+        one.join()
+        before = peers.count("mac")
+        one.raw(damaged_trailers(one.message(message([record(1)]), 1))[name])
+        stays_away(side, peers, "mac", before)
+        assert peers.count("mac") == before + 1
+        one.records(record(2), sequence=1)
+        arrives(side, 2)
+
+
+def test_from_another_interface(nat, side, peers, family):
+    """A client forges the address and port of a peer, and knows its hop limit: it does not know
+    the number of its sender."""
+    peers.add(PEER[family])
+    tap = nat.tap("client")
+    with Fake(side.peer, family) as one:
+        one.join()
+        before = peers.count("replay")
+        data = with_trailer(message([record(1, family)]), trailer(one.sender ^ 2, 1))
+        tap.send(packet.udp_packet(PEER[family], PORT, DIRECTOR[family], PORT, data, ttl=255))
+        stays_away(side, peers, "replay", before)
+        one.records(record(2, family), sequence=1)
+        arrives(side, 2, family=family)
 
 
 def test_hops(side, peers):

@@ -3,6 +3,7 @@
 that is a program of the test."""
 
 import itertools
+import random
 import struct
 import time
 
@@ -158,6 +159,44 @@ def test_flood_of_requests(world):
     total = world.peers.list() and world.side.rows()
     assert world.peers.count("bulk_out") - before <= (seconds + 2) * len(total)
     world.tell(world.record(900))
+
+
+@ipv4
+def test_flood_of_a_stranger(world):
+    """10,000 requests from another port: a counter each, and no record."""
+    world.tell(*[world.record(n) for n in range(30)])
+    before, source = world.peers.count("bulk_out"), world.peers.count("source")
+    with Fake(world.side.peer, port=8999) as other:
+        other.sender = world.fake.sender
+        for n in range(10000):
+            other.ask(1000 + n)
+            if n % 100 == 99:       # as many as wait in a socket
+                wait_until(lambda n=n: world.peers.count("source") == source + n + 1, 10,
+                           step=0.001)
+    assert world.peers.count("bulk_out") == before
+    world.tell(world.record(900))
+
+
+@ipv4
+def test_sums_of_chance(world, seed):
+    """32 KiB: unasked they are ignored; as an answer they cost one request for what differs."""
+    chance = random.Random(seed)
+    sums = [chance.getrandbits(64) for _ in range(SLICE_COUNT)]
+    world.fake.answer()
+    world.peers.in_step(PEER[4])
+    world.tell(world.record(1))
+    world.fake.send_sums(sums)
+    world.tell(world.record(2))
+    assert world.peers.progress(PEER[4])["verified"] == 0
+    world.peers.verify(PEER[4])
+    world.fake.body(DIGEST_ASK)
+    world.fake.send_sums(sums)
+    asked = set()
+    while len(asked) < SLICE_COUNT:
+        asked |= {n for (n,) in struct.iter_unpack(">H", world.fake.body(SLICES))}
+    assert world.peers.progress(PEER[4])["difference"] == SLICE_COUNT
+    world.tell(world.record(3))
+    assert len(world.side.rows(vport=world.port)) == 3
 
 
 @ipv4
