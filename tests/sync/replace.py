@@ -17,7 +17,7 @@ from lab.netns import wait_until
 from lab.second import HIGH, MAC, Second
 from lab.sync_group import DEVICE, up
 from lab.talk import Flow, Listeners
-from lab.two_guests import COUNT, HERE, NUMBER, ask, find_end, lines, meet, tell, wires
+from lab.two_guests import COUNT, HERE, NUMBER, OTHER, ask, find_end, lines, meet, tell, wires
 
 PAGE = page("high-availability")
 SECTION = re.search(r"^## Replacing an ip_vs pair.*?(?=^## |\Z)", PAGE, re.M | re.S)[0]
@@ -89,8 +89,8 @@ class Director:
         with contextlib.suppress(genl.NetlinkError), genl.Ipvs(self.ns) as ipvs:
             daemons.stop_all(ipvs)
             ipvs.flush()
-        for peer in ("172.31.0.1", "172.31.0.2") if self.module == "l4lb" else ():
-            self.ns.run(["ipvsctl", "sync", "peer", "del", peer], check=False)
+        if self.module == "l4lb":
+            self.ns.run(["ipvsctl", "sync", "peer", "delete", OTHER[4]], check=False)
         if self.module != "ip_vs":
             self.exchange("ip_vs")
 
@@ -114,29 +114,30 @@ class Far(Second):
 @contextlib.contextmanager
 def director_of(lab):
     """(this guest's director, what moves the VIP or None)"""
-    if NUMBER:
-        far = Far(lab)
+    far, near = (Far(lab), None) if NUMBER else (None, Near(lab))
+    if far:
         ends = [(far.ns, lab.back, f"{MAC}1")] + \
             ([(far.ns, "eth0", f"{MAC}0")] if lab.shape == "nat" else [])
     else:
-        near, client = Near(lab), lab.client.ns
+        client = lab.client.ns
         ends = [(lab.topo.nodes["router"].ns, "second", HIGH)] + \
             ([(client, "eth9", "02:00:00:00:5e:00")] if lab.shape == "nat" else [])
-    ns = far.ns if NUMBER else lab.director.ns
-    with wires((ns, DEVICE, WIRE_MAC), *ends):
+    ns = far.ns if far else lab.director.ns
+    with contextlib.ExitStack() as stack:
+        if far:
+            stack.callback(far.ns.destroy)
+        stack.enter_context(wires((ns, DEVICE, WIRE_MAC), *ends))
         ns.ip(*lines(DEVICE))
         wait_until(lambda: up(ns, DEVICE), 10, what=f"{DEVICE} up")
         try:
-            if NUMBER:
-                far.connect()
-            else:
+            if near:
                 near.connect_neighbours()
                 near.take_over(back=True)
-            yield Director(lab, ns), None if NUMBER else near
-        finally:
-            if NUMBER:
-                far.ns.destroy()
             else:
+                far.connect()
+            yield Director(lab, ns), near
+        finally:
+            if near:
                 near.leave()
 
 
