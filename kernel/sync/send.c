@@ -82,8 +82,8 @@ static void tell_idle(struct l4lb_sync_record *record,
 	record->left = record->timeout > idle ? record->timeout - idle : 1;
 }
 
-/* BH off. */
-static void announce(struct l4lb_conn *conn)
+/* BH off.  @swept: no packet is the reason. */
+static void announce(struct l4lb_conn *conn, bool swept)
 {
 	struct l4lb_sync_record record;
 
@@ -94,17 +94,18 @@ static void announce(struct l4lb_conn *conn)
 	if (atomic_read(&conn->flags) & PENDING)
 		atomic_andnot(PENDING, &conn->flags);
 	fill_record(&record, conn);
-	tell_idle(&record, conn);
+	if (swept)
+		tell_idle(&record, conn);
 	if (l4lb_sync_put(l4lb_conn_net(conn), conn, &record))
 		l4lb_send_note(conn);
 	else
 		l4lb_conn_set(conn, L4LB_CONN_DIRTY);
 }
 
-static void announce_unlocked(struct l4lb_conn *conn)
+static void announce_unlocked(struct l4lb_conn *conn, bool swept)
 {
 	spin_lock_bh(l4lb_conn_lock(conn));
-	announce(conn);
+	announce(conn, swept);
 	spin_unlock_bh(l4lb_conn_lock(conn));
 }
 
@@ -113,7 +114,7 @@ static void announce_unlocked(struct l4lb_conn *conn)
 static void living(struct l4lb_conn *conn)
 {
 	if (l4lb_sync_sends(l4lb_conn_net(conn)) && l4lb_send_owed(conn))
-		announce_unlocked(conn);
+		announce_unlocked(conn, true);
 }
 
 /* The count of its packets may say that it is due. */
@@ -140,7 +141,7 @@ static void changed(struct l4lb_conn *conn)
 	lockdep_assert_held(l4lb_conn_lock(conn));
 	if (is_change_due(conn) && l4lb_sync_sends(l4lb_conn_net(conn)) &&
 	    l4lb_send_allowed(conn))
-		announce(conn);
+		announce(conn, false);
 }
 
 static void held(struct l4lb_conn *template)
@@ -148,7 +149,7 @@ static void held(struct l4lb_conn *template)
 	if (l4lb_sync_sends(l4lb_conn_net(template)) &&
 	    atomic_read(&template->n_holders) == 1 &&
 	    l4lb_send_allowed(template))
-		announce_unlocked(template);
+		announce_unlocked(template, false);
 }
 
 const struct l4lb_conn_events l4lb_sync_events = {
@@ -193,7 +194,7 @@ void l4lb_sync_due(struct l4lb_conn *conn)
 		return;
 	if (phase == L4LB_SEND_OPEN || phase == L4LB_SEND_CLOSING ||
 	    (phase == L4LB_SEND_OVER && l4lb_conn_told(conn)))
-		announce_unlocked(conn);
+		announce_unlocked(conn, false);
 }
 
 /* ---- resyncs ---- */
