@@ -8,7 +8,7 @@
 
 /**
  * enum l4lb_sync_how - how a message came
- * @L4LB_SYNC_LATE_MESSAGE: later ones were applied already
+ * @L4LB_SYNC_LATE_MESSAGE: later ones were applied already, or may have been sent
  * @L4LB_SYNC_IN_STEP: all connections of its sender have come
  * @L4LB_SYNC_ANSWER: it answers a request for all connections, or for some
  * @L4LB_SYNC_LOWER_SENDER: its sender's number is below this director's

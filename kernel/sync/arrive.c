@@ -93,7 +93,8 @@ static bool is_news(struct l4lb_sync_peer *peer,
 		l4lb_sync_tick_soon(peer->peers);
 	if (kind == L4LB_SYNC_REPEATED)
 		return false;
-	if (kind == L4LB_SYNC_LATE)
+	/* What is sent again is old, even if nothing later has come yet. */
+	if (kind == L4LB_SYNC_LATE || trailer->flags & L4LB_SYNC_T_AGAIN)
 		*how |= L4LB_SYNC_LATE_MESSAGE;
 	if (peer->join->done)
 		*how |= L4LB_SYNC_IN_STEP;

@@ -464,6 +464,19 @@ def test_late_messages_take_nothing_back(side, peers, fake, again):
 
 
 @pytest.mark.parametrize("family", [4])
+def test_what_is_sent_again_is_old(side, peers, fake):
+    """Also if it is the newest that has come: after the wire was cut, it tells of the time before,
+    and takes no connection to another server."""
+    moved = record(1).but(server="10.1.0.9")
+    fake.records(record(1), sequence=1)
+    side.row(record(1))
+    for flags, server in ((4, record(1).server), (0, moved.server)):
+        fake.records(moved, record(2 + flags), sequence=2 + (not flags), flags=flags)
+        side.row(record(2 + flags))
+        assert side.row(record(1))["server"] == server
+
+
+@pytest.mark.parametrize("family", [4])
 def test_recorded_messages_use_up_nothing(side, peers, fake):
     """More of them than a peer may send in a second; its next ones are taken."""
     many = bytearray(message([record(1)]))
