@@ -74,11 +74,12 @@ static bool is_held(const struct l4lb_conn *conn)
 static void tell_idle(struct l4lb_sync_record *record,
 		      const struct l4lb_conn *conn)
 {
-	u32 idle = l4lb_conn_idle(conn) / HZ;
+	s32 idle = l4lb_conn_idle(conn);
 
-	if (!READ_ONCE(l4lb_conn_net(conn)->sync_trailer) || !idle ||
+	if (!READ_ONCE(l4lb_conn_net(conn)->sync_trailer) || idle < HZ ||
 	    is_held(conn) || l4lb_send_phase(conn) != L4LB_SEND_OPEN)
 		return;
+	idle = DIV_ROUND_UP(idle, HZ);
 	record->left = record->timeout > idle ? record->timeout - idle : 1;
 }
 

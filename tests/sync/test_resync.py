@@ -17,6 +17,7 @@ from lab.peers import (
     BULK_END,
     DIGEST,
     DIGEST_ASK,
+    OTHER,
     RESYNC,
     SLICE_COUNT,
     SLICES,
@@ -27,6 +28,7 @@ from lab.peers import (
     hash_of,
     siphash,
     sums_of,
+    without_trailer,
 )
 from lab.raw import Raw
 from lab.rows import amount
@@ -414,6 +416,22 @@ def test_announced_late(world):
         world.tell(record.but(left=left))
         (row,) = world.side.rows(client=client.address, vport=raw.port)
         assert row["server"] == raw.address(number), left
+
+
+@ipv4
+def test_the_sweep_tells_how_long_ago(world):
+    """The last packet of a connection came, when no packet is the reason of its record."""
+    client = Raw(world.side.lab, TCP).client()
+    client.establish()
+    world.fake.listen(3)
+
+    def told(tail, data):
+        return tail["stream"] != OTHER and [r for r in without_trailer(data)
+                                            if r.client == client.address]
+    with daemons.running(world.side.ipvs, "master"):
+        (record,) = told(*world.fake.until(told))
+    assert record.timeout == 900
+    assert 890 < record.left < 899
 
 
 @ipv4

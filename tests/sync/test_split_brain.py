@@ -201,8 +201,8 @@ def still_masters(both, used, choice):
         assert both.both(used) == choice
         return both.conflicts() > before
     wait_until(conflict, 60, what="a conflict", step=0.4)
-    # The first one is the last that they come to.
-    for _ in range(4):
+    # The first one is the last that they come to, by more than directors can tell.
+    for _ in range(6):
         assert both.servers_of(used) == choice[FIRST]
         time.sleep(0.4)
 
