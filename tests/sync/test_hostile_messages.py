@@ -33,9 +33,9 @@ class Target:
                    for raw in self.raw.values() for d in raw.service.servers()]
         return servers, len(self.side.ipvs.services()), daemons.listed(self.side.ipvs)
 
-    def another(self, *options):
+    def another(self, *options, **more):
         """One more service, which belongs to the configuration from now on."""
-        raw = Raw(self.side.lab, *options)
+        raw = Raw(self.side.lab, *options, **more)
         self.configured = self.configuration()
         return raw
 
