@@ -17,6 +17,7 @@
 #include "conn/defence.h"
 #include "conn/resize.h"
 #include "conn/share.h"
+#include "conn/watch.h"
 
 #define SWEEP_INTERVAL	(HZ / 4)	/* jiffies between slices */
 #define SWEEP_SLICES	4		/* slices for a full pass */
@@ -71,7 +72,7 @@ static bool drop_conn(struct l4lb_conn *conn, void *arg)
 	    !l4lb_defence_drops_entry(conn))
 		return false;
 	l4lb_drop(table->ln, L4LB_DROP_ENTRY);
-	l4lb_conn_kill(conn);
+	l4lb_conn_end_early(conn);
 	return true;
 }
 
@@ -79,7 +80,7 @@ static bool remove_over(struct l4lb_conn *conn, void *arg)
 {
 	if (!l4lb_server_over(conn->server))
 		return false;
-	l4lb_conn_kill(conn);
+	l4lb_conn_end_early(conn);
 	return true;
 }
 

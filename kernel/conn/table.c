@@ -19,6 +19,7 @@
 #include "conn/resize.h"
 #include "conn/share.h"
 #include "conn/sweep.h"
+#include "conn/watch.h"
 
 #define TAB_BITS_MIN	8
 #define TAB_BITS_MAX	27
@@ -210,9 +211,12 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 /* Kills a victim; one that is useless was not evicted. */
 static void give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 {
-	if (!l4lb_conn_useless(conn))
-		l4lb_drop(table->ln, L4LB_DROP_EVICTED);
-	l4lb_conn_kill(conn);
+	if (l4lb_conn_useless(conn)) {
+		l4lb_conn_kill(conn);
+		return;
+	}
+	l4lb_drop(table->ln, L4LB_DROP_EVICTED);
+	l4lb_conn_end_early(conn);
 }
 
 /* Makes room for a connection with @hash: kills the best victim of @kind among

@@ -24,3 +24,10 @@ void l4lb_watch_held(struct l4lb_conn *template)
 {
 	events_of(template)->held(template);
 }
+
+void l4lb_conn_end_early(struct l4lb_conn *conn)
+{
+	if (static_branch_unlikely(&l4lb_conn_watched))
+		events_of(conn)->ended(conn);
+	l4lb_conn_kill(conn);
+}

@@ -14,6 +14,8 @@ struct l4lb_conn;
  * @changed: a packet has changed the state of a connection, which is not dead.
  *	RCU, BH off, l4lb_conn_lock() held
  * @held: a template has got its first connection.  RCU, BH off
+ * @ended: a connection is about to be killed before its time, and its flow gets no
+ *	other one now.  RCU
  *
  * All but @expired only while %l4lb_conn_watched is on.
  */
@@ -22,10 +24,14 @@ struct l4lb_conn_events {
 	void	(*living)(struct l4lb_conn *conn);
 	void	(*changed)(struct l4lb_conn *conn);
 	void	(*held)(struct l4lb_conn *template);
+	void	(*ended)(struct l4lb_conn *conn);
 };
 
 /* On while a namespace tells other directors about its connections. */
 DECLARE_STATIC_KEY_FALSE(l4lb_conn_watched);
+
+/* Kill a connection before its time, and tell so.  RCU. */
+void l4lb_conn_end_early(struct l4lb_conn *conn);
 
 /* RCU, BH off from here on; only while %l4lb_conn_watched is on. */
 

@@ -31,6 +31,7 @@
 #include "conn/count.h"
 #include "conn/defence.h"
 #include "conn/state.h"
+#include "conn/watch.h"
 #include "entry/fast_admit.h"
 #include "forward/forward.h"
 #include "forward/icmp.h"
@@ -235,7 +236,7 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_reset_note(conn, skb, pkt, skb->len);
 		l4lb_reset_both(conn);
 	}
-	l4lb_conn_kill(conn);
+	l4lb_conn_end_early(conn);
 	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 	return NF_DROP;
 }

@@ -437,6 +437,16 @@ static struct l4lb_conn *find_conn(const struct news *news)
 	return conn && l4lb_conn_was_over(conn) ? NULL : conn;
 }
 
+/* The director that had it has ended it.  It may have come here meanwhile; and one
+ * that is told late may have begun again.
+ */
+static void end_copy(struct l4lb_conn *conn, const struct news *news)
+{
+	if (has_server(conn, news) && l4lb_conn_is_copy(conn) &&
+	    !(news->how & L4LB_SYNC_LATE_MESSAGE))
+		follow(conn, news);
+}
+
 /* Return: false, there is no real server for it. */
 static bool handle(struct news *news)
 {
@@ -444,6 +454,11 @@ static bool handle(struct news *news)
 	bool same = old && has_server(old, news);
 	struct l4lb_server *server;
 
+	if (news->record->gone) {
+		if (old)
+			end_copy(old, news);
+		return true;
+	}
 	if (old ? !is_news(old, news, same) : !is_missing(news))
 		return true;
 	if (same && !is_outdated(old)) {

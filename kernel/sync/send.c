@@ -153,11 +153,61 @@ static void held(struct l4lb_conn *template)
 		announce_unlocked(template, false);
 }
 
+static u8 closed_state(u8 proto)
+{
+	switch (proto) {
+	case IPPROTO_TCP:
+		return L4LB_TCP_CLOSE;
+	case IPPROTO_SCTP:
+		return L4LB_SCTP_CLOSED;
+	default:
+		return L4LB_UDP;
+	}
+}
+
+/* Version 0 has no timeouts, and some connections have no other end. */
+static bool can_tell_end(const struct l4lb_conn *conn)
+{
+	return READ_ONCE(l4lb_conn_net(conn)->sysctl.sync_version) ||
+	       (conn->proto != IPPROTO_UDP &&
+		!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE));
+}
+
+/* ip_vs's copy ends in a second; so does a peer's, unless it is in use there. */
+static void fill_gone(struct l4lb_sync_record *record,
+		      const struct l4lb_conn *conn)
+{
+	fill_record(record, conn);
+	record->timeout = 1;
+	record->gone = READ_ONCE(l4lb_conn_net(conn)->sync_trailer);
+	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return;
+	record->flags |= L4LB_SYNC_F_INACTIVE;
+	record->state = l4lb_sync_state_to(conn->proto,
+					   closed_state(conn->proto));
+}
+
+static void ended(struct l4lb_conn *conn)
+{
+	struct l4lb_sync_record record = { };
+
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)) || !l4lb_send_known(conn) ||
+	    !can_tell_end(conn))
+		return;
+	spin_lock_bh(l4lb_conn_lock(conn));
+	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
+		fill_gone(&record, conn);
+		l4lb_sync_put(l4lb_conn_net(conn), conn, &record);
+	}
+	spin_unlock_bh(l4lb_conn_lock(conn));
+}
+
 const struct l4lb_conn_events l4lb_sync_events = {
 	.expired	= l4lb_reset_idle,
 	.living		= living,
 	.changed	= changed,
 	.held		= held,
+	.ended		= ended,
 };
 
 /* ---- packets ---- */

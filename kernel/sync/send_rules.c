@@ -214,3 +214,13 @@ bool l4lb_send_shared(const struct l4lb_conn *conn)
 	       (l4lb_conn_told(conn) != TOLD_NEVER ||
 		l4lb_conn_test(conn, L4LB_CONN_SYNCED));
 }
+
+/* Also of a real server that was removed. */
+bool l4lb_send_known(const struct l4lb_conn *conn)
+{
+	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+
+	return (phase == L4LB_SEND_OPEN || phase == L4LB_SEND_CLOSING) &&
+	       l4lb_conn_told(conn) != TOLD_NEVER && !l4lb_conn_is_copy(conn) &&
+	       conn->server->sched.af == conn->af;
+}

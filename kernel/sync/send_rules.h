@@ -33,6 +33,8 @@ bool l4lb_send_allowed(const struct l4lb_conn *conn);
 bool l4lb_send_possible(const struct l4lb_conn *conn);
 /* Is it of those that all directors have: established, and announced? */
 bool l4lb_send_shared(const struct l4lb_conn *conn);
+/* Have other directors a copy of it, which does not end soon by itself? */
+bool l4lb_send_known(const struct l4lb_conn *conn);
 /* Is it announced with this packet of its client, by their number? */
 bool l4lb_send_counts(const struct l4lb_conn *conn);
 /* Is it announced by the sweep? */

@@ -112,6 +112,7 @@ struct l4lb_sync_seq {
  * @fwmark: of the service; version 0: always 0
  * @timeout: in seconds; 0: not given, as always in version 0
  * @left: seconds of @timeout that are left; 0: all, as always in version 0
+ * @gone: 0 seconds are left: the director that tells it has ended the connection
  * @caddr: client
  * @vaddr: VIP; template of a firewall mark: the mark in its first four bytes,
  *	big-endian
@@ -129,6 +130,7 @@ struct l4lb_sync_record {
 	u32			fwmark;
 	u32			timeout;
 	u32			left;
+	bool			gone;
 	union nf_inet_addr	caddr, vaddr, daddr;
 	struct l4lb_sync_seq	in, out;
 	bool			has_pe;

@@ -156,8 +156,10 @@ static bool read_option(struct l4lb_sync_record *record, const u8 *p, u8 *seen)
 /* Seconds left.  ip_vs skips it, so a wrong one is no error. */
 static void read_left(struct l4lb_sync_record *record, const u8 *p)
 {
-	if (p[1] == L4LB_SYNC_LEFT_SIZE)
-		record->left = get_unaligned_be32(p + L4LB_SYNC_OPT_HEADER);
+	if (p[1] != L4LB_SYNC_LEFT_SIZE)
+		return;
+	record->left = get_unaligned_be32(p + L4LB_SYNC_OPT_HEADER);
+	record->gone = !record->left;
 }
 
 /* Reads options, up to the first unknown one that is not optional.  Returns false

@@ -114,3 +114,15 @@ def test_only_uml_counts(stages, tmp_path):
     done = subprocess.run([LAB / "suite", "--coverage", tmp_path, *stages], capture_output=True,
                           text=True, check=False, timeout=60)
     assert done.returncode == 2 and "--coverage is for the stages uml" in done.stderr
+
+
+def test_reasons(coverage):
+    """Functions with lines that nobody executes need a reason; so that none is overlooked, those
+    without one are named."""
+    known = coverage.explained(
+        "# Lines\n\n- `kernel/a.c`: one, two,\n  three\n- `kernel/b.h`: (inlined)\n\ntext `kernel/c.c`: x\n")
+    assert known == {("kernel/a.c", "one"), ("kernel/a.c", "two"), ("kernel/a.c", "three"),
+                     ("kernel/b.h", "(inlined)")}
+    lines = ["kernel/a.c: two", "     12: return;", "kernel/a.c: four", "kernel/b.h: ",
+             "kernel/c.c: x"]
+    assert coverage.without_reason(lines, known) == ["kernel/a.c: four", "kernel/c.c: x"]

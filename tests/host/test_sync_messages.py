@@ -67,7 +67,7 @@ def fields(record):
     return ",".join(map(str, (
         int(af), record.proto, record.state, record.flags, record.cport, record.vport,
         record.dport, record.mark, record.timeout, record.client, record.vip, record.server,
-        *sequence, int(bool(record.pe_data)), record.left)))
+        *sequence, int(bool(record.pe_data)), record.left, int(record.gone))))
 
 
 def reads(program, datagrams, sync_id=5):
@@ -105,7 +105,7 @@ HOSTILE = sync_hostile.cases(WEB, AFTER, SIX)
 def test_hostile(program, case):
     (records, errors), = reads(program, [case.data[:1472]], sync_hostile.ID)
     # Those with data of a persistence engine are for whoever uses the records.
-    applied = [record for record in records if record.split(",")[-2] == "0"]
+    applied = [record for record in records if record.split(",")[-3] == "0"]
     assert applied == [fields(record) for record in case.applied]
     if case.counter == "unsupported":
         assert not errors
@@ -203,7 +203,8 @@ def test_written_as_the_codec_does(program, version):
     template = WEB.but(flags=TEMPLATE, cport=0, vport=0, proto=0, vip="0.0.0.7", mark=7 * version)
     records = [WEB, FTP, template, FTP]
     if version:
-        records += [SIX, SIX.but(left=1), WEB.but(left=2 ** 32 - 1), FTP.but(left=7), WEB]
+        records += [SIX, SIX.but(left=1), WEB.but(left=2 ** 32 - 1), FTP.but(left=7), WEB,
+                    SIX.but(gone=True), FTP.but(gone=True)]
     assert write(program, records, version) == (len(records), message(records, 5, version))
 
 
@@ -235,6 +236,8 @@ def test_time_left(program):
     """An option that ip_vs skips. Of a wrong length it says nothing; it is always optional."""
     late = WEB.but(left=77)
     assert reads(program, [message([late, AFTER], 5)]) == [([fields(late), fields(AFTER)], [])]
+    over = WEB.but(gone=True)
+    assert reads(program, [message([over, AFTER], 5)]) == [([fields(over), fields(AFTER)], [])]
     odd = [WEB.v1(option(0x44, bytes(n))) for n in (1, 3, 5)]
     assert reads(program, [message(odd, 5)]) == [([fields(WEB)] * 3, [])]
     assert reads(program, [message([WEB.v1(option(4, bytes(4))), AFTER], 5)]) == [

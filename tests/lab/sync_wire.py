@@ -73,6 +73,7 @@ class Record:
     pe_name: bytes = b""
     pe_data: bytes = b""
     left: int = 0               # seconds; 0: not said
+    gone: bool = False          # none is left
 
     @property
     def family(self):
@@ -105,8 +106,9 @@ class Record:
         """As bytes of version 1 without padding. MORE: options as bytes, behind its own;
         LENGTH, KIND, VERSION: of its header, if they are to be wrong."""
         options = b""
-        if self.left:
-            options += option(O_LEFT | O_OPTIONAL, struct.pack("!I", self.left))
+        if self.left or self.gone:
+            options += option(O_LEFT | O_OPTIONAL,
+                              struct.pack("!I", 0 if self.gone else self.left))
         if self.sequence:
             options += option(O_SEQUENCE, b"".join(struct.pack("!III", *s)
                                                    for s in self.sequence))
@@ -258,6 +260,7 @@ def _options(data):
                 O_PE_NAME: "pe_name"}.get(kind & ~O_OPTIONAL)
         if kind == O_LEFT | O_OPTIONAL and len(value) == 4:
             known["left"] = int.from_bytes(value, "big")
+            known["gone"] = not known["left"]
             continue
         if name is None:
             if not kind & O_OPTIONAL:

@@ -59,6 +59,11 @@ void shim_pause(void)
 /* How often the sweep killed each connection, and how often one expired. */
 unsigned int swept[MANY], n_reset;
 
+void l4lb_conn_end_early(struct l4lb_conn *conn)
+{
+	l4lb_conn_kill(conn);
+}
+
 void l4lb_conn_kill(struct l4lb_conn *conn)
 {
 	swept[conn->cport * 4 + conn->vport - 1]++;

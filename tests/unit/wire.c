@@ -42,8 +42,9 @@ static void print_record(void *arg, const struct l4lb_sync_record *r)
 	print_addr(r->af, &r->caddr);
 	print_addr(r->af, &r->vaddr);
 	print_addr(r->af, &r->daddr);
-	printf(",%u,%u,%u,%u,%u,%u,%d,%u\n", r->in.init, r->in.delta, r->in.previous,
-	       r->out.init, r->out.delta, r->out.previous, r->has_pe, r->left);
+	printf(",%u,%u,%u,%u,%u,%u,%d,%u,%d\n", r->in.init, r->in.delta, r->in.previous,
+	       r->out.init, r->out.delta, r->out.previous, r->has_pe, r->left,
+	       r->gone);
 }
 
 static void print_error(void *arg, enum l4lb_sync_error error)
@@ -92,6 +93,7 @@ static struct l4lb_sync_record parse_record(char *text)
 	r.out.previous = number(&text);
 	r.has_pe = number(&text);
 	r.left = number(&text);
+	r.gone = number(&text);
 	assert(!*text);
 	return r;
 }

@@ -80,7 +80,8 @@ static bool same(const struct l4lb_sync_record *a, const struct l4lb_sync_record
 	       !memcmp(&a->vaddr, &b->vaddr, sizeof(a->vaddr)) &&
 	       !memcmp(&a->daddr, &b->daddr, sizeof(a->daddr)) &&
 	       !memcmp(&a->in, &b->in, sizeof(a->in)) &&
-	       !memcmp(&a->out, &b->out, sizeof(a->out)) && a->has_pe == b->has_pe;
+	       !memcmp(&a->out, &b->out, sizeof(a->out)) && a->has_pe == b->has_pe &&
+	       a->gone == b->gone;
 }
 
 /* What is left of a record when it has been sent. */
@@ -97,6 +98,7 @@ static struct l4lb_sync_record as_sent(const struct l4lb_sync_record *record, u8
 	if (!version) {
 		sent.fwmark = 0;
 		sent.timeout = 0;
+		sent.gone = false;
 	}
 	return sent;
 }
