@@ -283,6 +283,19 @@ enum l4lb_priority {
 	L4LB_PRIORITY_MAX = __L4LB_PRIORITY_MAX - 1
 };
 
+/* What other directors are told about, see GET_SYNC. */
+enum l4lb_service_sync {
+	L4LB_SERVICE_SYNC_ALL,	/* connections and templates */
+	L4LB_SERVICE_SYNC_OFF,
+	L4LB_SERVICE_SYNC_TEMPLATES,
+	L4LB_SERVICE_SYNC_EXCEPTIONS, /* connections that the scheduler would
+				 * not give to their real server now, if it is
+				 * one that hashes; and templates
+				 */
+	__L4LB_SERVICE_SYNC_MAX,
+	L4LB_SERVICE_SYNC_MAX = __L4LB_SERVICE_SYNC_MAX - 1
+};
+
 #define L4LB_BANDS	4
 
 /* Default ends of the LAS bands, in bytes. */
@@ -308,6 +321,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_LAS_BYTES_0,
 	L4LB_POLICY_ATTR_LAS_BYTES_1,
 	L4LB_POLICY_ATTR_LAS_BYTES_2,
+	L4LB_POLICY_ATTR_SYNC,		/* enum l4lb_service_sync */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1

@@ -183,6 +183,8 @@ struct l4lb_sched_option {
  * @n_options: their number, 0 to %L4LB_SCHED_OPTIONS_MAX
  * @flags: those of %L4LB_SCHED_FLAGS that it understands; others, which a
  *	service may have, too, must have no effect
+ * @maps: what @pick chooses depends on nothing but the flow, the options and the
+ *	servers, and it changes nothing: it may be asked without a new flow
  * @name: its name in user space; the module is l4lb_<name>
  * @sysctl: name of a setting in net.ipv4.vs, in seconds: the default of all
  *	options with .sysctl set, which must have the same .def (optional)
@@ -205,6 +207,7 @@ struct l4lb_sched_ops {
 	const struct l4lb_sched_option	*options;
 	unsigned int			n_options;
 	u32				flags;
+	bool				maps;
 	char			name[L4LB_SCHED_NAME_MAX];
 	const char		*sysctl;
 	struct module		*owner;

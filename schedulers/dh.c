@@ -59,6 +59,7 @@ static struct l4lb_sched_ops dh_sched = {
 	.free		= dh_free,
 	.options	= dh_options,
 	.n_options	= ARRAY_SIZE(dh_options),
+	.maps		= true,
 };
 module_l4lb_sched(dh_sched);
 MODULE_LICENSE("GPL");

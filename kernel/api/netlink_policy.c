@@ -35,6 +35,7 @@ static const struct {
 	VALUE(LAS_BYTES_0, las_bytes[0], U32_MAX),
 	VALUE(LAS_BYTES_1, las_bytes[1], U32_MAX),
 	VALUE(LAS_BYTES_2, las_bytes[2], U32_MAX),
+	VALUE(SYNC, sync, L4LB_SERVICE_SYNC_MAX),
 };
 
 #undef VALUE

@@ -41,6 +41,8 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.on_idle, policy->on_idle);
 	WRITE_ONCE(svc->policy.on_loss, policy->on_loss);
 	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
+	WRITE_ONCE(svc->policy.sync, policy->sync);
+	WRITE_ONCE(svc->changed, jiffies);
 	l4lb_las_set(svc, policy);
 	if (svc->policy.fast_path != policy->fast_path)
 		l4lb_service_set_fast_path(svc, policy->fast_path);

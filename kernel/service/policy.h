@@ -21,6 +21,7 @@
  *	service
  * @fast_path: L4LB_FAST_PATH_*: may its packets bypass the stack
  * @priority: L4LB_PRIORITY_*: priority of replies
+ * @sync: L4LB_SERVICE_SYNC_*: what other directors are told about
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *
  * 0 is the default of each: the namespace's setting, if there is one.  The
@@ -37,6 +38,7 @@ struct l4lb_policy {
 	u32	guard;
 	u32	fast_path;
 	u32	priority;
+	u32	sync;
 	u32	las_bytes[L4LB_BANDS - 1];
 };
 

@@ -134,6 +134,15 @@ struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 	return d ? l4lb_server_of(d) : NULL;
 }
 
+struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow)
+{
+	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
+
+	return pool->ops && pool->ops->maps ? l4lb_service_pick(svc, flow) :
+					      NULL;
+}
+
 /* Is there any real server for a new flow?  RCU.
  *
  * Where one was found is remembered, and so is, until the next jiffy or change,

@@ -44,6 +44,7 @@ struct l4lb_svc_config {
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
+ * @changed: jiffies of the last change of servers, weights or policy
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
  * @id: no other service of the namespace has or had this number
@@ -70,6 +71,7 @@ struct l4lb_service {
 	u32				vip_local;
 	unsigned int			usable;
 	unsigned long			none_usable;
+	unsigned long			changed;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
@@ -90,12 +92,18 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 					 const struct l4lb_flow *flow);
 struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 				      const struct l4lb_flow *flow);
+/* Which real server a new flow gets, if nothing but flow, options and servers decide;
+ * NULL: other things do, or none may take it.
+ */
+struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow);
 bool l4lb_service_usable(struct l4lb_service *svc);
 
 /* Real servers or weights have changed: l4lb_service_usable() looks again. */
 static inline void l4lb_service_look(struct l4lb_service *svc)
 {
 	WRITE_ONCE(svc->none_usable, jiffies - 1);
+	WRITE_ONCE(svc->changed, jiffies);
 }
 
 /* Control path: configuration mutex held, may sleep, errno + extack. */

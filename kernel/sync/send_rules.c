@@ -19,9 +19,11 @@
 #include "conn/copy.h"
 #include "conn/count.h"
 #include "conn/state.h"
+#include "service/service.h"
 
 #define UNIT		(15 * HZ)
 #define REFRESH		(60 * HZ)	/* unless sync_refresh_period says so */
+#define CHANGE_SEEN	(60 * HZ)	/* by the sweep, at all connections */
 #define SWEEP_EVERY	(5 * HZ / 4)	/* between the sweep's visits, or more */
 
 enum {
@@ -67,19 +69,54 @@ enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
 		l4lb_send_phase_of(READ_ONCE(conn->state));
 }
 
+/* Would a new connection of its client go to another real server?  Those of persistent
+ * services go where their template says.  What was told once stays told: the next
+ * change may make it an exception again.
+ */
+static bool is_exception(const struct l4lb_conn *conn, struct l4lb_service *svc)
+{
+	const struct l4lb_flow flow = {
+		.af	= conn->af,
+		.proto	= conn->proto,
+		.saddr	= l4lb_conn_client(conn),
+		.daddr	= l4lb_conn_vip(conn),
+		.sport	= conn->cport,
+		.dport	= conn->vport,
+	};
+
+	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
+	       l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) ||
+	       l4lb_conn_told(conn) != TOLD_NEVER ||
+	       l4lb_service_maps(svc, &flow) != conn->server;
+}
+
+static bool is_wanted(const struct l4lb_conn *conn, struct l4lb_service *svc)
+{
+	switch (READ_ONCE(svc->policy.sync)) {
+	case L4LB_SERVICE_SYNC_OFF:
+		return false;
+	case L4LB_SERVICE_SYNC_TEMPLATES:
+		return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
+	case L4LB_SERVICE_SYNC_EXCEPTIONS:
+		return is_exception(conn, svc);
+	default:
+		return true;
+	}
+}
+
 /* Records have one family for client and real server, and other directors cannot
  * tell a removed server, a placeholder, or a bypass.
  */
 bool l4lb_send_possible(const struct l4lb_conn *conn)
 {
 	const struct l4lb_server *server = conn->server;
+	struct l4lb_service *svc = rcu_dereference(server->svc);
 
 	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
 	    READ_ONCE(server->ln->sysctl.sync_persist_mode))
 		return false;
-	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) &&
-	       rcu_access_pointer(server->svc) &&
-	       server->sched.af == conn->af;
+	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) && svc &&
+	       server->sched.af == conn->af && is_wanted(conn, svc);
 }
 
 /* A copy belongs to the director that has announced it. */
@@ -191,6 +228,23 @@ static bool is_first_due(const struct l4lb_conn *conn)
 	       l4lb_conn_packets(conn) >= threshold_of(sysctl);
 }
 
+/* Need not be looked at for exceptions again: to choose costs more than a visit of
+ * the sweep.
+ */
+static bool is_settled(const struct l4lb_conn *conn)
+{
+	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
+	const int failed = BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE);
+
+	if (!svc || READ_ONCE(svc->policy.sync) != L4LB_SERVICE_SYNC_EXCEPTIONS ||
+	    l4lb_conn_told(conn) != TOLD_NEVER ||
+	    time_before(jiffies, READ_ONCE(svc->changed) + CHANGE_SEEN) ||
+	    atomic_read(&conn->flags) & failed)
+		return false;
+	return l4lb_conn_packets(conn) >= threshold_of(&svc->ln->sysctl) ||
+	       !used_in(conn, 4 * SWEEP_EVERY);
+}
+
 bool l4lb_send_owed(struct l4lb_conn *conn)
 {
 	const int failed = BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE);
@@ -199,7 +253,7 @@ bool l4lb_send_owed(struct l4lb_conn *conn)
 	enum l4lb_send_phase phase = l4lb_send_phase(conn);
 
 	if (phase == L4LB_SEND_SILENT || phase == L4LB_SEND_NEW ||
-	    !l4lb_send_allowed(conn))
+	    is_settled(conn) || !l4lb_send_allowed(conn))
 		return false;
 	if (phase == L4LB_SEND_OVER)
 		return told != TOLD_NEVER && atomic_read(&conn->flags) & failed;

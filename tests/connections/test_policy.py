@@ -14,7 +14,7 @@ V4, V6 = "198.51.100.171", "2001:db8:1::171"
 NONE = dict.fromkeys(POLICY, 0)
 FORTNIGHT = 14 * 86400
 MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
-    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3, "priority": 1,
+    "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3, "priority": 1, "sync": 3,
     "las_bytes_0": 2**32 - 1, "las_bytes_1": 2**32 - 1, "las_bytes_2": 2**32 - 1}
 # Ends of bands must ascend: the values that each needs before it.
 FIRST = {"las_bytes_1": {"las_bytes_0": 1}, "las_bytes_2": {"las_bytes_0": 1, "las_bytes_1": 2}}

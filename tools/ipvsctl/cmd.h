@@ -31,7 +31,7 @@ extern const struct noun noun_show, noun_service, noun_server, noun_conn,
 
 /* Help text fragments that several nouns use. */
 #define USAGE_ID	"ID"
-#define USAGE_SVCOPT	"[scheduler NAME] [flags FLAG,...] [persistent [DUR]|no-persistent] [mask LEN] [pe NAME|none] [ops|no-ops] [option NAME N]... [timeout {tcp|tcp-fin|udp|sctp} DUR|default ...] [on-idle forget|reset] [on-loss keep|move|reset|default] [on-drain keep|move|default] [guard reject|drop|off] [fast-path off|on|new|default] [priority las [SIZE,...]|off]"
+#define USAGE_SVCOPT	"[scheduler NAME] [flags FLAG,...] [persistent [DUR]|no-persistent] [mask LEN] [pe NAME|none] [ops|no-ops] [option NAME N]... [timeout {tcp|tcp-fin|udp|sctp} DUR|default ...] [on-idle forget|reset] [on-loss keep|move|reset|default] [on-drain keep|move|default] [guard reject|drop|off] [fast-path off|on|new|default] [sync on|off|templates|exceptions] [priority las [SIZE,...]|off]"
 #define USAGE_SRVOPT	"[nat|dr|tun [type ipip|gue|gre] [port N] [csum|no-csum|remcsum]] [weight N] [max-conns N] [min-conns N]"
 #define USAGE_FILTER	"[ID|proto P|vip ADDR[/LEN]|port N|scheduler NAME|down|overloaded]... [sort name|active|rate]"
 

@@ -28,7 +28,7 @@ _ipvsctl_words() {
 	case "$1 $2" in
 	"service add" | "service change" | "service replace")
 		echo scheduler flags persistent no-persistent mask pe ops no-ops option timeout \
-			on-idle on-loss on-drain guard fast-path priority server ;;&
+			on-idle on-loss on-drain guard fast-path sync priority server ;;&
 	"service add" | "server add" | "server change" | "server replace")
 		echo nat dr tun weight max-conns min-conns type port csum no-csum remcsum ;;
 	"service show" | "server show" | stats\ *)
@@ -96,6 +96,7 @@ _ipvsctl() {
 	on-drain) w='keep move default' ;;
 	guard) w='reject drop off' ;;
 	fast-path) w='off on new default' ;;
+	sync) [[ $place -gt 1 ]] && w='on off templates exceptions' ;;
 	priority) w='las off' ;;
 	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
 	type) w='ipip gue gre' ;;

@@ -35,6 +35,10 @@ static const char *const fast_path_words[] = {
 	"default", "off", "on", "new", NULL
 };
 
+static const char *const sync_words[] = {
+	"on", "off", "templates", "exceptions", NULL
+};
+
 static const char *const priority_words[] = { "off", "las", NULL };
 
 enum { BAND_ENDS = L4LB_BANDS - 1 };
@@ -50,6 +54,7 @@ static const struct {
 	{ "guard", "guard", L4LB_POLICY_ATTR_GUARD, guard_words },
 	{ "fast-path", "fast_path", L4LB_POLICY_ATTR_FAST_PATH,
 	  fast_path_words },
+	{ "sync", "sync", L4LB_POLICY_ATTR_SYNC, sync_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 };
 

@@ -29,9 +29,9 @@ struct policy_opts {
 
 /* The words that begin a setting, for lists of known words. */
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
-		     "fast-path", "priority"
+		     "fast-path", "sync", "priority"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
-		    "fast_path", "priority", "las_bytes"
+		    "fast_path", "sync", "priority", "las_bytes"
 
 /* Is it one of POLICY_WORDS? */
 bool policy_is_word(const char *word);
