@@ -165,21 +165,20 @@ static u8 closed_state(u8 proto)
 	}
 }
 
-/* Version 0 has no timeouts, and some connections have no other end. */
-static bool can_tell_end(const struct l4lb_conn *conn)
+/* Peers only: ip_vs would take it for a connection's state, even of one that it has
+ * taken over.
+ */
+static bool is_end_told(const struct l4lb_net *ln)
 {
-	return READ_ONCE(l4lb_conn_net(conn)->sysctl.sync_version) ||
-	       (conn->proto != IPPROTO_UDP &&
-		!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE));
+	return READ_ONCE(ln->sync_trailer) && READ_ONCE(ln->sysctl.sync_version);
 }
 
-/* ip_vs's copy ends in a second; so does a peer's, unless it is in use there. */
 static void fill_gone(struct l4lb_sync_record *record,
 		      const struct l4lb_conn *conn)
 {
 	fill_record(record, conn);
 	record->timeout = 1;
-	record->gone = READ_ONCE(l4lb_conn_net(conn)->sync_trailer);
+	record->gone = true;
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return;
 	record->flags |= L4LB_SYNC_F_INACTIVE;
@@ -191,8 +190,8 @@ static void ended(struct l4lb_conn *conn)
 {
 	struct l4lb_sync_record record = { };
 
-	if (!l4lb_sync_sends(l4lb_conn_net(conn)) || !l4lb_send_known(conn) ||
-	    !can_tell_end(conn))
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)) ||
+	    !is_end_told(l4lb_conn_net(conn)) || !l4lb_send_known(conn))
 		return;
 	spin_lock_bh(l4lb_conn_lock(conn));
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {

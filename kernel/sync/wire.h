@@ -26,6 +26,7 @@ enum {
 	L4LB_SYNC_IPV6_V1	= 72,
 	L4LB_SYNC_SEQ_SIZE	= 24,
 	L4LB_SYNC_LEFT_SIZE	= 4,
+	L4LB_SYNC_GONE_SIZE	= 1,
 	L4LB_SYNC_ALIGN		= 4,	/* of records in a message */
 };
 
@@ -35,6 +36,7 @@ enum {
 	L4LB_SYNC_OPT_PE_DATA	= 2,
 	L4LB_SYNC_OPT_PE_NAME	= 3,
 	L4LB_SYNC_OPT_LEFT	= 4,	/* only as an optional one */
+	L4LB_SYNC_OPT_GONE	= 5,	/* never as one: others drop the record */
 	L4LB_SYNC_OPT_OPTIONAL	= 0x40,	/* may be unknown to the receiver */
 	L4LB_SYNC_OPT_HEADER	= 2,	/* bytes of type and length */
 };
@@ -112,7 +114,8 @@ struct l4lb_sync_seq {
  * @fwmark: of the service; version 0: always 0
  * @timeout: in seconds; 0: not given, as always in version 0
  * @left: seconds of @timeout that are left; 0: all, as always in version 0
- * @gone: 0 seconds are left: the director that tells it has ended the connection
+ * @gone: the director that tells it has ended the connection before its time; not in
+ *	version 0
  * @caddr: client
  * @vaddr: VIP; template of a firewall mark: the mark in its first four bytes,
  *	big-endian

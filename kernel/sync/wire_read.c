@@ -156,10 +156,8 @@ static bool read_option(struct l4lb_sync_record *record, const u8 *p, u8 *seen)
 /* Seconds left.  ip_vs skips it, so a wrong one is no error. */
 static void read_left(struct l4lb_sync_record *record, const u8 *p)
 {
-	if (p[1] != L4LB_SYNC_LEFT_SIZE)
-		return;
-	record->left = get_unaligned_be32(p + L4LB_SYNC_OPT_HEADER);
-	record->gone = !record->left;
+	if (p[1] == L4LB_SYNC_LEFT_SIZE)
+		record->left = get_unaligned_be32(p + L4LB_SYNC_OPT_HEADER);
 }
 
 /* Reads options, up to the first unknown one that is not optional.  Returns false
@@ -181,6 +179,9 @@ static bool read_options(struct l4lb_sync_record *record, const u8 *p,
 		if (type >= L4LB_SYNC_OPT_SEQ && type <= L4LB_SYNC_OPT_PE_NAME) {
 			if (!read_option(record, p, seen))
 				return false;
+		} else if (p[0] == L4LB_SYNC_OPT_GONE &&
+			   p[1] == L4LB_SYNC_GONE_SIZE) {
+			record->gone = true;
 		} else if (!(p[0] & L4LB_SYNC_OPT_OPTIONAL)) {
 			*seen |= UNKNOWN;
 			return true;

@@ -13,6 +13,7 @@
 
 #define SEQ_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_SEQ_SIZE)
 #define LEFT_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_LEFT_SIZE)
+#define GONE_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_GONE_SIZE)
 
 void l4lb_sync_begin(struct l4lb_sync_buffer *buf, u8 version, u8 id)
 {
@@ -39,8 +40,10 @@ static size_t record_len(const struct l4lb_sync_record *record, u8 version)
 		len = ipv6 ? L4LB_SYNC_IPV6_V1 : L4LB_SYNC_IPV4_V1;
 	if (record->flags & L4LB_SYNC_F_SEQ)
 		len += version ? SEQ_OPTION : L4LB_SYNC_SEQ_SIZE;
-	if (version && (record->left || record->gone))
+	if (version && record->left)
 		len += LEFT_OPTION;
+	if (version && record->gone)
+		len += GONE_OPTION;
 	return len;
 }
 
@@ -105,11 +108,17 @@ static void write_options(u8 *end, const struct l4lb_sync_record *record)
 		write_seq(end + 2, &record->in);
 		write_seq(end + 14, &record->out);
 	}
-	if (record->left || record->gone) {
+	if (record->gone) {
+		end -= GONE_OPTION;
+		end[0] = L4LB_SYNC_OPT_GONE;
+		end[1] = L4LB_SYNC_GONE_SIZE;
+		end[2] = 0;
+	}
+	if (record->left) {
 		p = end - LEFT_OPTION;
 		p[0] = L4LB_SYNC_OPT_LEFT | L4LB_SYNC_OPT_OPTIONAL;
 		p[1] = L4LB_SYNC_LEFT_SIZE;
-		put_unaligned_be32(record->gone ? 0 : record->left, p + 2);
+		put_unaligned_be32(record->left, p + 2);
 	}
 }
 

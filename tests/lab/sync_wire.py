@@ -41,7 +41,7 @@ STATES = {
 TEMPLATE_STATES = ("NONE", "ASSURED")
 
 # Options of a record
-O_SEQUENCE, O_PE_DATA, O_PE_NAME, O_LEFT, O_OPTIONAL = 1, 2, 3, 4, 0x40
+O_SEQUENCE, O_PE_DATA, O_PE_NAME, O_LEFT, O_GONE, O_OPTIONAL = 1, 2, 3, 4, 5, 0x40
 PE_NAME_MAX = 16
 
 ERRORS = ("short", "size", "id", "version", "trailing", "record", "option", "flags", "state",
@@ -73,7 +73,7 @@ class Record:
     pe_name: bytes = b""
     pe_data: bytes = b""
     left: int = 0               # seconds; 0: not said
-    gone: bool = False          # none is left
+    gone: bool = False          # ended before its time
 
     @property
     def family(self):
@@ -106,9 +106,10 @@ class Record:
         """As bytes of version 1 without padding. MORE: options as bytes, behind its own;
         LENGTH, KIND, VERSION: of its header, if they are to be wrong."""
         options = b""
-        if self.left or self.gone:
-            options += option(O_LEFT | O_OPTIONAL,
-                              struct.pack("!I", 0 if self.gone else self.left))
+        if self.left:
+            options += option(O_LEFT | O_OPTIONAL, struct.pack("!I", self.left))
+        if self.gone:
+            options += option(O_GONE, bytes(1))
         if self.sequence:
             options += option(O_SEQUENCE, b"".join(struct.pack("!III", *s)
                                                    for s in self.sequence))
@@ -260,7 +261,9 @@ def _options(data):
                 O_PE_NAME: "pe_name"}.get(kind & ~O_OPTIONAL)
         if kind == O_LEFT | O_OPTIONAL and len(value) == 4:
             known["left"] = int.from_bytes(value, "big")
-            known["gone"] = not known["left"]
+            continue
+        if kind == O_GONE and len(value) == 1:
+            known["gone"] = True
             continue
         if name is None:
             if not kind & O_OPTIONAL:

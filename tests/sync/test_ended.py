@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A connection that a director ends before its time ends at the other directors, too."""
 
+import contextlib
 import time
 
 import pytest
@@ -18,85 +19,6 @@ CLOSED = {TCP: 6, UDP: 0, SCTP: 13}
 SWEPT = 3               # seconds until the sweep or the work that removes has come
 
 
-def told(receiver, raw, count):
-    """COUNT connections of RAW that the group has heard of."""
-    clients = [raw.client() for _ in range(count)]
-    for client in clients:
-        if raw.proto == UDP:
-            client.open()
-        else:
-            client.establish()
-        client.send(ACK, b"more")
-        client.arrive()
-    receiver.records(lambda r: r.vport == raw.port and not r.is_template, count)
-    receiver.drain()
-    return clients
-
-
-@pytest.mark.smoke
-@pytest.mark.parametrize("version", (0, 1))
-def test_removed_server(lab, side_of, family, proto, version):
-    """With expire_nodest_conn. ip_vs's copy ends in a second; version 0 cannot say that of
-    datagrams, and has no IPv6."""
-    side = side_of(lab)
-    raw = Raw(lab, proto, family)
-    tells = bool(version) or (family == 4 and proto != UDP)
-    with setting(lab, "sync_version", version), setting(lab, "sync_threshold", "1 0"), \
-            setting(lab, "expire_nodest_conn", 1), side.receiver() as receiver, side.master():
-        if not version and family == 6:
-            pytest.skip("nothing is told")
-        clients = told(receiver, raw, 2)
-        raw.remove(1)
-        if not tells:
-            time.sleep(SWEPT)
-            assert receiver.drain() == []
-            return
-        got = receiver.records(lambda r: r.vport == raw.port, 2, SWEPT)
-    assert {(r.client, r.cport) for r in got} == {(c.address, c.sport) for c in clients}
-    for r in got:
-        assert (r.state, r.timeout, bool(r.flags & INACTIVE), r.gone) == \
-            (CLOSED[proto], version, True, False)
-
-
-def test_dropped_entries(nat, side):
-    """drop_entry=3 drops embryonic connections, which nobody knows: nothing is told."""
-    raw = Raw(nat, TCP)
-    with setting(nat, "drop_entry", 3), setting(nat, "sync_threshold", "1 0"), \
-            side.receiver() as receiver, side.master():
-        clients = [raw.client() for _ in range(40)]
-        for client in clients:
-            client.open()
-        wait_until(lambda: not side.rows(vport=raw.port), 200, what="all dropped")
-        assert receiver.drain() == []
-
-
-def test_reset_on_loss(nat, side):
-    """A client's packet to a removed server ends its connection: on_loss reset."""
-    raw = Raw(nat, TCP)
-    with genl.L4lb(nat.director.ns) as l4lb:
-        l4lb.set_policy(raw.service, on_loss=3)
-    with setting(nat, "sync_threshold", "1 0"), side.receiver() as receiver, side.master():
-        (client,) = told(receiver, raw, 1)
-        raw.remove(1)
-        client.send(ACK, b"hello", seq=5000, ack=7000)
-        (record,) = receiver.records(lambda r: r.vport == raw.port, 1, SWEPT)
-    assert (record.state, record.timeout) == (CLOSED[TCP], 1)
-
-
-def test_time_is_no_reason(nat, side):
-    """Other directors know when a connection's time is over; and those that both ends have closed
-    end soon by themselves."""
-    raw = Raw(nat, UDP)
-    with genl.L4lb(nat.director.ns) as l4lb:
-        l4lb.set_policy(raw.service, udp=10)
-    with setting(nat, "sync_threshold", "1 0"), side.receiver() as receiver, side.master():
-        told(receiver, raw, 1)
-        wait_until(lambda: not side.rows(vport=raw.port), 60, what="its end")
-        assert all(r.timeout == 10 for data in receiver.drain() for r in without_trailer(data))
-
-
-# ---- peers
-
 @pytest.fixture
 def peers(side):
     with Peers(side.ns) as one:
@@ -105,25 +27,137 @@ def peers(side):
         yield one
 
 
-def test_peers_are_told(nat, side, peers):
-    """So that they end a copy, but no connection that has come to them."""
+class Heard:
+    """What a peer of a director hears of connections."""
+
+    def __init__(self, lab, side, fake):
+        self.lab, self.side, self.fake = lab, side, fake
+
+    def of(self, raw, count):
+        """The next COUNT records of RAW's connections."""
+        got = []
+
+        def enough(tail, data):
+            if not tail["flags"]:
+                got.extend(r for r in without_trailer(data)
+                           if r.vport == raw.port and not r.is_template)
+            return len(got) >= count
+        self.fake.until(enough)
+        return got
+
+    def nothing_ended(self, raw, seconds=SWEPT):
+        """No record says that a connection has ended."""
+        end = time.monotonic() + seconds
+
+        def over(tail, data):
+            if not tail["flags"]:
+                assert not any(r.gone for r in without_trailer(data) if r.vport == raw.port)
+            return time.monotonic() >= end
+        self.fake.until(over, seconds + 5)
+
+    def told(self, raw, count):
+        """COUNT connections that the peer has heard of."""
+        clients = [raw.client() for _ in range(count)]
+        for client in clients:
+            if raw.proto == UDP:
+                client.open()
+            else:
+                client.establish()
+            client.send(ACK, b"more")
+            client.arrive()
+        assert not any(r.gone for r in self.of(raw, count))
+        return clients
+
+
+@contextlib.contextmanager
+def heard(lab, side_of):
+    side = side_of(lab)
+    with setting(lab, "sync_threshold", "1 0"), Peers(side.ns) as peers, \
+            daemons.running(side.ipvs, "master"):
+        peers.set(verify=0)
+        peers.add(PEER[4])
+        with Fake(side.peer) as fake:
+            fake.join()
+            yield Heard(lab, side, fake)
+
+
+@pytest.mark.smoke
+def test_removed_server(lab, side_of, family, proto):
+    """With expire_nodest_conn."""
+    raw = Raw(lab, proto, family)
+    with setting(lab, "expire_nodest_conn", 1), heard(lab, side_of) as peer:
+        clients = peer.told(raw, 2)
+        raw.remove(1)
+        got = peer.of(raw, 2)
+    assert {(r.client, r.cport) for r in got} == {(c.address, c.sport) for c in clients}
+    for r in got:
+        assert (r.state, r.timeout, bool(r.flags & INACTIVE), r.gone) == \
+            (CLOSED[proto], 1, True, True)
+
+
+def test_version_0(nat, side_of):
+    """It cannot say so."""
     raw = Raw(nat, TCP)
-    with setting(nat, "sync_threshold", "1 0"), setting(nat, "expire_nodest_conn", 1), \
-            daemons.running(side.ipvs, "master"), Fake(side.peer) as fake:
-        fake.join()
+    with setting(nat, "sync_version", 0), setting(nat, "expire_nodest_conn", 1), \
+            heard(nat, side_of) as peer:
+        peer.told(raw, 2)
+        raw.remove(1)
+        peer.nothing_ended(raw)
+
+
+def test_not_without_peers(nat, side):
+    """ip_vs, and directors without peers, would take it for the state of a connection that may
+    be theirs by now."""
+    raw = Raw(nat, TCP)
+    with setting(nat, "expire_nodest_conn", 1), setting(nat, "sync_threshold", "1 0"), \
+            side.receiver() as receiver, side.master():
         client = raw.client()
         client.establish()
         client.send(ACK, b"more")
-
-        def of_it(tail, data):
-            return not tail["flags"] and any(r.cport == client.sport and r.vport == raw.port
-                                             for r in without_trailer(data))
-        fake.until(of_it)
+        client.arrive()
+        receiver.records(lambda r: r.vport == raw.port)
+        receiver.drain()
         raw.remove(1)
-        _, data = fake.until(of_it)
-        (record,) = [r for r in without_trailer(data) if r.vport == raw.port]
-        assert (record.gone, record.timeout, record.state) == (True, 1, CLOSED[TCP])
+        time.sleep(SWEPT)
+        assert receiver.drain() == []
+        assert side.rows(vport=raw.port) == []
 
+
+def test_dropped_entries(nat, side_of):
+    """drop_entry=3 drops embryonic connections, which nobody knows: nothing is told."""
+    raw = Raw(nat, TCP)
+    with setting(nat, "drop_entry", 3), heard(nat, side_of) as peer:
+        for _ in range(40):
+            raw.client().open()
+        peer.nothing_ended(raw, 100)
+        assert not peer.side.rows(vport=raw.port)
+
+
+def test_reset_on_loss(nat, side_of):
+    """A client's packet to a removed server ends its connection: on_loss reset."""
+    raw = Raw(nat, TCP)
+    with genl.L4lb(nat.director.ns) as l4lb:
+        l4lb.set_policy(raw.service, on_loss=3)
+    with heard(nat, side_of) as peer:
+        (client,) = peer.told(raw, 1)
+        raw.remove(1)
+        client.send(ACK, b"hello", seq=5000, ack=7000)
+        (record,) = peer.of(raw, 1)
+    assert (record.state, record.timeout, record.gone) == (CLOSED[TCP], 1, True)
+
+
+def test_time_is_no_reason(nat, side_of):
+    """Other directors know when a connection's time is over."""
+    raw = Raw(nat, UDP)
+    with genl.L4lb(nat.director.ns) as l4lb:
+        l4lb.set_policy(raw.service, udp=10)
+    with heard(nat, side_of) as peer:
+        peer.told(raw, 1)
+        peer.nothing_ended(raw, 20)
+        assert not peer.side.rows(vport=raw.port)
+
+
+# ---- a peer says so
 
 class World:
     def __init__(self, side, fake, peers):

@@ -96,7 +96,7 @@ _ipvsctl() {
 	on-drain) w='keep move default' ;;
 	guard) w='reject drop off' ;;
 	fast-path) w='off on new default' ;;
-	sync) [[ $place -gt 1 ]] && w='on off templates exceptions' ;;
+	sync) [[ $place -gt 1 ]] && w='on off templates exceptions' || w= ;;
 	priority) w='las off' ;;
 	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
 	type) w='ipip gue gre' ;;
