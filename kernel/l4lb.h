@@ -283,15 +283,16 @@ enum l4lb_priority {
 	L4LB_PRIORITY_MAX = __L4LB_PRIORITY_MAX - 1
 };
 
-/* What other directors are told about, see GET_SYNC. */
+/* What other directors are told about, see GET_SYNC.  Exceptions: connections that
+ * the scheduler would not give to their real server now, if it is one that hashes,
+ * and templates.
+ */
 enum l4lb_service_sync {
 	L4LB_SERVICE_SYNC_ALL,	/* connections and templates */
 	L4LB_SERVICE_SYNC_OFF,
 	L4LB_SERVICE_SYNC_TEMPLATES,
-	L4LB_SERVICE_SYNC_EXCEPTIONS, /* connections that the scheduler would
-				 * not give to their real server now, if it is
-				 * one that hashes; and templates
-				 */
+	L4LB_SERVICE_SYNC_EXCEPTIONS,
+
 	__L4LB_SERVICE_SYNC_MAX,
 	L4LB_SERVICE_SYNC_MAX = __L4LB_SERVICE_SYNC_MAX - 1
 };
