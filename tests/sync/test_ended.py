@@ -51,7 +51,8 @@ class Heard:
 
         def over(tail, data):
             if not tail["flags"]:
-                assert not any(r.gone for r in without_trailer(data) if r.vport == raw.port)
+                assert not any(r.gone or (r.proto, r.state) == (TCP, CLOSED[TCP])
+                               for r in without_trailer(data) if r.vport == raw.port)
             return time.monotonic() >= end
         self.fake.until(over, seconds + 5)
 
