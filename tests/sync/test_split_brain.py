@@ -207,7 +207,6 @@ def still_masters(both, used, choice):
         time.sleep(0.4)
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("wire", WIRES)
 def test_split_brain(request, lab, family, wire):
     """No connection is lost, none moves to another server than its client's director has chosen,
