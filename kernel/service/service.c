@@ -138,9 +138,14 @@ struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
 				      const struct l4lb_flow *flow)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
+	struct l4lb_sched_server *d;
 
-	return pool->ops && pool->ops->maps ? l4lb_service_pick(svc, flow) :
-					      NULL;
+	if (!pool->ops || !pool->ops->maps)
+		return NULL;
+	local_bh_disable();
+	d = pool->ops->pick(pool, flow);
+	local_bh_enable();
+	return d ? l4lb_server_of(d) : NULL;
 }
 
 /* Is there any real server for a new flow?  RCU.
