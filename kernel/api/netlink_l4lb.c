@@ -51,6 +51,10 @@ static const struct nla_policy scheduler_request[] = {
 	[L4LB_ATTR_SCHEDULER]	= NLA_POLICY_NESTED(name_policy),
 };
 
+static const struct nla_policy service_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+};
+
 static const struct nla_policy options_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_OPTIONS]	= NLA_POLICY_NESTED_ARRAY(l4lb_nl_option_policy),
@@ -485,103 +489,39 @@ static int dump_policies(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /* Each command has a policy of its own, so that attributes it does not use are
- * refused.  maxattr limits GET_OPTIONS and GET_POLICY to SERVICE.
+ * refused.
  */
+#define COMMAND(name, request, functions...)				\
+	{								\
+		.cmd = L4LB_CMD_##name,					\
+		.flags = GENL_ADMIN_PERM,				\
+		.policy = request,					\
+		.maxattr = ARRAY_SIZE(request) - 1,			\
+		functions						\
+	}
+
 static const struct genl_ops ext_ops[] = {
-	{
-		.cmd	= L4LB_CMD_GET_SCHEDULER,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= get_scheduler,
-		.start	= dump_start,
-		.dumpit	= dump_schedulers,
-		.policy	= scheduler_request,
-		.maxattr = ARRAY_SIZE(scheduler_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_GET_OPTIONS,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= get_service_options,
-		.policy	= options_request,
-		.maxattr = L4LB_ATTR_SERVICE,
-	}, {
-		.cmd	= L4LB_CMD_SET_OPTIONS,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= set_service_options,
-		.policy	= options_request,
-		.maxattr = ARRAY_SIZE(options_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_GET_POLICY,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= get_service_policy,
-		.start	= dump_start,
-		.dumpit	= dump_policies,
-		.policy	= policy_request,
-		.maxattr = L4LB_ATTR_SERVICE,
-	}, {
-		.cmd	= L4LB_CMD_SET_POLICY,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= set_service_policy,
-		.policy	= policy_request,
-		.maxattr = ARRAY_SIZE(policy_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_SET_SERVICES,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_set_services,
-		.policy	= set_request,
-		.maxattr = ARRAY_SIZE(set_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_GET_SERVICES,
-		.flags	= GENL_ADMIN_PERM,
-		.dumpit	= l4lb_nl_dump_services,
-		.policy	= list_request,
-		.maxattr = ARRAY_SIZE(list_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_GET_CONNS,
-		.flags	= GENL_ADMIN_PERM,
-		.start	= l4lb_nl_start_conns,
-		.dumpit	= l4lb_nl_dump_conns,
-		.done	= l4lb_nl_done_conns,
-		.policy	= conns_request,
-		.maxattr = ARRAY_SIZE(conns_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_GET_SYNC,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_get_sync,
-		.start	= dump_start,
-		.dumpit	= l4lb_nl_dump_peers,
-		.policy	= no_request,
-		.maxattr = ARRAY_SIZE(no_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_SET_SYNC,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_set_sync,
-		.policy	= sync_request,
-		.maxattr = ARRAY_SIZE(sync_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_NEW_PEER,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_new_peer,
-		.policy	= peer_request,
-		.maxattr = ARRAY_SIZE(peer_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_DEL_PEER,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_del_peer,
-		.policy	= peer_request,
-		.maxattr = ARRAY_SIZE(peer_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_SYNC_RESYNC,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_sync_resync,
-		.policy	= resync_request,
-		.maxattr = ARRAY_SIZE(resync_request) - 1,
-	}, {
-		.cmd	= L4LB_CMD_SYNC_VERIFY,
-		.flags	= GENL_ADMIN_PERM,
-		.doit	= l4lb_nl_sync_verify,
-		.policy	= peer_request,
-		.maxattr = ARRAY_SIZE(peer_request) - 1,
-	},
+	COMMAND(GET_SCHEDULER, scheduler_request, .doit = get_scheduler,
+		.start = dump_start, .dumpit = dump_schedulers),
+	COMMAND(GET_OPTIONS, service_request, .doit = get_service_options),
+	COMMAND(SET_OPTIONS, options_request, .doit = set_service_options),
+	COMMAND(GET_POLICY, service_request, .doit = get_service_policy,
+		.start = dump_start, .dumpit = dump_policies),
+	COMMAND(SET_POLICY, policy_request, .doit = set_service_policy),
+	COMMAND(SET_SERVICES, set_request, .doit = l4lb_nl_set_services),
+	COMMAND(GET_SERVICES, list_request, .dumpit = l4lb_nl_dump_services),
+	COMMAND(GET_CONNS, conns_request, .start = l4lb_nl_start_conns,
+		.dumpit = l4lb_nl_dump_conns, .done = l4lb_nl_done_conns),
+	COMMAND(GET_SYNC, no_request, .doit = l4lb_nl_get_sync,
+		.start = dump_start, .dumpit = l4lb_nl_dump_peers),
+	COMMAND(SET_SYNC, sync_request, .doit = l4lb_nl_set_sync),
+	COMMAND(NEW_PEER, peer_request, .doit = l4lb_nl_new_peer),
+	COMMAND(DEL_PEER, peer_request, .doit = l4lb_nl_del_peer),
+	COMMAND(SYNC_RESYNC, resync_request, .doit = l4lb_nl_sync_resync),
+	COMMAND(SYNC_VERIFY, peer_request, .doit = l4lb_nl_sync_verify),
 };
+
+#undef COMMAND
 
 static const struct genl_multicast_group ext_groups[] = {
 	{ .name = L4LB_GENL_EVENTS, .flags = GENL_MCAST_CAP_NET_ADMIN },
