@@ -26,7 +26,6 @@ from lab.peers import (
     Fake,
     Peers,
     hash_of,
-    siphash,
     sums_of,
     without_trailer,
 )
@@ -444,13 +443,6 @@ def test_time_left_is_not_prolonged(world):
 
 
 # ---- comparison
-
-def test_siphash():
-    """The first values of its authors."""
-    key = struct.unpack("<QQ", bytes(range(16)))
-    assert [siphash(bytes(range(n)), key) for n in (0, 1, 8)] == [
-        0x726fdb47dd0e0e31, 0x74f839c593dc67fd, 0x93f5f5799a932462]
-
 
 @pytest.mark.smoke
 def test_sums(world):
