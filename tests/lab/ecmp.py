@@ -29,13 +29,12 @@ from pathlib import Path
 
 from . import genl
 from .netns import SLOW, Namespace, run, wait_until
+from .topology import HOST, LENGTH, addresses
 
 BIRD = shutil.which("bird", path="/usr/sbin:" + os.environ.get("PATH", ""))
 LAN = {4: "198.51.100.", 6: "2001:db8:1::"}
 OUTSIDE = {4: "203.0.113.", 6: "2001:db8:3::"}
-LENGTH = {4: 24, 6: 64}
 VIP = {4: "192.0.2.80", 6: "2001:db8:2::80"}
-HOST = {4: 32, 6: 128}
 GROUP = {4: 100, 6: 200}        # identities of next-hop groups; of next hops: 10, 20 + director
 BUCKETS = 512
 LEARNT = 77                     # the router's table of what bird has learnt
@@ -153,25 +152,18 @@ class Site:
         router.sysctl("net/ipv4/fib_multipath_hash_policy", 1)
         router.sysctl("net/ipv6/fib_multipath_hash_policy", 1)
 
-    @staticmethod
-    def _address(device, net, host):
-        for family in (4, 6):
-            yield f"addr add {net[family]}{host}/{LENGTH[family]} dev {device}" + \
-                (" nodad" if family == 6 else "")
-        yield f"link set {device} up"
-
     def _links(self):
         router, inside = self.nodes["router"], [n for n in self.nodes if n[0] in "ds"]
         router.ip(f"link add out type veth peer name eth0 netns {PREFIX}client",
                   *(f"link add {n} type veth peer name eth0 netns {PREFIX}{n}" for n in inside),
                   "link add br0 type bridge", *(f"link set {n} master br0 up" for n in inside),
-                  "link set lo up", *self._address("out", OUTSIDE, 1),
-                  *self._address("br0", LAN, ROUTER))
-        self.nodes["client"].ip("link set lo up", *self._address("eth0", OUTSIDE, 2),
+                  "link set lo up", *addresses("out", OUTSIDE, 1),
+                  *addresses("br0", LAN, ROUTER))
+        self.nodes["client"].ip("link set lo up", *addresses("eth0", OUTSIDE, 2),
                                 *self._default(OUTSIDE, 1))
         for name in inside:
             number = int(name[1:]) + (10 if name[0] == "s" else 0)
-            self.nodes[name].ip("link set lo up", *self._address("eth0", LAN, number),
+            self.nodes[name].ip("link set lo up", *addresses("eth0", LAN, number),
                                 *self._default(LAN, ROUTER), *(
                 f"addr add {VIP[f]}/{HOST[f]} dev lo" + " nodad" * (f == 6) for f in (4, 6)),
                 *self._tunnels(number if name[0] == "s" else None))

@@ -8,7 +8,7 @@ import re
 from . import genl
 from .netns import Namespace, wait_until
 from .sync_group import up
-from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS
+from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS, addresses
 
 NUMBER = 5                  # its address in the networks of the first one
 # The same each time: others may remember that of the last test.
@@ -52,7 +52,7 @@ class Second:
     def connect_neighbours(self):
         """Their devices are there."""
         if self.lab.shape == "nat":
-            self.lab.client.ns.ip(*self._addresses("eth9", CABLE, 2))
+            self.lab.client.ns.ip(*addresses("eth9", CABLE, 2))
         self._router.ip(
             f"link set second master {'br1' if self.lab.shape == 'tun' else 'br0'}",
             "link set second up")
@@ -69,9 +69,9 @@ class Second:
 
     def _lines(self):
         nat = self.lab.shape == "nat"
-        yield from self._addresses("eth0", *((CABLE, 1) if nat else (FRONT, NUMBER)))
+        yield from addresses("eth0", *((CABLE, 1) if nat else (FRONT, NUMBER)))
         if nat:
-            yield from self._addresses("eth1", NETWORK["nat"], NUMBER)
+            yield from addresses("eth1", NETWORK["nat"], NUMBER)
         for family in (4, 6):
             for vip in VIPS:
                 yield f"addr add {FRONT[family]}{vip}/{HOST[family]} dev " + \
@@ -82,13 +82,6 @@ class Second:
                 net = NETWORK["tun"][family]
                 yield f"route add {net}{'0' if family == 4 else ''}/{LENGTH[family]} " \
                     f"via {FRONT[family]}3"
-
-    @staticmethod
-    def _addresses(device, net, host):
-        for family in (4, 6):
-            yield f"addr add {net[family]}{host}/{LENGTH[family]} dev {device}" + \
-                (" nodad" if family == 6 else "")
-        yield f"link set {device} up"
 
     @staticmethod
     def _mac(ns):

@@ -206,7 +206,7 @@ class Topology:
         if role == "router":
             yield from self._router_lines()
         elif role == "client":
-            yield from _address("eth0", FRONT, 2)
+            yield from addresses("eth0", FRONT, 2)
             # Packets to phantom clients end here; without the route IPv6 answers "no route".
             yield "route add blackhole ::/0"
         elif role == "director":
@@ -224,18 +224,18 @@ class Topology:
             yield f"link set {port} master br0"
             yield f"link set {port} up"
         if self.shape == "tun":
-            yield from _address("br0", NETWORK["tun"], 1)
+            yield from addresses("br0", NETWORK["tun"], 1)
             yield "link add br1 type bridge"
             yield "link set br1 up"
             for port in ("client", "director"):
                 yield f"link set {port} master br1"
                 yield f"link set {port} up"
-            yield from _address("br1", FRONT, 3, up=False)
+            yield from addresses("br1", FRONT, 3, up=False)
 
     def _director_lines(self):
-        yield from _address("eth0", FRONT, 1)
+        yield from addresses("eth0", FRONT, 1)
         if self.shape == "nat":
-            yield from _address("eth1", NETWORK["nat"], 1)
+            yield from addresses("eth1", NETWORK["nat"], 1)
         for host in VIPS + RAW_VIPS:
             for family in (4, 6):
                 # Deprecated: never the source of the director's own packets.
@@ -252,7 +252,7 @@ class Topology:
     def _server_lines(self, role):
         number = SERVERS.index(role) + 1
         net = NETWORK[self.shape]
-        yield from _address("eth0", net, 10 + number)
+        yield from addresses("eth0", net, 10 + number)
         if self.shape == "dr":
             yield "route add blackhole ::/0"
         else:
@@ -320,7 +320,8 @@ def _existing(topology, role):
     return node
 
 
-def _address(device, net, host, up=True):
+def addresses(device, net, host, up=True):
+    """Lines of ip: DEVICE's addresses of both families, number HOST of NET."""
     for family in (4, 6):
         yield f"addr add {net[family]}{host}/{LENGTH[family]} dev {device}" + \
             (" nodad" if family == 6 else "")
