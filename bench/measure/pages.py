@@ -100,7 +100,12 @@ def grouped(axes, whats, series, form, marks=None):
     axes.set_yticks([j + 0.42 for j in range(len(whats))], whats)
     axes.set_ylim(len(whats), -0.16)
     axes.margins(x=0.12)
-    axes.grid(axis="x", alpha=0.3)
+    ruled(axes, "x")
+
+
+def ruled(axes, axis):
+    """Lines at the numbers of AXIS ("x" or "y"), behind the bars."""
+    axes.grid(axis=axis, alpha=0.3)
     axes.set_axisbelow(True)
 
 

@@ -4,7 +4,7 @@
   python3 bench/measure/scale_out_report.py DIRECTORY     draws them again
 """
 
-from pages import SCHEDULERS, again, below, figure, thousands
+from pages import SCHEDULERS, again, below, figure, ruled, thousands
 
 PACKETS = ("established", "new", "taken over")
 SPEED = 1_000_000_000       # instructions
@@ -118,8 +118,7 @@ def draw(res, path):
         for axes in (rates, lost):
             axes.set_xlabel("directors")
             axes.margins(y=0.2)
-            axes.grid(axis="y", alpha=0.3)
-            axes.set_axisbelow(True)
+            ruled(axes, "y")
         lost.set_title("broken when one director leaves")
         rates.set_title("at 1,000 million instructions a second each")
         thousands(rates.yaxis)

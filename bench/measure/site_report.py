@@ -7,7 +7,7 @@
 import statistics
 
 from counted import measured
-from pages import SYSTEMS, again, below, figure, thousands
+from pages import SYSTEMS, again, below, figure, ruled, thousands
 
 TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
 NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
@@ -170,8 +170,7 @@ def draw(res, path):
         axes.set_ylabel("requests a second (more is better)")
         axes.set_xlabel("client, and network between client and director")
         thousands(axes.yaxis)
-        axes.grid(axis="y", alpha=0.3)
-        axes.set_axisbelow(True)
+        ruled(axes, "y")
         drawn.suptitle(f"site: one nginx, or four behind a director, Linux {res.r['kernel']}")
         below(drawn, axes)
 

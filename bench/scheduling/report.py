@@ -12,7 +12,7 @@ from pathlib import Path
 # Last, because that directory has a report.py, too.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 
-from pages import SCHEDULERS, again, below, colours, figure, thousands  # noqa: E402
+from pages import SCHEDULERS, again, below, colours, figure, ruled, thousands  # noqa: E402
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262,
@@ -324,8 +324,7 @@ def draw(experiment, results, path):
         draw_servers(servers, experiment, colour)
         (draw_paper if any(comparison(experiment)) else draw_disk)(last, experiment, colour)
         for axes in (mean, p99, servers, last):
-            axes.grid(axis="y", alpha=0.3)
-            axes.set_axisbelow(True)
+            ruled(axes, "y")
             if axes.get_yscale() == "linear":
                 thousands(axes.yaxis)
         intervals = f"; lines: 95 % interval of {len(seeds)} seeds" if len(seeds) > 1 else ""
