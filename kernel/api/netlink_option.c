@@ -39,8 +39,10 @@ int l4lb_nl_unknown_option(const struct l4lb_sched_ops *ops,
 	return -EINVAL;
 }
 
-/* The same key on processors of either byte order. */
-static void read_key(struct l4lb_sched_values *values, const struct nlattr *attr)
+/* The same key on processors of either byte order.  Afterwards the message has it no
+ * more, nor has the copy of the message in the report of an error.
+ */
+static void take_key(struct l4lb_sched_values *values, const struct nlattr *attr)
 {
 	__le64 word[2];
 
@@ -49,6 +51,8 @@ static void read_key(struct l4lb_sched_values *values, const struct nlattr *attr
 	values->key.key[0] = le64_to_cpu(word[0]);
 	values->key.key[1] = le64_to_cpu(word[1]);
 	values->keyed = true;
+	memzero_explicit(word, sizeof(word));
+	memzero_explicit(nla_data(attr), L4LB_KEY_LEN);
 }
 
 static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
@@ -64,7 +68,7 @@ static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
 		return -EINVAL;
 	}
 	if (key) {
-		read_key(values, key);
+		take_key(values, key);
 		*value = l4lb_key_fingerprint(&values->key);
 		return 0;
 	}

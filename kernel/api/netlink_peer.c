@@ -106,11 +106,16 @@ int l4lb_nl_set_sync(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	}
 	err = nla_parse_nested(tb, SYNC_ATTR_MAX, nest, l4lb_nl_sync_policy,
-			       info->extack) ?:
-	      parse_settings(&settings, tb, info) ?: l4lb_sync_prepare(ln);
+			       info->extack);
 	if (err)
 		return err;
-	err = l4lb_sync_peers_set(ln->sync_peers, &settings);
+	err = parse_settings(&settings, tb, info) ?: l4lb_sync_prepare(ln);
+	if (!err)
+		err = l4lb_sync_peers_set(ln->sync_peers, &settings);
+	/* An error is reported with a copy of the message. */
+	if (settings.key)
+		memzero_explicit(nla_data(tb[L4LB_SYNC_ATTR_KEY]),
+				 L4LB_SYNC_KEY_LEN);
 	if (err == -EBUSY)
 		NL_SET_ERR_MSG_ATTR(info->extack, tb[L4LB_SYNC_ATTR_PORT],
 				    "the port changes only while there are no peers: delete them first");

@@ -44,23 +44,31 @@ static void *must(void *p)
 	return p;
 }
 
-struct batch *batch_new(void)
+/* There may be keys in it. */
+static void wipe(struct batch *b)
 {
-	struct batch *b = must(calloc(1, sizeof(*b)));
-
-	b->size = 1 << 16;
-	b->data = must(malloc(b->size));
-	b->len = NLMSG_HDRLEN + GENL_HDRLEN;
-	return b;
+	explicit_bzero(b->data, b->len);
+	free(b->data);
 }
 
 void batch_free(struct batch *b)
 {
 	if (!b)
 		return;
-	free(b->data);
+	wipe(b);
 	free(b->places);
 	free(b);
+}
+
+/* Unlike realloc(), leaves no copy behind. */
+static void double_size(struct batch *b)
+{
+	unsigned char *larger = must(malloc(2 * b->size));
+
+	memcpy(larger, b->data, b->len);
+	wipe(b);
+	b->data = larger;
+	b->size *= 2;
 }
 
 /* Appends @n zeroed bytes. */
@@ -69,7 +77,7 @@ static void *grow(struct batch *b, size_t n)
 	void *room;
 
 	while (b->len + n > b->size)
-		b->data = must(realloc(b->data, b->size *= 2));
+		double_size(b);
 	room = memset(b->data + b->len, 0, n);
 	b->len += n;
 	return room;
@@ -92,6 +100,16 @@ static void put_u32(struct batch *b, int type, uint32_t value)
 static void put_u16(struct batch *b, int type, uint16_t value)
 {
 	put(b, type, &value, sizeof(value));
+}
+
+struct batch *batch_new(void)
+{
+	struct batch *b = must(calloc(1, sizeof(*b)));
+
+	b->size = 1 << 16;
+	b->data = must(malloc(b->size));
+	b->len = NLMSG_HDRLEN + GENL_HDRLEN;
+	return b;
 }
 
 static size_t nest_begin(struct batch *b, int type)
@@ -140,8 +158,8 @@ static void put_options(struct batch *b, const struct service *svc)
 
 		nest = nest_begin(b, 1);
 		put(b, L4LB_OPTION_ATTR_NAME, o->name, strlen(o->name) + 1);
-		if (o->has_key)
-			put(b, L4LB_OPTION_ATTR_KEY, o->key, sizeof(o->key));
+		if (o->key)
+			put(b, L4LB_OPTION_ATTR_KEY, o->key, L4LB_KEY_LEN);
 		else
 			put_u32(b, L4LB_OPTION_ATTR_VALUE, o->value);
 		nest_end(b, nest);

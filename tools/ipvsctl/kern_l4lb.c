@@ -168,7 +168,7 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 		       const struct svc_option *wanted)
 {
 	uint32_t value = wanted ? wanted->value : o->def;
-	bool key = wanted && wanted->has_key;
+	const uint8_t *key = wanted ? wanted->key : NULL;
 	struct nlattr *nest;
 
 	if (!key && o->value == value)
@@ -176,8 +176,7 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 	nest = nla_nest_start(msg, 1);
 	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
 	if (key)
-		nla_put(msg, L4LB_OPTION_ATTR_KEY, sizeof(wanted->key),
-			wanted->key);
+		nla_put(msg, L4LB_OPTION_ATTR_KEY, L4LB_KEY_LEN, key);
 	else
 		nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);
 	nla_nest_end(msg, nest);

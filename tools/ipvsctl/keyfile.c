@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,22 +17,26 @@ static int digit(char c)
 	return at ? (int)(at - digits) % 16 : -1;
 }
 
-bool key_from_hex(const char *text, uint8_t *key, size_t len)
+const uint8_t *key_from_hex(const char *text, size_t len)
 {
+	uint8_t bytes[KEY_BYTES_MAX];
+	const uint8_t *key = NULL;
 	int high, low;
 	size_t i;
 
 	if (strlen(text) != 2 * len)
-		return false;
+		return NULL;
 	for (i = 0; i < len; i++) {
 		high = digit(text[2 * i]);
 		low = digit(text[2 * i + 1]);
 		if (high < 0 || low < 0)
-			return false;
-		key[i] = (uint8_t)(high << 4 | low);
+			break;
+		bytes[i] = (uint8_t)(high << 4 | low);
 	}
-	secret_note(key, len);
-	return true;
+	if (i == len)
+		key = secret_keep(bytes, len);
+	explicit_bzero(bytes, sizeof(bytes));
+	return key;
 }
 
 static int bad_file(const char *name, const char *object, size_t len)
@@ -45,8 +50,8 @@ static int bad_file(const char *name, const char *object, size_t len)
 	return rc;
 }
 
-int key_from_file(const char *name, const char *object, uint8_t *key,
-		  size_t len)
+int key_from_file(const char *name, const char *object, size_t len,
+		  const uint8_t **key)
 {
 	char text[2 * KEY_BYTES_MAX + 8] = "";
 	struct stat st = { 0 };
@@ -60,13 +65,15 @@ int key_from_file(const char *name, const char *object, uint8_t *key,
 	if (!f)
 		return fail(RC_USAGE, object, "cannot read the key file %s: %s",
 			    name, strerror(errno));
+	/* No copy stays in a buffer of the stream. */
+	setvbuf(f, NULL, _IONBF, 0);
 	good = fgets(text, sizeof(text), f) && fgetc(f) == EOF;
 	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && st.st_mode & 077)
 		note("ipvsctl: %s: others can read it; try: chmod 600 %s", name,
 		     name);
 	fclose(f);
 	text[strcspn(text, "\r\n")] = '\0';
-	good = good && key_from_hex(text, key, len);
+	*key = good ? key_from_hex(text, len) : NULL;
 	explicit_bzero(text, sizeof(text));
-	return good ? RC_OK : bad_file(name, object, len);
+	return *key ? RC_OK : bad_file(name, object, len);
 }

@@ -46,8 +46,7 @@ enum {
 struct svc_option {
 	char name[16];
 	uint32_t value;		/* of a key, its fingerprint */
-	bool has_key;		/* .key is set instead of .value */
-	uint8_t key[L4LB_KEY_LEN];
+	const uint8_t *key;	/* L4LB_KEY_LEN bytes instead of .value, or NULL */
 };
 
 struct service {

@@ -14,25 +14,27 @@
 
 static const char *const orders[] = { "age", "address" };
 
-static bool take_key(struct svc_option *o, bool good)
+static bool take_key(struct svc_option *o, const uint8_t *key)
 {
-	o->has_key = good;
-	if (good)
+	o->key = key;
+	if (key)
 		o->value = 1;	/* not the default; the kernel makes the fingerprint */
-	return good;
+	return key;
 }
 
 static int from_file(struct svc_option *o, const char *name, const char *object)
 {
-	int rc = key_from_file(name, object, o->key, sizeof(o->key));
+	const uint8_t *key;
+	int rc = key_from_file(name, object, L4LB_KEY_LEN, &key);
 
-	take_key(o, !rc);
+	if (!rc)
+		take_key(o, key);
 	return rc;
 }
 
 static bool from_hex(struct svc_option *o, const char *text)
 {
-	return take_key(o, key_from_hex(text, o->key, sizeof(o->key)));
+	return take_key(o, key_from_hex(text, L4LB_KEY_LEN));
 }
 
 static int parse_key(struct svc_option *o, const char *word, const char *object)
@@ -61,7 +63,7 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 	uint32_t i;
 
 	o->value = 0;
-	o->has_key = false;
+	o->key = NULL;
 	if (!strcmp(o->name, "key"))
 		return parse_key(o, word, object);
 	if (!strcmp(o->name, "order"))
@@ -86,7 +88,7 @@ const char *option_word(const struct svc_option *o)
 
 	if (!strcmp(o->name, "order") && o->value < ARRAY_SIZE(orders))
 		return orders[o->value];
-	if (o->has_key)
+	if (o->key)
 		return "(secret)";
 	snprintf(number, sizeof(number), "%u", o->value);
 	return number;

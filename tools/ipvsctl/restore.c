@@ -143,7 +143,7 @@ static bool same_options(const struct service *a, const struct service *b)
 
 	for (i = 0; i < a->noptions; i++) {
 		other = service_option(b, a->options[i].name);
-		if (!other || a->options[i].has_key ||
+		if (!other || a->options[i].key ||
 		    other->value != a->options[i].value)
 			return false;
 	}

@@ -66,7 +66,7 @@ static int check_options(struct service *svc, const struct sched_info *info)
 			known++;
 		if (j == info->n)
 			return unknown_option(svc, o->name, info);
-		if (o->has_key && !known->key)
+		if (o->key && !known->key)
 			return fail(RC_USAGE, svc_text(&svc->id),
 				    "option %s of scheduler %s is a number, not a key",
 				    o->name, svc->scheduler);

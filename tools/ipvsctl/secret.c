@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #define _GNU_SOURCE
 #include <err.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +15,24 @@ struct secret {
 
 static struct secret *secrets;
 
-static bool is_noted(const void *key, size_t len)
+static const uint8_t *find(const void *key, size_t len)
 {
 	const struct secret *s;
 
 	for (s = secrets; s; s = s->next)
 		if (s->len == len && !memcmp(s->key, key, len))
-			return true;
-	return false;
+			return s->key;
+	return NULL;
 }
 
 /* A configuration of many services has few keys. */
-void secret_note(const void *key, size_t len)
+const uint8_t *secret_keep(const void *key, size_t len)
 {
+	const uint8_t *kept = find(key, len);
 	struct secret *s;
 
-	if (!len || is_noted(key, len))
-		return;
+	if (kept)
+		return kept;
 	s = malloc(sizeof(*s) + len);
 	if (!s)
 		err(3, "out of memory");
@@ -40,6 +40,7 @@ void secret_note(const void *key, size_t len)
 	memcpy(s->key, key, len);
 	s->next = secrets;
 	secrets = s;
+	return s->key;
 }
 
 void secret_hide(void *data, size_t len)

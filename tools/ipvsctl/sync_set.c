@@ -18,8 +18,7 @@ enum {
 struct change {
 	unsigned int what;		/* SYNC_SET_* */
 	struct sync_settings settings;
-	bool has_key;
-	uint8_t key[L4LB_SYNC_KEY_LEN];
+	const uint8_t *key;		/* NULL: none */
 };
 
 static const char *const known[] = {
@@ -53,8 +52,7 @@ static int parse_key(struct args *a, struct change *c)
 
 	if (rc || !strcmp(word, "none"))
 		return rc;
-	c->has_key = true;
-	return key_from_file(word, "sync", c->key, sizeof(c->key));
+	return key_from_file(word, "sync", L4LB_SYNC_KEY_LEN, &c->key);
 }
 
 static int parse_one(struct args *a, unsigned int bit, const char *word,
@@ -108,8 +106,6 @@ int sync_set(struct args *a)
 	if (!rc)
 		rc = wire_open();
 	if (!rc)
-		err = kern_sync_set(c.what, &c.settings,
-				    c.has_key ? c.key : NULL);
-	explicit_bzero(c.key, sizeof(c.key));
+		err = kern_sync_set(c.what, &c.settings, c.key);
 	return rc ? rc : err ? refuse(err, "sync", "changing the settings") : RC_OK;
 }

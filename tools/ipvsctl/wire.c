@@ -181,9 +181,9 @@ void wire_enough(void)
 }
 
 /* The message in hexadecimal digits, but without keys. */
-static void dump(struct nl_msg *msg)
+static void dump(struct nlmsghdr *nlh)
 {
-	struct nl_msg *copy = nlmsg_convert(nlmsg_hdr(msg));
+	struct nl_msg *copy = nlmsg_convert(nlh);
 
 	if (!copy)
 		return;
@@ -207,8 +207,10 @@ int wire_call(struct nl_msg *msg, wire_reply_fn fn, void *arg)
 	nl_complete_msg(sock, msg);
 	reply.seq = nlh->nlmsg_seq;
 	if (opt.verbose > 1)
-		dump(msg);
+		dump(nlh);
 	err = nl_send(sock, msg);
+	/* There may be a key in it. */
+	explicit_bzero(nlmsg_data(nlh), (size_t)nlmsg_datalen(nlh));
 	nlmsg_free(msg);
 	if (err < 0)
 		return -EIO;
@@ -253,6 +255,8 @@ int wire_own_call_raw(void *data, size_t len, int cmd, size_t *offset)
 	*genl = (struct genlmsghdr){ .cmd = (uint8_t)cmd,
 				     .version = L4LB_GENL_VERSION };
 	reply.seq = nlh->nlmsg_seq;
+	if (opt.verbose > 1)
+		dump(nlh);
 	if (nl_sendto(sock, data, len) < 0)
 		return -EIO;
 	err = receive(&reply);
