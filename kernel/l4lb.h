@@ -55,7 +55,8 @@
  *		An error points to the ENTRY or real server that is wrong, or to
  *		an attribute in it (NLMSGERR_ATTR_OFFS).  E2BIG for more than
  *		L4LB_SERVICES_MAX or L4LB_DESTS_MAX, EEXIST if one is named
- *		twice, EINTR when the sender is killed; others as in IPVS.
+ *		twice, ESRCH if MODE is CHANGE and one does not exist, EINTR
+ *		when the sender is killed; others as in IPVS.
  *		Large messages need SO_SNDBUFFORCE.  Without NETLINK_CAP_ACK an
  *		error has the whole message in it.
  *
@@ -210,6 +211,7 @@ enum l4lb_set_mode {
 	L4LB_SET_MERGE,		/* those named are changed, others stay */
 	L4LB_SET_ADD,		/* a service that is named must not exist */
 	L4LB_SET_REPLACE,	/* those not named are removed */
+	L4LB_SET_CHANGE,	/* a service that is named must exist */
 
 	__L4LB_SET_MODE_MAX,
 	L4LB_SET_MODE_MAX = __L4LB_SET_MODE_MAX - 1

@@ -229,6 +229,10 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 		NL_SET_ERR_MSG(extack, "the service exists already");
 		return -EEXIST;
 	}
+	if (!svc && b->mode == L4LB_SET_CHANGE) {
+		NL_SET_ERR_MSG(extack, "there is no such service");
+		return -ESRCH;
+	}
 	s->cfg.flags = (old & ~s->mask) | (s->cfg.flags & s->mask) |
 		       IP_VS_SVC_F_HASHED;
 	err = svc ? prepare_old(s, svc, extack) : prepare_new(ln, s, extack);
@@ -507,8 +511,9 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
  *
  * Context: configuration mutex held, may sleep.
  * Return: 0, or a negative errno with @b->at_service and @b->at_server set:
- * -EEXIST for an existing service (L4LB_SET_ADD), -EINTR after a fatal signal,
- * or any error of adding or editing a single service or real server.
+ * -EEXIST for an existing service (L4LB_SET_ADD), -ESRCH for one that is not
+ * there (L4LB_SET_CHANGE), -EINTR after a fatal signal, or any error of adding
+ * or editing a single service or real server.
  */
 int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
 		     struct netlink_ext_ack *extack)

@@ -14,7 +14,6 @@ from lab import faults, genl
 from lab.farm import Http, http_get
 from lab.faults import Fault
 from lab.genl import (
-    ADD,
     L_DESTS,
     L_ENTRY,
     L_MODE,
@@ -178,28 +177,7 @@ def test_more_servers_than_an_attribute_holds(ipvs, l4lb):
     assert l4lb.get_services() == got
 
 
-# -- modes
-
-def test_modes(ipvs, l4lb):
-    l4lb.set_services([batch_entry(V4, 80, RIPS[:2]), batch_entry(V4, 81, RIPS[:2])])
-    changed = batch_entry(V4, 80, [batch_server(RIPS[1], weight=9), RIPS[2]], sched="wlc")
-    sentence = genl.is_refused(lambda: l4lb.set_services([changed], ADD), errno.EEXIST)
-    assert "exists already" in sentence
-    l4lb.set_services([changed], MERGE)
-    s = ipvs.service(V4, 80, add=False)
-    assert [(d["addr"], d["weight"]) for d in s.servers()] == [
-        (RIPS[2], 1), (RIPS[1], 9), (RIPS[0], 1)]
-    assert s.get()["sched"] == "wlc" and len(ipvs.services()) == 2
-    l4lb.set_services([changed], REPLACE)
-    assert [(d["addr"], d["weight"]) for d in s.servers()] == [(RIPS[2], 1), (RIPS[1], 9)]
-    assert len(ipvs.services()) == 1
-    l4lb.set_services([batch_entry(V6, 80, RIPS6)], ADD)
-    assert len(ipvs.services()) == 2
-    genl.is_refused(lambda: l4lb.set_services([], MERGE), errno.EINVAL)
-    genl.is_refused(lambda: l4lb.set_services([], 3), errno.ERANGE)
-    l4lb.set_services([], REPLACE)
-    assert ipvs.services() == []
-
+# -- settings
 
 def test_an_entry_is_the_whole_of_a_service(ipvs, l4lb):
     """Options and policy settings that it omits get their defaults; flags outside

@@ -70,6 +70,37 @@ def test_refused_as_a_whole(keyed, words):
     assert (keyed.state(), values(keyed)) == before
 
 
+def writes(director, *words):
+    """The messages of family L4LB that change services, as -vv shows them."""
+    with director.ns.enter():
+        done = subprocess.run([IPVSCTL, "-vv", *" ".join(words).split()], capture_output=True,
+                              text=True, check=True)
+    sent = re.findall(r"\.type = (\d+)(?:.*\n){4}.*GENERIC NETLINK HEADER.*\n +\.cmd = (\d+)",
+                      done.stderr)
+    assert sent
+    return [int(command) for kind, command in sent if int(kind) != genl.CONTROLLER and int(command) in (
+        genl.SET_OPTIONS, genl.SET_POLICY, genl.SET_SERVICES)]
+
+
+@pytest.mark.parametrize("words, kind", [
+    ("change option order age", genl.SET_OPTIONS), ("change on-idle reset", genl.SET_POLICY),
+    ("change option order age on-idle reset", genl.SET_SERVICES),
+    ("change persistent 60", genl.SET_SERVICES), ("replace scheduler mh", genl.SET_SERVICES)])
+def test_one_message(keyed, words, kind):
+    """So the kernel makes the whole change or none of it."""
+    verb, _, rest = words.partition(" ")
+    assert writes(keyed, "svc", verb, *WEB, rest) == [kind]
+
+
+def test_replaced_as_a_whole(keyed):
+    """What replace does not name gets its default; servers stay."""
+    keyed.ctl("svc change", *WEB, "persistent 60 on-idle reset option order address")
+    keyed.ctl("svc replace", *WEB, "scheduler mh")
+    (service,) = keyed.json("show")["services"]
+    assert values(keyed) == {"order": 0, "key": 0}
+    assert not service.keys() & {"persistence", "options", "on_idle"} and service["servers"]
+
+
 # free() tells of a block that holds the key, as bytes or as digits.
 LEFT = r"""
 #define _GNU_SOURCE

@@ -15,6 +15,7 @@ from . import packet
 from .spec import NESTED, Spec, attr, attributes  # noqa: F401 - part of this client
 
 NETLINK_GENERIC = 16
+CONTROLLER = 16         # the family that knows the others
 SOL_NETLINK = 270
 NETLINK_CAP_ACK, NETLINK_EXT_ACK = 10, 11
 F_REQUEST, F_ACK, F_DUMP = 1, 4, 0x300
@@ -83,12 +84,12 @@ class Genl:
         self.sock.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         self.seq = 0
-        self.family_id = 16  # the controller's
+        self.family_id = CONTROLLER
         if family:
             self.resolve(family)
 
     def resolve(self, family):
-        self.family_id = 16
+        self.family_id = CONTROLLER
         reply = self.request(3, attr(2, text(family)), version=2)[0]
         self.description = dict(attributes(reply[1]))
         self.family_id = struct.unpack("=H", self.description[1])[0]
@@ -330,7 +331,7 @@ GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH = L4LB.numbers("main")
-MERGE, ADD, REPLACE = range(3)
+MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
 O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY = L4LB.numbers("option")

@@ -198,7 +198,7 @@ int kern_service_add(const struct service *svc)
 /* All of it, or nothing. */
 static int set_whole(const struct service *svc)
 {
-	struct batch *batch = batch_new();
+	struct batch *batch = batch_new(L4LB_SET_CHANGE);
 	const struct service *refused;
 	const struct server *srv;
 	int err;
@@ -209,17 +209,15 @@ static int set_whole(const struct service *svc)
 	return err;
 }
 
-/* What follows a plain change only resets options and policy to their defaults. */
 int kern_service_set(const struct service *svc)
 {
-	int err;
-
 	if (kern_announce("set", describe_service(svc)))
 		return 0;
+	if (wire_has_own())
+		return set_whole(svc);
 	if (svc->noptions || !policy_is_default(&svc->policy))
-		return wire_has_own() ? set_whole(svc) : -EOPNOTSUPP;
-	err = service_write(IPVS_CMD_SET_SERVICE, svc);
-	return err ? err : kern_l4lb_sync(svc);
+		return -EOPNOTSUPP;
+	return service_write(IPVS_CMD_SET_SERVICE, svc);
 }
 
 int kern_l4lb_set(const struct service *svc)

@@ -39,7 +39,7 @@ bool kern_announce(const char *verb, const char *what);
 /* The writing calls: with --dry-run they print the change and do nothing. */
 int kern_service_add(const struct service *svc);	/* with its options and policy */
 int kern_service_set(const struct service *svc);	/* likewise */
-int kern_l4lb_set(const struct service *svc);	/* options and policy only */
+int kern_l4lb_set(const struct service *svc);	/* options or policy only */
 int kern_service_delete(const struct svc_id *id);
 int kern_server_add(const struct svc_id *id, const struct server *srv);
 int kern_server_set(const struct svc_id *id, const struct server *srv);

@@ -102,13 +102,14 @@ static void put_u16(struct batch *b, int type, uint16_t value)
 	put(b, type, &value, sizeof(value));
 }
 
-struct batch *batch_new(void)
+struct batch *batch_new(enum l4lb_set_mode mode)
 {
 	struct batch *b = must(calloc(1, sizeof(*b)));
 
 	b->size = 1 << 16;
 	b->data = must(malloc(b->size));
 	b->len = NLMSG_HDRLEN + GENL_HDRLEN;
+	put_u32(b, L4LB_ATTR_MODE, mode);
 	return b;
 }
 

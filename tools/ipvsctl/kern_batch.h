@@ -7,12 +7,15 @@
 
 #include <stdbool.h>
 
+#include "../../kernel/l4lb.h"
+
 struct batch;
 struct server;
 struct service;
 struct service_list;
 
-struct batch *batch_new(void);
+/* Its services are added or changed; CHANGE: they must exist. */
+struct batch *batch_new(enum l4lb_set_mode mode);
 void batch_free(struct batch *b);
 
 /* Add a service's settings, or one of its servers; batch_server() adds the

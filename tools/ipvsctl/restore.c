@@ -295,7 +295,7 @@ static int apply_batch(struct plan *p)
 	const struct server *srv;
 	int err = 0, rc;
 
-	p->batch = batch_new();
+	p->batch = batch_new(L4LB_SET_MERGE);
 	walk(p, true);
 	if (p->done)
 		err = batch_send(p->batch, &svc, &srv);

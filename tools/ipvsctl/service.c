@@ -136,7 +136,6 @@ static int parse_edit(struct args *a, struct svc_id *id, struct svc_opts *o)
 /* Applies the options that were named to a service that was read; sends it. */
 static int change(struct service *svc, const struct svc_opts *o)
 {
-	const unsigned int own = SVC_OPTION | SVC_POLICY;
 	const unsigned int sched = SVC_SCHEDULER | SVC_OPTION;
 	int err, rc = RC_OK;
 
@@ -151,7 +150,11 @@ static int change(struct service *svc, const struct svc_opts *o)
 		rc = policy_settle(svc);
 	if (rc)
 		return rc;
-	err = o->named & ~own ? kern_service_set(svc) : kern_l4lb_set(svc);
+	/* Of several kinds, the kernel must take all or none. */
+	if (o->named == SVC_OPTION || o->named == SVC_POLICY)
+		err = kern_l4lb_set(svc);
+	else
+		err = kern_service_set(svc);
 	return err ? refuse_service(err, svc) : RC_OK;
 }
 
