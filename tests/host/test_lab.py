@@ -6,6 +6,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ LAB = TOP / "tests/lab"
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(TOP / "tests"))
 
-from lab import share  # noqa: E402
+from lab import demonstration, share  # noqa: E402
 
 
 def load(name):
@@ -190,3 +192,25 @@ def test_died_of_emulator(tmp_path, lines, status, so):
     if status is not None:
         (tmp_path / "status").write_text(status, encoding="ascii")
     assert run.died_of_emulator(tmp_path) is so
+
+
+@pytest.mark.parametrize("name", ["demo", "demo-ha"])
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_thread_of_a_demo(monkeypatch, capsys, name, failed):
+    """An exception in one fails the demo, even if nothing else is wrong."""
+    demo = load(name)
+    monkeypatch.setenv("L4LB_IPVSCTL", "ipvsctl")
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    for function in ("load_module", "unload", "kernel_log"):
+        monkeypatch.setattr(demonstration, function, lambda: None)
+    monkeypatch.setattr(demonstration, "splats", lambda log: [])
+    monkeypatch.setattr(demo, "introduce", lambda: None)
+
+    def play(show, *_):
+        show.visitors = types.SimpleNamespace(counts={})
+        thread = threading.Thread(target=lambda: 1 / (not failed))
+        thread.start()
+        thread.join()
+    monkeypatch.setattr(demo, "show_method" if name == "demo" else "stage", play)
+    assert demo.perform() == failed
+    assert ("a thread failed: ZeroDivisionError" in capsys.readouterr().out) == failed

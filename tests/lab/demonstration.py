@@ -97,6 +97,18 @@ def splats(log):
             bad.append(text.split("\n")[0])
 
 
+def thread_failures():
+    """A list that from now on gets a line for each thread that an exception ends: without it a
+    demo whose threads do nothing has nothing to complain of."""
+    failures, shown = [], threading.excepthook
+
+    def hook(args):
+        shown(args)
+        failures.append(f"a thread failed: {args.exc_value!r}")
+    threading.excepthook = hook
+    return failures
+
+
 def unload():
     """Unloads the schedulers first; fails if a reference remains."""
     def loaded():
