@@ -360,21 +360,53 @@ static int report_verified(const struct sync_peer *list, int n)
 	return rc ? rc : differs ? fail_code(RC_DIFF) : RC_OK;
 }
 
+static bool any_compared(const struct sync_peer *before, int n,
+			 const struct sync_peer *now, int m)
+{
+	const struct sync_peer *peer;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		peer = find(now, m, &before[i]);
+		if (peer && peer->verified != before[i].verified)
+			return true;
+	}
+	return false;
+}
+
+/* Asks for comparisons: the next results of the peers in @before are theirs. One that
+ * has ended meanwhile may have begun before, so that it is asked for another.
+ */
+static int begin(const struct sync_peer *name,
+		 struct sync_peer before[L4LB_PEERS_MAX], int *n)
+{
+	struct sync_peer now[L4LB_PEERS_MAX];
+	int err, i, m = 0, rc;
+
+	do {
+		rc = read_peers(before, name, n);
+		for (i = 0; !rc && i < *n; i++)
+			if (before[i].state == L4LB_PEER_ABSENT)
+				rc = not_yet(&before[i], 0);
+		if (rc)
+			return rc;
+		err = kern_sync_verify(name);
+		if (err)
+			return refuse_peer(err, name, "comparing");
+		rc = read_peers(now, name, &m);
+	} while (!rc && !opt.dry_run && any_compared(before, *n, now, m));
+	return rc;
+}
+
 static int verify(const struct sync_peer *name)
 {
 	struct sync_peer before[L4LB_PEERS_MAX], now[L4LB_PEERS_MAX];
 	uint64_t polls = VERIFY_SECS * 1000 / POLL_MS;
 	const struct sync_peer *late;
-	int err, i, m = 0, n = 0, rc = read_peers(before, name, &n);
+	int m = 0, n = 0, rc = begin(name, before, &n);
 
-	if (rc)
+	if (rc || opt.dry_run)
 		return rc;
-	for (i = 0; i < n; i++)
-		if (before[i].state == L4LB_PEER_ABSENT)
-			return not_yet(&before[i], 0);
-	err = kern_sync_verify(name);
-	if (err || opt.dry_run)
-		return err ? refuse_peer(err, name, "comparing") : RC_OK;
 	do {
 		pause_poll();
 		rc = read_peers(now, name, &m);
