@@ -2,7 +2,8 @@
 /* `ipvsctl restore`: applies a configuration file. It is read and checked as a
  * whole before anything is sent. Then missing services and servers are added,
  * and those that differ are changed in place. Nothing is ever deleted, so
- * connections keep their servers, and a second run has nothing to do.
+ * connections keep their servers. A second run has nothing to do, unless the file
+ * names keys.
  *
  * l4lb gets all changes in one message and applies all of them or none. In-tree
  * ip_vs gets a command for each service and server; the first refusal ends it.
@@ -135,7 +136,9 @@ static int check_schedulers(struct plan *p)
 	return rc;
 }
 
-/* Neither service lists options that are at their default. */
+/* Neither service lists options that are at their default. A key differs: the kernel
+ * tells a number made of it, and another key may have the same number.
+ */
 static bool same_options(const struct service *a, const struct service *b)
 {
 	const struct svc_option *other;
