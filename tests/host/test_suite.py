@@ -210,6 +210,12 @@ def test_a_guest_that_says_nothing_is_stopped(bench):
     assert "no end after 2 s" in bench.said
 
 
+def test_a_test_with_a_limit_of_its_own_is_not_stopped(bench):
+    bench.run((file(A, [{"test": A1, "limit": 64}], ends=False), 0, ("sleep", 4)),
+              (file(B, passed(B1)), 0))
+    assert "the guest was stopped" not in bench.said
+
+
 def test_a_test_that_no_guest_ran_has_failed(bench):
     assert not bench.run((file(A, passed(A1), passed(A2)), 0))
     assert bench.counts() == (2, 1, 0)

@@ -4,7 +4,8 @@
 With --events=FILE each line of FILE is one JSON object:
 
   {"file": F, "tests": N}                       a file begins
-  {"test": NODE}                                a test begins
+  {"test": NODE}                                a test begins; with "limit": S, if it may
+                                                take other than the usual time
   {"test": NODE, "when": W, "outcome": O, "seconds": S, "text": T}
                                                 a phase of it ended: setup, call or teardown
   {"file": F, "ends": true}                     a file ended
@@ -83,7 +84,7 @@ class Events:
             self.say(file=name, tests=same)
         if self.log:
             self.log.begin()
-        self.say(test=item.nodeid)
+        self.say(test=item.nodeid, **limit_of(item))
         yield
         if nextitem is None or not nextitem.nodeid.startswith(name + "::"):
             self.say(file=name, ends=True)
@@ -102,6 +103,12 @@ class Events:
             return
         self.say(test=report.nodeid, when=report.when, outcome=report.outcome,
                  seconds=round(report.duration, 3), text=text_of(report))
+
+
+def limit_of(item):
+    """{"limit": seconds} of a test that is marked with a time limit of its own."""
+    mark = item.get_closest_marker("timeout")
+    return {"limit": mark.args[0]} if mark and mark.args else {}
 
 
 def text_of(report):

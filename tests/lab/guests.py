@@ -72,7 +72,8 @@ class Guest:
         self.booted = False
         self.why = None             # the reason, if it was stopped
         # In virtual time a test's own limit is days: here that of the same kernel holds.
-        self.limit = LIMITS["uml" if stage.name == "virtual-time" else stage.name] + SILENCE
+        self.usual = LIMITS["uml" if stage.name == "virtual-time" else stage.name]
+        self.limit = self.usual + SILENCE
         with open(self.log_path, "wb") as out:
             self.proc = subprocess.Popen(
                 stage.command([*argv, f"--events={os.path.relpath(events, TOP)}"], cpus, seconds),
@@ -110,6 +111,7 @@ class Watcher:
                 self._result(guest, event)
             elif "test" in event:
                 guest.test = event["test"]
+                guest.limit = max(guest.usual, event.get("limit", 0)) + SILENCE
             elif event.get("ends"):
                 self._file_ended(guest)
             else:

@@ -247,6 +247,7 @@ def test_mutants(request, target, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_million_mutants(only_l4lb, target, seed):
     """Memory stays within conn_max; ip_vs has no such limit."""
     with setting(target.side.lab, "conn_max", 20_000):
