@@ -14,6 +14,7 @@ from lab.genl import attr, u32
 from lab.netns import join_all
 from lab.packet import TCP, UDP
 from lab.raw import Raw
+from lab.rows import amount
 
 ADDRESS, SERVER = "198.51.100.160", "192.0.2.20"
 
@@ -176,21 +177,23 @@ def test_many_messages_in_one_send(nat):
 
 
 @pytest.mark.emulated
-def test_concurrent_writers_and_dumpers(nat):
+def test_concurrent_writers_and_dumpers(nat, request):
     """Several clients change and list at once; in the end the table is what
     the last acknowledged requests made it."""
     wrong = []
+    turns = amount(request.config, few=25, all=300)
+    writers, readers = amount(request.config, few=(3, 2), all=(8, 8))
 
     def write(number):
         try:
             with genl.Ipvs(nat.director.ns) as ipvs:
-                for turn in range(25):
+                for turn in range(turns):
                     s = ipvs.service(ADDRESS, 1000 + number)
                     for n in range(4):
                         s.server(f"192.0.2.{20 + n}", 80, weight=turn)
                     s.edit(sched=("rr", "wlc", "wrr", "lc")[turn % 4])
                     s.delete_server("192.0.2.21", 80)
-                    if turn < 24:
+                    if turn < turns - 1:
                         s.delete()
         except Exception as e:  # noqa: BLE001 - any failure is the finding
             wrong.append(e)
@@ -198,7 +201,7 @@ def test_concurrent_writers_and_dumpers(nat):
     def dump():
         try:
             with genl.Ipvs(nat.director.ns) as ipvs:
-                for _ in range(25):
+                for _ in range(turns):
                     for s in ipvs.services():
                         if "port" in s:
                             ipvs.service(s["addr"], s["port"], add=False).servers()
@@ -206,14 +209,15 @@ def test_concurrent_writers_and_dumpers(nat):
             wrong.append(e)
 
     # Sockets are opened inside the namespace by the thread itself.
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(3)] + \
-        [threading.Thread(target=dump) for _ in range(2)]
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)] + \
+        [threading.Thread(target=dump) for _ in range(readers)]
     for t in threads:
         t.start()
     join_all(*threads, seconds=120)
     assert not wrong, wrong
-    assert sorted(s["port"] for s in nat.ipvs.services()) == [1000, 1001, 1002]
-    for number in range(3):
+    assert sorted(s["port"] for s in nat.ipvs.services()) == \
+        [1000 + n for n in range(writers)]
+    for number in range(writers):
         s = nat.ipvs.service(ADDRESS, 1000 + number, add=False)
         assert [d["addr"] for d in s.servers()] == ["192.0.2.23", "192.0.2.22", "192.0.2.20"]
 

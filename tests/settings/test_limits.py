@@ -4,6 +4,7 @@ Each is tried one below, at, and one above it."""
 
 import contextlib
 import errno
+import os
 import socket
 import struct
 from pathlib import Path
@@ -13,6 +14,7 @@ from lab import packet
 from lab.genl import MASQ, Ipvs, L4lb, NetlinkError, batch_entry, batch_server
 from lab.netns import Namespace, run, wait_until
 from lab.packet import UDP
+from lab.raw import Raw
 from lab.rows import large
 from lab.settings import setting
 
@@ -75,25 +77,58 @@ def used(group):
     return int((group / "memory.current").read_text(encoding="ascii"))
 
 
-@pytest.mark.skipif("memory" not in Path("/proc/cgroups").read_text(encoding="ascii"),
-                    reason="a kernel without the memory controller; runs on 6.12")
-def test_memory_is_charged(nat, tmp_path):
-    """What an administrator of a container configures counts as the container's memory."""
+@pytest.fixture
+def box(tmp_path):
+    """A memory cgroup that processes can enter."""
+    if "memory" not in Path("/proc/cgroups").read_text(encoding="ascii"):
+        pytest.skip("a kernel without the memory controller; runs on 6.12")
     run(["mount", "-t", "cgroup2", "none", str(tmp_path)])
     (tmp_path / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
-    group, me = tmp_path / "box", "0"
+    group = tmp_path / "box"
     group.mkdir()
-    (group / "cgroup.procs").write_text(me, encoding="ascii")
-    try:
-        before = used(group)
-        with L4lb(nat.director.ns) as l4lb:
-            l4lb.set_services([batch_entry(VIP, port, [batch_server(r) for r in RIPS])
-                               for port in range(1, 501)])
-        assert used(group) - before > 500 * 8 * 500
-    finally:
-        (tmp_path / "cgroup.procs").write_text(me, encoding="ascii")
-        group.rmdir()
-        run(["umount", str(tmp_path)])
+    yield group
+    (tmp_path / "cgroup.procs").write_text("0", encoding="ascii")
+    group.rmdir()
+    run(["umount", str(tmp_path)])
+
+
+def entries(first, count):
+    return [batch_entry(VIP, port, [batch_server(r) for r in RIPS])
+            for port in range(first, first + count)]
+
+
+def test_memory_is_charged(nat, box):
+    """What an administrator of a container configures counts as the container's memory."""
+    (box / "cgroup.procs").write_text("0", encoding="ascii")
+    before = used(box)
+    with L4lb(nat.director.ns) as l4lb:
+        l4lb.set_services(entries(1, 500))
+    assert used(box) - before > 500 * 8 * 500
+
+
+def test_memory_at_its_limit(nat, box):
+    """A command that needs more than its container may have fails or ends its sender, and
+    changes nothing; forwarding and other administrators go on."""
+    raw = Raw(nat, UDP)
+    with L4lb(nat.director.ns) as l4lb:
+        child = os.fork()
+        if not child:
+            status = 0
+            try:
+                (box / "cgroup.procs").write_text("0", encoding="ascii")
+                (box / "memory.max").write_text(str(used(box) + (1 << 20)), encoding="ascii")
+                l4lb.set_services(entries(1000, 8000))
+            except NetlinkError as e:
+                status = e.errno
+            finally:
+                os._exit(status)
+        ended = os.waitpid(child, 0)[1]
+        assert os.WIFSIGNALED(ended) or os.waitstatus_to_exitcode(ended) in \
+            (errno.ENOMEM, errno.ENOBUFS, errno.EINTR), ended
+        assert len(nat.ipvs.services()) == 1
+        assert raw.client().open() == 1
+    with L4lb(nat.director.ns) as l4lb:
+        l4lb.set_services(entries(1, 10))
 
 
 @pytest.fixture
