@@ -26,6 +26,7 @@ from lab.netns import join_all, wait_until
 from lab.packet import ACK, DSTOPTS, FRAGMENT, HOPOPTS, ROUTING, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.ring import Ring
+from lab.rows import amount
 from lab.small import small_lab
 from lab.tap import Tap
 
@@ -180,7 +181,7 @@ def test_cve_2025_68813_no_route_for_a_local_client(lab, family):
 
 
 @pytest.mark.emulated
-def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
+def test_cve_2026_45917_device_down_while_routes_are_cached(backend, request):
     """The device goes down between the lookup and the caching of a route: the
     cached route then held the device for good (unregister_netdevice: waiting)."""
     with small_lab("flap-") as (client, director), genl.Ipvs(director.ns) as ipvs:
@@ -201,7 +202,7 @@ def test_cve_2026_45917_device_down_while_routes_are_cached(backend):
         thread = threading.Thread(target=pump, daemon=True)
         thread.start()
         try:
-            for _ in range(10):
+            for _ in range(amount(request.config, few=4, all=10)):
                 director.ns.ip("link set out0 down", "link set out0 up")
                 # `ip link del` returns only when the device is free.
                 director.ns.run("ip link del out0", timeout=20)

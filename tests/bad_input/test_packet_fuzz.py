@@ -29,7 +29,7 @@ def numbers(request):
     """(seed, packets)"""
     option = request.config.getoption
     return option("--fuzz-seed") or SEED, option("--fuzz-count") or \
-        amount(request.config, few=LANES // 16, pairs=LANES // 2, all=LANES)
+        amount(request.config, few=LANES // 32, pairs=LANES // 2, all=LANES)
 
 
 @pytest.fixture

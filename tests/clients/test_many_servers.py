@@ -29,7 +29,7 @@ from lab.genl import (
 )
 from lab.netns import SLOW, Namespace, wait_until
 from lab.packet import UDP
-from lab.rows import large
+from lab.rows import amount, large
 
 VIP, PORT = "198.51.100.9", 80
 MANY = 10_000
@@ -109,10 +109,11 @@ def test_one_change_of_many(ns, many, limit):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("rr", "wrr", "wlc"))
-def test_effective_at_once(ns, sched):
+def test_effective_at_once(ns, sched, request):
     """The next packet after each command's answer sees it, however many servers there are."""
     with Ipvs(ns) as ipvs, L4lb(ns) as l4lb, sender(ns) as send:
-        l4lb.set_services(entries(1 << 17, 2000, sched=sched, weight=0))
+        many = amount(request.config, few=500, pairs=2000)
+        l4lb.set_services(entries(1 << 17, many, sched=sched, weight=0))
         service = ipvs.service(VIP, PORT, proto=UDP, add=False)
         for n in range(1, 6):
             rip = addresses(n, 1)[0]
@@ -129,7 +130,7 @@ def test_effective_at_once(ns, sched):
             before = service.stats["conns"]
             send()
             assert service.stats["conns"] == before
-        assert len(service.servers()) == 2000
+        assert len(service.servers()) == many
 
 
 @pytest.mark.parametrize("sched", ("wrr", "mh"))

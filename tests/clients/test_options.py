@@ -17,6 +17,7 @@ from lab.nobody import as_nobody
 from lab.oracle import MARK, Addresses
 from lab.packet import TCP, UDP
 from lab.raw import Raw
+from lab.rows import amount
 
 V4, V6 = "198.51.100.170", "2001:db8:1::170"
 DAY, FORTNIGHT = 86400, 14 * 86400
@@ -526,8 +527,8 @@ def test_foreign_flags_leave_the_traffic_alone(nat):
 
 
 @pytest.mark.emulated
-def test_options_change_while_packets_flow(oracle):
-    """Options are set and schedulers changed while 3,000 addresses are scheduled:
+def test_options_change_while_packets_flow(oracle, request):
+    """Options are set and schedulers changed while up to 3,000 addresses are scheduled:
     a test for KASAN, lockdep and the leak check of this kernel."""
     a = Addresses(oracle, "lblcr")
     stop, wrong = threading.Event(), []
@@ -552,7 +553,7 @@ def test_options_change_while_packets_flow(oracle):
     for t in threads:
         t.start()
     try:
-        for i in range(3000 if SLOW == 1 else 500):
+        for i in range(amount(request.config, few=200, each=500, all=3000 if SLOW == 1 else 500)):
             oracle.send("udp", "10.9.7.8", 3000 + i, f"10.51.{i >> 8}.{i & 255}", 80)
     finally:
         stop.set()

@@ -18,6 +18,7 @@ from lab.backend import Backend
 from lab.flows import TERM
 from lab.netns import Namespace, join_all, run, wait_until
 from lab.packet import UDP
+from lab.rows import amount
 from lab.tap import Tap
 
 NO_MODULE = True        # the last test unloads it
@@ -364,10 +365,10 @@ def traffic(rig):
 
 @pytest.mark.emulated
 @pytest.mark.smoke
-def test_changes_under_traffic(rig):
+def test_changes_under_traffic(rig, request):
     """Devices come, change and go while their packets take the fast path."""
     with traffic(rig):
-        for turn in range(6):
+        for turn in range(amount(request.config, few=2, each=3, all=6)):
             for end in ("in", "out"):
                 rig.ns.ip(f"link set {end}0 down", f"link set {end}0 up")
                 rig.address(end, f"{end}0")

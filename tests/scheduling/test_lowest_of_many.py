@@ -104,7 +104,7 @@ def test_two_processors(dr, sched, request):
         addresses = [f"10.8.{5 + i // 200}.{1 + i % 200}" for i in range(SIZE)]
         for i, address in enumerate(addresses):
             service.server(address, method=dr.method, weight=1 + i % 4)
-        children = on_both_processors(oracle, amount(request.config, few=150, all=400))
+        children = on_both_processors(oracle, amount(request.config, few=80, all=400))
         for n in range(20):
             service.edit_server(addresses[n], method=dr.method, weight=n % 3)
         assert [os.waitstatus_to_exitcode(os.waitpid(c, 0)[1]) for c in children] == [0, 0]

@@ -289,14 +289,14 @@ def test_dump_across_unload(topologies, backend):
 
 
 @pytest.mark.emulated
-def test_parallel_service_churn_and_traffic(topologies, backend):
+def test_parallel_service_churn_and_traffic(topologies, backend, request):
     """Servers and services are added, changed and removed under traffic."""
     lab = topologies["nat"]
     backend.load()
     lab.flush()
     raws = four_services(lab, sched="wrr")
     with traffic(raws):
-        for turn in range(15):
+        for turn in range(amount(request.config, few=5, all=15)):
             for raw in raws:
                 raw.edit(1, weight=turn % 4)
                 raw.remove(2)
