@@ -105,6 +105,8 @@ BAD = [
     ("timeout set tcp -5", 'bad tcp "-5"', None),
     ("timeout set tcp 32d", 'bad tcp "32d"', None),
     ("timeout set tcp 745h", 'bad tcp "745h"', None),
+    (SVC + "persistent 32d", 'bad persistent "32d": write a time from 1 second to 31 days, '
+     "such as 90, 90s, 15m, 2h or 1d", None),
     ("timeout set tpc 5", 'unknown kind of timeout "tpc"', "did you mean: tcp"),
     ("timeout set tcp 5 tcp 6", '"tcp" is given twice', None),
     ("timeout set", "nothing to set", "try:"),
@@ -255,7 +257,7 @@ def test_json_error_names_the_object_in_one_word():
 GOOD = [
     *sync_words.GOOD,
     SVC + "scheduler wrr server 10.0.0.11:8080 nat weight 3 server 10.0.0.12:8080",
-    SVC + "sched wlc persistent 10m mask 24",
+    SVC + "sched wlc persistent 10m mask 24", SVC + "persistent 1d", "timeout set tcp 31d",
     SVC + "persistent mask 255.255.255.0 flags flag-1,flag-3",
     "service add tcp:192.0.2.10:0 persistent server 10.0.0.11",
     "svc add fwmark 7 inet6 scheduler sh flags fallback,port",

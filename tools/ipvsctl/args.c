@@ -64,7 +64,7 @@ int arg_duration(struct args *a, const char *object, const char *keyword,
 	if (parse_duration(s, secs) && *secs <= max)
 		return RC_OK;
 	return fail(RC_USAGE, object,
-		    "bad %s \"%s\": write a time from 1 second to %u days, such as 90, 90s, 15m or 2h",
+		    "bad %s \"%s\": write a time from 1 second to %u days, such as 90, 90s, 15m, 2h or 1d",
 		    keyword, s, max / (24 * 3600));
 }
 
@@ -127,6 +127,9 @@ bool parse_duration(const char *s, uint32_t *secs)
 		return false;
 	memcpy(digits, s, len + 1);
 	switch (digits[len - 1]) {
+	case 'd':
+		unit = 24 * 3600;
+		break;
 	case 'h':
 		unit = 3600;
 		break;

@@ -52,7 +52,7 @@ int arg_unknown(const char *object, const char *what, const char *word,
 /* Plain decimal: no sign, blank, leading zero, base prefix or trailing text. */
 bool parse_u32(const char *s, uint32_t min, uint32_t max, uint32_t *out);
 
-/* N, Ns, Nm or Nh, from 1 second to 31 days. */
+/* N, Ns, Nm, Nh or Nd, from 1 second to 31 days. */
 bool parse_duration(const char *s, uint32_t *secs);
 
 /* N, NK, NM or NG, in units of 1024: from 1 to 2^32 - 1. */

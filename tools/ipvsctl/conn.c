@@ -411,14 +411,12 @@ static int conn_count(struct args *a)
 	return rc;
 }
 
-#define USAGE_CFILT "[service ID] [server SRV] [client ADDR[/LEN]] [state NAME] [proto P] [template] [limit N]"
-
 static const struct verb verbs[] = {
-	{ "show", conn_show, USAGE_CFILT, "list connections", 0 },
+	{ "show", conn_show, "[CFILT]...", "list connections", 0 },
 	{ "count", conn_count,
-	  "[by service|server|state|client[/LEN]] " USAGE_CFILT,
+	  "[by {service|server|state|client[/LEN]}] [CFILT]...",
 	  "count connections, all or in groups", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
-const struct noun noun_conn = { "conn", "c", verbs, "connections", 0 };
+const struct noun noun_conn = { "conn", "c", verbs, "connections", NOUN_VERBS };

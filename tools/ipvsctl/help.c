@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Help is printed from the tables that run the commands. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd.h"
 #include "help.h"
 #include "options.h"
-
-static const char words[] =
-"Words:\n"
-"  ID     tcp|udp|sctp ADDR:PORT   [ADDR6]:PORT for IPv6; or fwmark N [inet|inet6]\n"
-"         in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7\n"
-"  SRV    ADDR[:PORT]; without a port: the service's port\n"
-"  DUR    90, 90s, 15m or 2h\n"
-"  FILTER proto P, vip ADDR[/LEN], port N, scheduler NAME, down, overloaded\n";
+#include "words.h"
 
 static const char codes[] =
 "Exit status:\n"
@@ -30,24 +24,33 @@ static const char examples[] =
 
 static void print_verb(const struct noun *noun, const struct verb *v)
 {
-	printf("  ipvsctl %s%s%s%s%s\n      %s\n", noun->name,
-	       noun->single ? "" : " ", noun->single ? "" : v->name,
-	       v->usage[0] ? " " : "", v->usage, v->help);
+	bool single = noun->kind == NOUN_SINGLE;
+
+	printf("  ipvsctl %s%s%s%s%s", noun->name, single ? "" : " ",
+	       single ? "" : v->name, v->usage[0] ? " " : "", v->usage);
+	options_of(v->options);
+	printf("\n      %s\n", v->help);
 }
 
 void help_noun(const struct noun *noun, const char *verb)
 {
 	const struct verb *v;
+	char usage[1024] = "";
 
 	printf("%s: %s", noun->name, noun->help);
 	if (noun->alias)
 		printf(" (alias: %s)", noun->alias);
 	puts("\n");
 	for (v = noun->verbs; v->name; v++)
-		if (!verb || !strcmp(verb, v->name))
+		if (!verb || !strcmp(verb, v->name)) {
+			size_t used = strlen(usage);
+
 			print_verb(noun, v);
-	puts("");
-	fputs(words, stdout);
+			snprintf(usage + used, sizeof(usage) - used, " %s",
+				 v->usage);
+		}
+	puts("\nWords:");
+	words_help(usage);
 }
 
 void help_all(const struct noun *const *nouns)
@@ -60,7 +63,7 @@ void help_all(const struct noun *const *nouns)
 	for (; *nouns; nouns++) {
 		char line[128] = "";
 
-		for (v = (*nouns)->verbs; v->name && !(*nouns)->single; v++) {
+		for (v = (*nouns)->verbs; v->name && (*nouns)->kind != NOUN_SINGLE; v++) {
 			strcat(line, v == (*nouns)->verbs ? "" : "|");
 			strcat(line, v->name);
 		}
@@ -70,7 +73,8 @@ void help_all(const struct noun *const *nouns)
 	puts("  help       [OBJECT [VERB]]\n");
 	puts("Aliases: svc = service, rs = server, sched = scheduler, c = conn;\n"
 	     "  ls, list = show; del, rm = delete; set = replace\n");
-	fputs(words, stdout);
+	puts("Words:");
+	words_help(NULL);
 	puts("");
 	options_help();
 	puts("");

@@ -122,5 +122,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_info = {
-	"info", NULL, verbs, "the module that serves IPVS, and its limits", 1
+	"info", NULL, verbs, "the module that serves IPVS, and its limits", NOUN_SINGLE
 };

@@ -21,36 +21,37 @@ static const struct option_def {
 	enum value_kind kind;
 	int id;
 	const char *value, *help;
+	unsigned int verbs;	/* the OPT_* that verbs list; 0: all take it */
 } defs[] = {
 	{ 'j', "json", NONE, 'j', NULL,
-	  "print one JSON document; errors are JSON too" },
-	{ 'p', "pretty", NONE, 'p', NULL, "indent the JSON" },
+	  "print one JSON document; errors are JSON too", 0 },
+	{ 'p', "pretty", NONE, 'p', NULL, "indent the JSON", 0 },
 	{ 'o', "columns", VALUE, 'o', "LIST",
-	  "columns of a table, separated by commas (save: the file to write)" },
-	{ 'H', "no-header", NONE, 'H', NULL, "leave the table's heading out" },
+	  "columns of a table, separated by commas (save: the file to write)", 0 },
+	{ 'H', "no-header", NONE, 'H', NULL, "leave the table's heading out", 0 },
 	{ 'C', "color", VALUE, 'C', "WHEN",
-	  "auto (on a terminal), always or never" },
+	  "auto (on a terminal), always or never", 0 },
 	{ 'F', "format", VALUE, 'F', "FORMAT",
-	  "form of stats (table, json) or save (ipvsadm, json)" },
+	  "form of stats (table, json) or save (ipvsadm, json)", OPT_FORMAT },
 	{ 'N', "netns", VALUE, 'N', "NS",
-	  "network namespace to work in: a name, a process id or a path" },
-	{ '4', "ipv4", NONE, '4', NULL, "IPv4 only" },
-	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only" },
+	  "network namespace to work in: a name, a process id or a path", 0 },
+	{ '4', "ipv4", NONE, '4', NULL, "IPv4 only", 0 },
+	{ '6', "ipv6", NONE, '6', NULL, "IPv6 only", 0 },
 	{ 'n', "dry-run", NONE, 'n', NULL,
-	  "check and print what would be done, change nothing" },
-	{ 'q', "quiet", NONE, 'q', NULL, "do not report what was done" },
+	  "check and print what would be done, change nothing", 0 },
+	{ 'q', "quiet", NONE, 'q', NULL, "do not report what was done", 0 },
 	{ 'v', "verbose", NONE, 'v', NULL,
-	  "print each change sent to the kernel; twice: dump the messages" },
+	  "print each change sent to the kernel; twice: dump the messages", 0 },
 	{ 0, "timeout", VALUE, 'T', "SECS",
-	  "wait this long for each answer from the kernel (default 5)" },
-	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error" },
-	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service" },
+	  "wait this long for each answer from the kernel (default 5)", 0 },
+	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error", OPT_IF_EXISTS },
+	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service", OPT_YES },
 	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]",
-	  "drain: wait until no connection is left (default 60 s)" },
+	  "drain: wait until no connection is left (default 60 s)", OPT_WAIT },
 	{ 0, "kill", NONE, 'k', NULL,
-	  "drain: drop the connections that are left" },
-	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object" },
-	{ 'V', "version", NONE, 'V', NULL, "print the version" },
+	  "drain: drop the connections that are left", OPT_KILL },
+	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
+	{ 'V', "version", NONE, 'V', NULL, "print the version", 0 },
 };
 
 static const struct option_def *find(const char *name, size_t len, char letter)
@@ -104,7 +105,6 @@ static int set_value(const struct option_def *def, const char *value)
 		return set_color(value);
 	case 'F':
 		opt.format = value;
-		opt.given |= OPT_FORMAT;
 		return RC_OK;
 	case 'N':
 		opt.netns = value;
@@ -114,7 +114,6 @@ static int set_value(const struct option_def *def, const char *value)
 		opt.timeout_ms = secs > 1000000 ? 1000000000 : secs * 1000;
 		return rc;
 	case 'w':
-		opt.given |= OPT_WAIT;
 		opt.wait_secs = WAIT_DEFAULT;
 		return value ? set_number("wait", value, &opt.wait_secs) : RC_OK;
 	}
@@ -129,17 +128,11 @@ static void set_flag(int id)
 		{ 'q', &opt.quiet }, { 'h', &opt.help },
 		{ 'V', &opt.version },
 	};
-	static const struct { int id; unsigned int bit; } local[] = {
-		{ 'e', OPT_IF_EXISTS }, { 'y', OPT_YES }, { 'k', OPT_KILL },
-	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(flags); i++)
 		if (flags[i].id == id)
 			*flags[i].flag = true;
-	for (i = 0; i < ARRAY_SIZE(local); i++)
-		if (local[i].id == id)
-			opt.given |= local[i].bit;
 	if (id == 'v')
 		opt.verbose++;
 	if (id == '4' || id == '6')
@@ -193,6 +186,7 @@ static int parse_long(const char *word, struct args *line)
 
 	if (!def)
 		return unknown_option(word);
+	opt.given |= def->verbs;
 	if (def->kind != NONE)
 		return take_value(def, attached, line);
 	if (attached)
@@ -211,6 +205,7 @@ static int parse_short(const char *word, struct args *line)
 
 		if (!def)
 			return unknown_option(word);
+		opt.given |= def->verbs;
 		if (def->kind != NONE) {
 			const char *rest = p[1] == '=' ? p + 2 : p + 1;
 
@@ -254,20 +249,26 @@ int options_parse(int argc, char **argv, struct args *words)
 
 int options_allow(const char *verb, unsigned int allowed)
 {
-	static const struct { unsigned int bit; const char *name; } local[] = {
-		{ OPT_IF_EXISTS, "--if-exists" }, { OPT_YES, "--yes" },
-		{ OPT_WAIT, "--wait" }, { OPT_KILL, "--kill" },
-		{ OPT_FORMAT, "--format" },
-	};
 	unsigned int wrong = opt.given & ~allowed;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(local); i++)
-		if (wrong & local[i].bit)
+	for (i = 0; i < ARRAY_SIZE(defs); i++)
+		if (wrong & defs[i].verbs)
 			return fail(RC_USAGE, NULL,
-				    "option %s does not belong to \"%s\"",
-				    local[i].name, verb);
+				    "option --%s does not belong to \"%s\"",
+				    defs[i].name, verb);
 	return RC_OK;
+}
+
+void options_of(unsigned int verbs)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(defs); i++)
+		if (verbs & defs[i].verbs)
+			printf(" [--%s%s%s]", defs[i].name,
+			       defs[i].value ? " " : "",
+			       defs[i].value ? defs[i].value : "");
 }
 
 void options_help(void)

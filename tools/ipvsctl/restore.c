@@ -374,5 +374,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_restore = {
-	"restore", NULL, verbs, "read what save or ipvsadm -Sn wrote", 1
+	"restore", NULL, verbs, "read what save or ipvsadm -Sn wrote", NOUN_SINGLE
 };

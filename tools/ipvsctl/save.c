@@ -230,12 +230,12 @@ static int save(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "save", save, "[-F ipvsadm|json] [-o FILE]",
+	{ "save", save, "",
 	  "print the configuration so that restore (or ipvsadm -R) can read it",
 	  OPT_FORMAT },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_save = {
-	"save", NULL, verbs, "print the configuration for restore", 1
+	"save", NULL, verbs, "print the configuration for restore", NOUN_SINGLE
 };

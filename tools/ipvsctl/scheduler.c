@@ -350,13 +350,13 @@ static int scheduler_set(struct args *a)
 
 static const struct verb verbs[] = {
 	{ "list", scheduler_list, "", "algorithms loaded and on disk", 0 },
-	{ "show", scheduler_show, "[NAME]",
+	{ "show", scheduler_show, "[SCHED]",
 	  "describe an algorithm's flags and options; loads its module", 0 },
-	{ "set", scheduler_set, "ID NAME",
+	{ "set", scheduler_set, "ID SCHED",
 	  "give a service another scheduler; connections stay", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_scheduler = {
-	"scheduler", "sched", verbs, "scheduling algorithms", 0
+	"scheduler", "sched", verbs, "scheduling algorithms", NOUN_VERBS
 };

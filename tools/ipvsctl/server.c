@@ -155,18 +155,18 @@ static int server_delete(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", view_servers, "[ID [SRV]] [FILTER]",
+	{ "show", view_servers, "[ID [SRV]] [FILTER]...",
 	  "list real servers under their services", 0 },
-	{ "add", server_add, "ID SRV " USAGE_SRVOPT,
+	{ "add", server_add, "[to] ID SRV [SRVOPT]...",
 	  "add a server to a service (method: nat, weight: 1)", 0 },
-	{ "change", server_change, "ID SRV " USAGE_SRVOPT,
+	{ "change", server_change, "ID SRV SRVOPT...",
 	  "change what is named, keep the rest", 0 },
-	{ "replace", server_replace, "ID SRV " USAGE_SRVOPT,
+	{ "replace", server_replace, "ID SRV [SRVOPT]...",
 	  "add, or set every option; omitted ones get their default", 0 },
-	{ "delete", server_delete, "ID SRV [--if-exists]",
+	{ "delete", server_delete, "ID SRV",
 	  "remove a server; on-loss decides about its connections",
 	  OPT_IF_EXISTS },
-	{ "drain", server_drain, "ID SRV [--wait [DUR]] [--kill]",
+	{ "drain", server_drain, "ID SRV",
 	  "set weight 0: no new connections, existing ones go on",
 	  OPT_WAIT | OPT_KILL },
 	{ "undrain", server_undrain, "ID SRV [weight N]",
@@ -175,5 +175,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_server = {
-	"server", "rs", verbs, "real servers of a service", 0
+	"server", "rs", verbs, "real servers of a service", NOUN_VERBS
 };

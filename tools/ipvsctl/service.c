@@ -254,22 +254,22 @@ static int service_flush(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", view_services, USAGE_FILTER,
+	{ "show", view_services, "[ID|FILTER]...",
 	  "list services with their servers", 0 },
 	{ "add", service_add,
-	  "ID " USAGE_SVCOPT " [server SRV " USAGE_SRVOPT "]...",
+	  "ID [SVCOPT]... [server SRV [SRVOPT]...]...",
 	  "add a service and its servers: all of them or nothing", 0 },
-	{ "change", service_change, "ID " USAGE_SVCOPT,
+	{ "change", service_change, "ID SVCOPT...",
 	  "change what is named, keep the rest", 0 },
-	{ "replace", service_replace, "ID " USAGE_SVCOPT,
+	{ "replace", service_replace, "ID [SVCOPT]...",
 	  "add, or set every option; omitted ones get their default; servers stay",
 	  0 },
-	{ "delete", service_delete, "ID [--if-exists]",
+	{ "delete", service_delete, "ID",
 	  "delete a service with its servers", OPT_IF_EXISTS },
-	{ "flush", service_flush, "[--yes]", "delete every service", OPT_YES },
+	{ "flush", service_flush, "", "delete every service", OPT_YES },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_service = {
-	"service", "svc", verbs, "virtual services", 0
+	"service", "svc", verbs, "virtual services", NOUN_VERBS
 };

@@ -4,11 +4,11 @@
 #include "view.h"
 
 static const struct verb verbs[] = {
-	{ "show", view_services, USAGE_FILTER,
+	{ "show", view_services, "[ID|FILTER]...",
 	  "services and their real servers as a tree", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_show = {
-	"show", NULL, verbs, "show every service and real server", 1
+	"show", NULL, verbs, "show every service and real server", NOUN_SINGLE
 };

@@ -315,11 +315,11 @@ static int stats_zero(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", stats_show, "[ID [SRV]] [FILTER] [rate|total]",
+	{ "show", stats_show, "[ID [SRV]] [FILTER]... [rate|total]",
 	  "counters (or rates) of services and servers", OPT_FORMAT },
-	{ "rate", stats_rate, "[ID [SRV]] [FILTER]", "rates per second",
+	{ "rate", stats_rate, "[ID [SRV]] [FILTER]...", "rates per second",
 	  OPT_FORMAT },
-	{ "total", stats_total, "[ID [SRV]] [FILTER]",
+	{ "total", stats_total, "[ID [SRV]] [FILTER]...",
 	  "counters since the start or the last zero", OPT_FORMAT },
 	{ "percpu", stats_percpu, "", "the namespace's counters for each CPU",
 	  OPT_FORMAT },
@@ -329,5 +329,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_stats = {
-	"stats", NULL, verbs, "counters and rates", 0
+	"stats", NULL, verbs, "counters and rates", NOUN_FIRST
 };

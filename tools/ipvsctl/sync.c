@@ -287,7 +287,7 @@ static const struct verb verbs[] = {
 	{ "peer", sync_peer, "{add ADDR [port N] [hops]|delete ADDR}",
 	  "another director, by its address", 0 },
 	{ "set", sync_set,
-	  "[rate N] [multicast on|off] [port N] [verify SECONDS] [key FILE|none]",
+	  "[rate N] [multicast {on|off}] [port N] [verify SECONDS] [key {FILE|none}]",
 	  "what holds for all peers", 0 },
 	{ "resync", sync_resync, "[ADDR]", "ask peers for all their connections", 0 },
 	{ "push", sync_push, "", "send all connections to the group once, for ip_vs", 0 },
@@ -297,5 +297,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_sync = {
-	"sync", NULL, verbs, "connections shared with other directors", 0
+	"sync", NULL, verbs, "connections shared with other directors", NOUN_VERBS
 };

@@ -94,5 +94,5 @@ static const struct verb verbs[] = {
 };
 
 const struct noun noun_timeout = {
-	"timeout", NULL, verbs, "connection timeouts", 0
+	"timeout", NULL, verbs, "connection timeouts", NOUN_VERBS
 };

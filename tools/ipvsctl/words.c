@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "words.h"
+
+enum { NAME_WIDTH = 6 };
+
+struct word {
+	const char *name;
+	const char *grammar;	/* as in a usage; NULL: any one word */
+	const char *help;	/* lines; NULL: needs none */
+};
+
+static const struct word words[] = {
+	{ "ID",
+	  "tcp ENDPOINT|udp ENDPOINT|sctp ENDPOINT|fwmark N [inet|inet6]|SERVICE",
+	  "tcp|udp|sctp ADDR:PORT   [ADDR6]:PORT for IPv6; or fwmark N [inet|inet6]\n"
+	  "in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7" },
+	{ "SRV", NULL, "ADDR[:PORT]; without a port: the service's port" },
+	{ "DUR", NULL, "90, 90s, 15m, 2h or 1d" },
+	{ "FILTER",
+	  "proto PROTO|vip ADDR|port N|scheduler SCHED|down|overloaded|sort {name|active|rate}",
+	  "proto P, vip ADDR[/LEN], port N, scheduler SCHED, down, overloaded,\n"
+	  "sort name|active|rate" },
+	{ "CFILT",
+	  "service ID|server SRV|client ADDR|state STATE|proto PROTO|template|limit N",
+	  "service ID, server SRV, client ADDR[/LEN], state STATE, proto P, template,\n"
+	  "limit N" },
+	{ "SVCOPT",
+	  "scheduler SCHED|flags FLAGS|persistent [DUR]|no-persistent|mask LEN|pe NAME|ops|no-ops|"
+	  "option OPTION VALUE|timeout {{tcp|tcp-fin|udp|sctp} {DUR|default}}...|"
+	  "on-idle {forget|reset}|on-loss {keep|move|reset|default}|"
+	  "on-drain {keep|move|default}|guard {reject|drop|off}|"
+	  "fast-path {off|on|new|default}|sync {on|off|templates|exceptions}|"
+	  "priority {las [SIZES]|off}",
+	  "scheduler SCHED, flags FLAG,..., persistent [DUR], no-persistent, mask LEN,\n"
+	  "pe NAME|none, ops, no-ops, option OPTION VALUE,\n"
+	  "timeout {tcp|tcp-fin|udp|sctp} DUR|default ..., on-idle forget|reset,\n"
+	  "on-loss keep|move|reset|default, on-drain keep|move|default,\n"
+	  "guard reject|drop|off, fast-path off|on|new|default,\n"
+	  "sync on|off|templates|exceptions, priority las [SIZE,...]|off" },
+	{ "SRVOPT",
+	  "nat|dr|tun|type {ipip|gue|gre}|port N|csum|no-csum|remcsum|weight N|max-conns N|"
+	  "min-conns N",
+	  "nat, dr or tun [type ipip|gue|gre] [port N] [csum|no-csum|remcsum],\n"
+	  "weight N, max-conns N, min-conns N" },
+	{ "PROTO", "tcp|udp|sctp", NULL },
+};
+
+/* Is @name one of the words of @usage? */
+static bool names(const char *usage, const char *name)
+{
+	size_t len = strlen(name);
+	const char *p = usage;
+
+	while ((p = strstr(p, name))) {
+		if ((p == usage || !isalpha((unsigned char)p[-1])) &&
+		    !isalpha((unsigned char)p[len]))
+			return true;
+		p += len;
+	}
+	return false;
+}
+
+static void print_word(const struct word *w)
+{
+	const char *p = w->help, *end;
+	const char *name = w->name;
+
+	for (; *p; p = *end ? end + 1 : end, name = "") {
+		end = p + strcspn(p, "\n");
+		printf("  %-*s %.*s\n", NAME_WIDTH, name, (int)(end - p), p);
+	}
+}
+
+void words_help(const char *usage)
+{
+	bool want[ARRAY_SIZE(words)] = { false }, more = true;
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		want[i] = !usage || names(usage, words[i].name);
+	while (more) {
+		more = false;
+		for (i = 0; i < ARRAY_SIZE(words); i++)
+			for (k = 0; k < ARRAY_SIZE(words); k++)
+				if (want[i] && !want[k] && words[i].help &&
+				    names(words[i].help, words[k].name))
+					want[k] = more = true;
+	}
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (want[i] && words[i].help)
+			print_word(&words[i]);
+}
