@@ -5,9 +5,11 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "args.h"
 #include "err.h"
+#include "suggest.h"
 
 const char *arg_peek(const struct args *a)
 {
@@ -53,6 +55,39 @@ int arg_u32(struct args *a, const char *object, const char *keyword,
 		    keyword, s, range.min, range.max);
 }
 
+/* The letter for a unit of time as people write it; 0 if it is none. */
+static char unit_of(const char *word)
+{
+	static const char *const units[] = {
+		"s", "sec", "secs", "second", "seconds", "m", "min", "mins",
+		"minute", "minutes", "h", "hr", "hour", "hours", "d", "day",
+		"days", NULL
+	};
+	int i;
+
+	for (i = 0; units[i]; i++)
+		if (!strcasecmp(word, units[i]))
+			return units[i][0];
+	return 0;
+}
+
+/* "15min", or "15" and "min": says how to write it. */
+static void duration_hint(const char *s, const char *unit)
+{
+	size_t digits = strspn(s, "0123456789");
+	const char *rest = unit ? unit : s + digits;
+	char text[16];
+	uint32_t secs;
+
+	if (!digits || digits > 9)
+		return;
+	snprintf(text, sizeof(text), "%.*s%c", (int)digits, s, unit_of(rest));
+	if (!strcasecmp(rest, "ms"))
+		hint("the kernel counts whole seconds");
+	else if (unit_of(rest) && strcmp(text, s) && parse_duration(text, &secs))
+		hint("did you mean: %s", text);
+}
+
 int arg_duration(struct args *a, const char *object, const char *keyword,
 		 uint32_t max, uint32_t *secs)
 {
@@ -61,11 +96,20 @@ int arg_duration(struct args *a, const char *object, const char *keyword,
 
 	if (rc)
 		return rc;
-	if (parse_duration(s, secs) && *secs <= max)
-		return RC_OK;
-	return fail(RC_USAGE, object,
-		    "bad %s \"%s\": write a time from 1 second to %u days, such as 90, 90s, 15m, 2h or 1d",
-		    keyword, s, max / (24 * 3600));
+	if (parse_duration(s, secs) && *secs <= max) {
+		if (!arg_peek(a) || !unit_of(arg_peek(a)))
+			return RC_OK;
+		rc = fail(RC_USAGE, object,
+			  "bad time \"%s %s\" for %s: write it as one word",
+			  s, arg_peek(a), keyword);
+		duration_hint(s, arg_peek(a));
+		return rc;
+	}
+	rc = fail(RC_USAGE, object,
+		  "bad time \"%s\" for %s: write 1 second to %u days, such as 90, 90s, 15m, 2h or 1d",
+		  s, keyword, max / (24 * 3600));
+	duration_hint(s, NULL);
+	return rc;
 }
 
 int arg_end(const struct args *a, const char *object)
@@ -186,55 +230,4 @@ const char *size_text(uint32_t bytes)
 	at = (at + 1) % ARRAY_SIZE(text);
 	snprintf(text[at], sizeof(text[at]), "%u%.1s", bytes, &"\0KMG"[unit]);
 	return text[at];
-}
-
-/* Edit distance; a swap of two neighbours counts as one edit. */
-static unsigned int distance(const char *a, const char *b)
-{
-	enum { LEN = 32 };
-	unsigned int d[LEN + 1][LEN + 1];
-	size_t la = strlen(a), lb = strlen(b), i, j;
-
-	if (la > LEN || lb > LEN)
-		return LEN;
-	for (i = 0; i <= la; i++)
-		d[i][0] = i;
-	for (j = 0; j <= lb; j++)
-		d[0][j] = j;
-	for (i = 1; i <= la; i++) {
-		for (j = 1; j <= lb; j++) {
-			unsigned int best = d[i - 1][j - 1] +
-					    (a[i - 1] != b[j - 1]);
-
-			if (d[i - 1][j] + 1 < best)
-				best = d[i - 1][j] + 1;
-			if (d[i][j - 1] + 1 < best)
-				best = d[i][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
-				best = d[i - 2][j - 2] + 1;
-			d[i][j] = best;
-		}
-	}
-	return d[la][lb];
-}
-
-const char *suggest(const char *word, const char *const *known)
-{
-	size_t len = strlen(word);
-	unsigned int limit = len <= 2 ? 1 : len <= 7 ? 2 : 3;
-	const char *found = NULL;
-
-	for (; *known; known++) {
-		unsigned int d = distance(word, *known);
-
-		/* Replacing every letter is not a typing error. */
-		if (d > limit || d >= strlen(*known))
-			continue;
-		if (!found || d < limit) {
-			limit = d;
-			found = *known;
-		}
-	}
-	return found;
 }

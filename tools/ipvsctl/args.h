@@ -60,11 +60,6 @@ bool parse_size(const char *s, uint32_t *bytes);
 /* The reverse of parse_size(); the text is valid for the next seven calls. */
 const char *size_text(uint32_t bytes);
 
-/* The member of NULL-terminated @known closest to @word, or NULL if none is
- * close enough to be what was meant.
- */
-const char *suggest(const char *word, const char *const *known);
-
 enum { DURATION_MAX = 31 * 24 * 3600 };
 
 #endif

@@ -49,7 +49,7 @@ void help_noun(const struct noun *noun, const char *verb)
 			snprintf(usage + used, sizeof(usage) - used, " %s",
 				 v->usage);
 		}
-	puts("\nWords:");
+	puts("");
 	words_help(usage);
 }
 
@@ -73,7 +73,6 @@ void help_all(const struct noun *const *nouns)
 	puts("  help       [OBJECT [VERB]]\n");
 	puts("Aliases: svc = service, rs = server, sched = scheduler, c = conn;\n"
 	     "  ls, list = show; del, rm = delete; set = replace\n");
-	puts("Words:");
 	words_help(NULL);
 	puts("");
 	options_help();

@@ -12,6 +12,7 @@
 #include "err.h"
 #include "ident.h"
 #include "opt.h"
+#include "suggest.h"
 
 enum { TEXT_LEN = 96, TEXT_RING = 16 };
 

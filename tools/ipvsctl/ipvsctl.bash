@@ -106,7 +106,7 @@ _ipvsctl() {
 	if [[ -z $w ]]; then
 		case $cur,$place in
 		-*) w=$options ;;
-		*,0) w='show service server conn stats timeout scheduler sync info save restore help' ;;
+		*,0) w='show service server conn stats timeout scheduler sync info save restore compat help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
 		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
 			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;

@@ -2,11 +2,14 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
 #include "cmd.h"
 #include "commands.h"
+#include "compat.h"
 #include "err.h"
+#include "ipvsadm.h"
 #include "opt.h"
 #include "options.h"
 #include "out.h"
@@ -16,7 +19,7 @@
 static const struct noun *const nouns[] = {
 	&noun_show, &noun_service, &noun_server, &noun_conn, &noun_stats,
 	&noun_timeout, &noun_scheduler, &noun_sync, &noun_info, &noun_save,
-	&noun_restore, NULL
+	&noun_restore, &noun_compat, NULL
 };
 
 static int run(struct args *words)
@@ -28,6 +31,29 @@ static int run(struct args *words)
 	return opt.help ? commands_help(words) : commands_run(words);
 }
 
+/* Installed under the name of ipvsadm, the program takes its options. */
+static bool is_ipvsadm(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return !strcmp(slash ? slash + 1 : program, "ipvsadm");
+}
+
+static int run_line(int argc, char **argv, struct args *words)
+{
+	struct args line = { .word = argv, .count = argc, .pos = 1 };
+	int rc;
+
+	if (argc && is_ipvsadm(argv[0]))
+		return compat_run(&line);
+	if (argc && ipvsadm_is_line(argc - 1, argv + 1)) {
+		line = (struct args){ .word = argv + 1, .count = argc - 1 };
+		return compat_teach(&line);
+	}
+	rc = options_parse(argc, argv, words);
+	return rc ? rc : run(words);
+}
+
 int main(int argc, char **argv)
 {
 	struct args words = { .word = calloc((size_t)argc + 1, sizeof(char *)) };
@@ -37,9 +63,7 @@ int main(int argc, char **argv)
 	if (!words.word)
 		return RC_REFUSED;
 	commands_use(nouns);
-	rc = options_parse(argc, argv, &words);
-	if (!rc)
-		rc = run(&words);
+	rc = run_line(argc, argv, &words);
 	flushed = out_finish();
 	if (!rc)
 		rc = flushed;

@@ -10,6 +10,8 @@
 #include "args.h"
 #include "err.h"
 #include "options.h"
+#include "suggest.h"
+#include "words.h"
 
 enum { WAIT_DEFAULT = 60 };
 
@@ -43,7 +45,7 @@ static const struct option_def {
 	{ 'v', "verbose", NONE, 'v', NULL,
 	  "print each change sent to the kernel; twice: dump the messages", 0 },
 	{ 0, "timeout", VALUE, 'T', "SECS",
-	  "wait this long for each answer from the kernel (default 5)", 0 },
+	  "no idle time: how long ipvsctl waits for the kernel (default 5)", 0 },
 	{ 0, "if-exists", NONE, 'e', NULL, "delete: absence is not an error", OPT_IF_EXISTS },
 	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service", OPT_YES },
 	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]",
@@ -53,6 +55,9 @@ static const struct option_def {
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
 	{ 'V', "version", NONE, 'V', NULL, "print the version", 0 },
 };
+
+/* The first option that is none of these. */
+static const char *unknown;
 
 static const struct option_def *find(const char *name, size_t len, char letter)
 {
@@ -139,22 +144,49 @@ static void set_flag(int id)
 		opt.family = id == '4' ? AF_INET : AF_INET6;
 }
 
-static int unknown_option(const char *word)
+/* Letters of ipvsadm for what are words here. */
+static const char *word_of_letter(char letter)
 {
+	static const struct { char letter; const char *word; } words[] = {
+		{ 't', "tcp" }, { 'u', "udp" }, { 'f', "fwmark" },
+		{ 's', "scheduler" }, { 'r', "server" }, { 'm', "nat" },
+		{ 'g', "dr" }, { 'i', "tun" }, { 'w', "weight" },
+		{ 'x', "max-conns" }, { 'y', "min-conns" }, { 'M', "mask" },
+		{ 'b', "flags" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i].letter == letter)
+			return words[i].word;
+	return NULL;
+}
+
+static int refuse_unknown(const char *verb, const char *usage)
+{
+	bool is_long = unknown[1] == '-';
 	const char *known[ARRAY_SIZE(defs) + 1] = { NULL };
-	const char *close;
+	const char *word;
+	char name[32];
 	size_t i;
 	int rc;
 
 	for (i = 0; i < ARRAY_SIZE(defs); i++)
 		known[i] = defs[i].name;
-	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"",
-		  word);
-	close = !strncmp(word, "--", 2) ? suggest(word + 2, known) : NULL;
-	if (close)
-		hint("did you mean: --%s", close);
+	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"", unknown);
+	snprintf(name, sizeof(name), "%s", unknown + 1 + is_long);
+	name[strcspn(name, "=")] = '\0';
+	word = is_long ? name : word_of_letter(name[0]);
+	if (word && usage_has(usage, word)) {
+		hint("\"%s\" has no dash here; see: ipvsctl help %s", word,
+		     verb);
+		return rc;
+	}
+	word = is_long ? suggest(name, known) : NULL;
+	if (word)
+		hint("did you mean: --%s", word);
 	else
-		hint("try: ipvsctl --help");
+		hint("see: ipvsctl help %s", verb);
 	return rc;
 }
 
@@ -184,8 +216,10 @@ static int parse_long(const char *word, struct args *line)
 	const char *attached = word[2 + len] ? word + 2 + len + 1 : NULL;
 	const struct option_def *def = find(word + 2, len, 0);
 
-	if (!def)
-		return unknown_option(word);
+	if (!def) {
+		unknown = unknown ? unknown : word;
+		return RC_OK;
+	}
 	opt.given |= def->verbs;
 	if (def->kind != NONE)
 		return take_value(def, attached, line);
@@ -203,8 +237,10 @@ static int parse_short(const char *word, struct args *line)
 	for (p = word + 1; *p; p++) {
 		const struct option_def *def = find(NULL, 0, *p);
 
-		if (!def)
-			return unknown_option(word);
+		if (!def) {
+			unknown = unknown ? unknown : word;
+			return RC_OK;
+		}
 		opt.given |= def->verbs;
 		if (def->kind != NONE) {
 			const char *rest = p[1] == '=' ? p + 2 : p + 1;
@@ -233,24 +269,35 @@ int options_parse(int argc, char **argv, struct args *words)
 	int rc = RC_OK;
 
 	while (!rc && (word = arg_next(&line))) {
-		if (!strcmp(word, "--")) {
-			while (arg_peek(&line))
-				words->word[words->count++] = line.word[line.pos++];
-		} else if (!is_option(word)) {
+		if (!strcmp(word, "--"))
+			break;
+		if (!is_option(word)) {
 			words->word[words->count++] = line.word[line.pos - 1];
+			if (words->count == 1 && !strcmp(word, "compat"))
+				break;	/* the rest are options of ipvsadm */
 		} else if (word[1] == '-') {
 			rc = parse_long(word, &line);
 		} else {
 			rc = parse_short(word, &line);
 		}
 	}
+	while (!rc && arg_peek(&line))
+		words->word[words->count++] = line.word[line.pos++];
 	return rc;
 }
 
-int options_allow(const char *verb, unsigned int allowed)
+const char *options_unknown(void)
+{
+	return unknown;
+}
+
+int options_allow(const char *verb, const char *usage, unsigned int allowed)
 {
 	unsigned int wrong = opt.given & ~allowed;
 	size_t i;
+
+	if (unknown)
+		return refuse_unknown(verb, usage);
 
 	for (i = 0; i < ARRAY_SIZE(defs); i++)
 		if (wrong & defs[i].verbs)

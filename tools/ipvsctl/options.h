@@ -10,8 +10,15 @@ struct args;
 /* Splits argv into options (to opt) and words (to @words). */
 int options_parse(int argc, char **argv, struct args *words);
 
-/* Fails when an option was given that @verb does not take. */
-int options_allow(const char *verb, unsigned int allowed);
+/* The first option that nobody knows, or NULL. It is an error, but which words
+ * it may have meant depends on the command.
+ */
+const char *options_unknown(void);
+
+/* Fails when an option was given that the command @verb, with this usage, does
+ * not take; @allowed: the OPT_* it does.
+ */
+int options_allow(const char *verb, const char *usage, unsigned int allowed);
 
 /* Prints the options that only the verbs with these OPT_* take. */
 void options_of(unsigned int verbs);

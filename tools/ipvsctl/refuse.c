@@ -23,6 +23,7 @@
 #include "opt.h"
 #include "refuse.h"
 #include "scheduler_list.h"
+#include "suggest.h"
 #include "wire.h"
 
 /* Adds the kernel's own sentence, if there is one, to the message. */

@@ -30,6 +30,9 @@ struct rule {
 	uint16_t tun_flags;
 };
 
+/* What ipvsadm sends for -p without a time; its manual says 300. */
+enum { IPVSADM_PERSISTENT = 360 };
+
 enum option_kind {
 	O_ADD, O_ADDSRV, O_TCP, O_UDP, O_SCTP, O_MARK, O_SIX, O_SCHED,
 	O_PERSISTENT, O_MASK, O_PE, O_FLAGS, O_OPS, O_SERVER, O_DR, O_TUN,
@@ -270,7 +273,7 @@ static int rule_persistence(const struct rule *r, struct service *svc)
 	if (!r->persistent)
 		return RC_OK;
 	svc->flags |= IP_VS_SVC_F_PERSISTENT;
-	svc->timeout = PERSISTENT_DEFAULT;
+	svc->timeout = IPVSADM_PERSISTENT;
 	if (r->timeout && !parse_u32(r->timeout, 1, DURATION_MAX, &svc->timeout))
 		return fail(RC_USAGE, object,
 			    "bad -p \"%s\": write seconds, from 1 to %u",

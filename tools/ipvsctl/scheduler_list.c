@@ -10,6 +10,7 @@
 #include "err.h"
 #include "kern_l4lb.h"
 #include "scheduler_list.h"
+#include "suggest.h"
 
 const char *scheduler_prefix(void)
 {

@@ -244,9 +244,9 @@ static int service_flush(struct args *a)
 		return refuse(err, NULL, "reading the services");
 	if (n && !(opt.given & OPT_YES) && !opt.dry_run) {
 		rc = fail(RC_USAGE, NULL,
-			  "flush would delete %zu service%s and interrupt their connections",
+			  "flush would delete %zu service%s and interrupt their connections; it wants --yes",
 			  n, n == 1 ? "" : "s");
-		hint("try: ipvsctl service flush --yes");
+		hint("to have a copy first: ipvsctl save -o FILE");
 		return rc;
 	}
 	err = kern_flush();

@@ -102,7 +102,7 @@ static int parse_pe(struct args *a, const char *object, struct svc_opts *o)
 		return rc;
 	if (!is_module_word(word) || strlen(word) > 16)
 		return fail(RC_USAGE, object,
-			    "bad persistence engine \"%s\": write its name, such as sip, or none",
+			    "bad persistence engine \"%s\": write its name, or none",
 			    word);
 	if (strcmp(word, "none"))
 		snprintf(o->pe, sizeof(o->pe), "%s", word);
@@ -191,7 +191,13 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 		"scheduler", "flags", "persistent", "no-persistent", "mask",
 		"pe", "ops", "no-ops", "option", POLICY_WORDS, "server", NULL
 	};
+	/* Without its word before it, as people write it. */
+	static const char *const schedulers[] = {
+		"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "sed",
+		"nq", "fo", "ovf", "mh", "twos"
+	};
 	const char *object = svc_text(id), *value;
+	size_t i;
 	int rc;
 
 	if (!strcmp(word, "scheduler") || !strcmp(word, "sched"))
@@ -223,7 +229,11 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 		o->named |= SVC_POLICY;
 		return policy_parse(a, object, word, &o->policy);
 	}
-	return arg_unknown(object, "service option", word, known);
+	rc = arg_unknown(object, "service option", word, known);
+	for (i = 0; i < ARRAY_SIZE(schedulers); i++)
+		if (!strcmp(word, schedulers[i]))
+			hint("did you mean: scheduler %s", word);
+	return rc;
 }
 
 int svc_opts_parse(struct args *a, const struct svc_id *id, struct svc_opts *o)

@@ -87,12 +87,12 @@ static int timeout_set(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", timeout_show, "", "the three timeouts, in seconds", 0 },
+	{ "show", timeout_show, "", "the times, in seconds, of services that have none of their own", 0 },
 	{ "set", timeout_set, "[tcp DUR] [tcp-fin DUR] [udp DUR]",
 	  "set the timeouts named, keep the others", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
 const struct noun noun_timeout = {
-	"timeout", NULL, verbs, "connection timeouts", NOUN_VERBS
+	"timeout", NULL, verbs, "how long idle connections are kept, by default", NOUN_VERBS
 };

@@ -51,18 +51,36 @@ static const struct word words[] = {
 	{ "PROTO", "tcp|udp|sctp", NULL },
 };
 
+static bool is_letter(char c)
+{
+	return isalnum((unsigned char)c) || c == '-';
+}
+
 /* Is @name one of the words of @usage? */
 static bool names(const char *usage, const char *name)
 {
 	size_t len = strlen(name);
 	const char *p = usage;
 
-	while ((p = strstr(p, name))) {
-		if ((p == usage || !isalpha((unsigned char)p[-1])) &&
-		    !isalpha((unsigned char)p[len]))
+	while (len && (p = strstr(p, name))) {
+		if ((p == usage || !is_letter(p[-1])) && !is_letter(p[len]))
 			return true;
 		p += len;
 	}
+	return false;
+}
+
+/* Grammars name each other without circles, so this ends. */
+bool usage_has(const char *usage, const char *word)
+{
+	size_t i;
+
+	if (names(usage, word))
+		return true;
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i].grammar && names(usage, words[i].name) &&
+		    usage_has(words[i].grammar, word))
+			return true;
 	return false;
 }
 
@@ -79,7 +97,7 @@ static void print_word(const struct word *w)
 
 void words_help(const char *usage)
 {
-	bool want[ARRAY_SIZE(words)] = { false }, more = true;
+	bool want[ARRAY_SIZE(words)] = { false }, more = true, any = false;
 	size_t i, k;
 
 	for (i = 0; i < ARRAY_SIZE(words); i++)
@@ -92,7 +110,12 @@ void words_help(const char *usage)
 				    names(words[i].help, words[k].name))
 					want[k] = more = true;
 	}
-	for (i = 0; i < ARRAY_SIZE(words); i++)
-		if (want[i] && words[i].help)
-			print_word(&words[i]);
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		if (!want[i] || !words[i].help)
+			continue;
+		if (!any)
+			puts("Words:");
+		any = true;
+		print_word(&words[i]);
+	}
 }

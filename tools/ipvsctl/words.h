@@ -3,8 +3,13 @@
 #ifndef IPVSCTL_WORDS_H
 #define IPVSCTL_WORDS_H
 
-/* Prints what the words of @usage mean, and the words of these. All words if
- * @usage is NULL.
+#include <stdbool.h>
+
+/* Is @word one of the lower-case words of @usage, or of the words it names? */
+bool usage_has(const char *usage, const char *word);
+
+/* Prints what the words of @usage mean, and the words of these,
+ * below a heading. All words if @usage is NULL.
  */
 void words_help(const char *usage);
 
