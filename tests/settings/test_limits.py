@@ -106,18 +106,19 @@ def test_memory_is_charged(nat, box):
     assert used(box) - before > 500 * 8 * 500
 
 
-def test_memory_at_its_limit(nat, box):
+def test_memory_at_its_limit(nat, box, log):
     """A command that needs more than its container may have fails or ends its sender, and
     changes nothing; forwarding and other administrators go on."""
-    raw = Raw(nat, UDP)
-    with L4lb(nat.director.ns) as l4lb:
+    raw, many = Raw(nat, UDP), entries(1000, 8000)
+    # The kernel shows where memory was asked for when it ends a process.
+    with L4lb(nat.director.ns) as l4lb, log.provoked("oom|out_of_memory|memory"):
         child = os.fork()
         if not child:
             status = 0
             try:
                 (box / "cgroup.procs").write_text("0", encoding="ascii")
-                (box / "memory.max").write_text(str(used(box) + (1 << 20)), encoding="ascii")
-                l4lb.set_services(entries(1000, 8000))
+                (box / "memory.max").write_text(str(used(box) + (16 << 20)), encoding="ascii")
+                l4lb.set_services(many)
             except NetlinkError as e:
                 status = e.errno
             finally:
