@@ -135,7 +135,7 @@ def test_the_name_of_the_program(tmp_path):
 # The worst messages that a new user met, and what they say now.
 MENDED = [
     ("service add fwmark 7 fast-path yes", 'unknown fast-path "yes"', "did you mean: on"),
-    ("service add fwmark 7 fast-path nwe", 'unknown fast-path "nwe"', None),
+    ("service add fwmark 7 fast-path neww", 'unknown fast-path "neww"', None),
     ("service add fwmark 7 guard of", 'unknown guard "of"', None),
     ("-C", '"-C" is a line of ipvsadm', "-C is --color here"),
     ("service add fwmark 7 persistent 32d", 'bad time "32d" for persistent', None),

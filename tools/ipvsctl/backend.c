@@ -120,12 +120,12 @@ int backend_missing(void)
 		rc = fail(RC_BACKEND, NULL,
 			  "no IPVS backend: module l4lb is not built for %s, and ip_vs is not loaded",
 			  uts.release);
-		hint("try: build and install l4lb for this kernel, then modprobe l4lb; or modprobe ip_vs");
+		hint("try: install l4lb for this kernel and modprobe l4lb, or modprobe ip_vs");
 	} else {
 		rc = fail(RC_BACKEND, NULL,
 			  "no IPVS backend: neither l4lb nor ip_vs is installed for kernel %s",
 			  uts.release);
-		hint("try: install this kernel's headers, build and install l4lb, then modprobe l4lb");
+		hint("try: install l4lb with this kernel's headers, then modprobe l4lb");
 	}
 	return rc;
 }

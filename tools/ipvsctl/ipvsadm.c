@@ -252,16 +252,12 @@ static int read_short(struct line *l, const char *word, struct args *in)
 		const struct option *o = find_option(NULL, 0, *p);
 		const char *rest = p[1] == '=' ? p + 2 : p + 1;
 
-		if (c) {
-			rc = set_command(l, c, in);
-		} else if (!o) {
+		if (!c && !o)
 			return unknown(word);
-		} else if (p[1] && (o->value || o->kind == O_PERSISTENT) &&
-			   (o->value || (p[1] >= '0' && p[1] <= '9'))) {
+		if (o && p[1] && (o->value || (o->kind == O_PERSISTENT &&
+					       p[1] >= '0' && p[1] <= '9')))
 			return set_option(l, o, rest, in);
-		} else {
-			rc = set_option(l, o, NULL, in);
-		}
+		rc = c ? set_command(l, c, in) : set_option(l, o, NULL, in);
 	}
 	return rc;
 }

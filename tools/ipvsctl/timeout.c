@@ -87,7 +87,8 @@ static int timeout_set(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", timeout_show, "", "the times, in seconds, of services that have none of their own", 0 },
+	{ "show", timeout_show, "",
+	  "the times, in seconds, of services that have none of their own", 0 },
 	{ "set", timeout_set, "[tcp DUR] [tcp-fin DUR] [udp DUR]",
 	  "set the timeouts named, keep the others", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }

@@ -31,12 +31,7 @@ static const struct word words[] = {
 	  "service ID, server SRV, client ADDR[/LEN], state STATE, proto P, template,\n"
 	  "limit N" },
 	{ "SVCOPT",
-	  "scheduler SCHED|flags FLAGS|persistent [DUR]|no-persistent|mask LEN|pe NAME|ops|no-ops|"
-	  "option OPTION VALUE|timeout {{tcp|tcp-fin|udp|sctp} {DUR|default}}...|"
-	  "on-idle {forget|reset}|on-loss {keep|move|reset|default}|"
-	  "on-drain {keep|move|default}|guard {reject|drop|off}|"
-	  "fast-path {off|on|new|default}|sync {on|off|templates|exceptions}|"
-	  "priority {las [SIZES]|off}",
+	  "SCHEDOPT|PERSISTOPT|POLICY|PATHOPT",
 	  "scheduler SCHED, flags FLAG,..., persistent [DUR], no-persistent, mask LEN,\n"
 	  "pe NAME|none, ops, no-ops, option OPTION VALUE,\n"
 	  "timeout {tcp|tcp-fin|udp|sctp} DUR|default ..., on-idle forget|reset,\n"
@@ -44,11 +39,22 @@ static const struct word words[] = {
 	  "guard reject|drop|off, fast-path off|on|new|default,\n"
 	  "sync on|off|templates|exceptions, priority las [SIZE,...]|off" },
 	{ "SRVOPT",
-	  "nat|dr|tun|type {ipip|gue|gre}|port N|csum|no-csum|remcsum|weight N|max-conns N|"
-	  "min-conns N",
+	  "nat|dr|tun|TUNOPT|weight N|max-conns N|min-conns N",
 	  "nat, dr or tun [type ipip|gue|gre] [port N] [csum|no-csum|remcsum],\n"
 	  "weight N, max-conns N, min-conns N" },
 	{ "PROTO", "tcp|udp|sctp", NULL },
+	/* Parts of the above. */
+	{ "SCHEDOPT", "scheduler SCHED|flags FLAGS|option OPTION VALUE|ops|no-ops", NULL },
+	{ "PERSISTOPT", "persistent [DUR]|no-persistent|mask LEN|pe NAME", NULL },
+	{ "POLICY",
+	  "timeout {{PROTO|tcp-fin} {DUR|default}}...|on-idle {forget|reset}|LOSSOPT",
+	  NULL },
+	{ "LOSSOPT", "on-loss {keep|move|reset|default}|on-drain {keep|move|default}", NULL },
+	{ "PATHOPT",
+	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|priority {las [SIZES]|off}",
+	  NULL },
+	{ "SYNCOPT", "sync {on|off|templates|exceptions}", NULL },
+	{ "TUNOPT", "type {ipip|gue|gre}|port N|csum|no-csum|remcsum", NULL },
 };
 
 static bool is_letter(char c)
@@ -107,8 +113,10 @@ void words_help(const char *usage)
 		for (i = 0; i < ARRAY_SIZE(words); i++)
 			for (k = 0; k < ARRAY_SIZE(words); k++)
 				if (want[i] && !want[k] && words[i].help &&
-				    names(words[i].help, words[k].name))
-					want[k] = more = true;
+				    names(words[i].help, words[k].name)) {
+					want[k] = true;
+					more = true;
+				}
 	}
 	for (i = 0; i < ARRAY_SIZE(words); i++) {
 		if (!want[i] || !words[i].help)
