@@ -64,8 +64,10 @@ help:
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
 	@echo '  modules     builds the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
 	@echo '  ipvsctl     builds the command-line tool as build/ipvsctl'
-	@echo '  install     installs modules (for the kernel of KDIR) and ipvsctl (PREFIX=$(PREFIX), DESTDIR=)'
+	@echo '  install     installs modules (for the kernel of KDIR) and ipvsctl (PREFIX=$(PREFIX), DESTDIR=, SIGN_KEY=,'
+	@echo '              SIGN_CERT=); install-dkms: the sources for dkms, in /usr/src'
 	@echo '  uninstall   removes the installed files'
+	@echo '  deb         Debian packages in build/deb: l4lb-dkms, ipvsctl, l4lb-doc'
 	@echo '  deps        installs the Debian packages that demo and test need (they run it themselves)'
 	@echo '  style       checks the sources with checkpatch, sparse, shellcheck, ruff and others'
 	@echo '  clean       removes build/'
@@ -241,26 +243,67 @@ torture:
 style:
 	@tests/lab/style
 
-moddir  = $(DESTDIR)/lib/modules/$(KREL)/updates/l4lb
-confdir = $(DESTDIR)/usr/lib/modprobe.d
-mandir  = $(DESTDIR)$(PREFIX)/share/man/man8
-compdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+# ---- installation ----
 
-.PHONY: install uninstall
-install: modules ipvsctl
-	install -d $(moddir) $(confdir) $(DESTDIR)$(PREFIX)/sbin $(mandir) $(compdir)
+VERSION  = $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' kernel/main.c)
+moddir   = $(DESTDIR)/lib/modules/$(KREL)/updates/l4lb
+libdir   = $(DESTDIR)/usr/lib
+mandir   = $(DESTDIR)$(PREFIX)/share/man
+compdir  = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+dkmsdir  = $(DESTDIR)/usr/src/l4lb-$(VERSION)
+# What the loader of modules checks where Secure Boot is on: see doc/installation.md.
+SIGN_KEY  ?=
+SIGN_CERT ?=
+
+.PHONY: install install-modules install-system install-tool install-dkms uninstall
+install: install-modules install-system install-tool
+
+# The debugging information is nine tenths of a module. A signature comes after its removal.
+install-modules: modules
+	@test -z '$(SIGN_KEY)' || test -r '$(SIGN_CERT)' || { echo 'SIGN_KEY needs its certificate: SIGN_CERT=FILE' >&2; exit 1; }
+	install -d $(moddir)
 	install -m 644 $(out)/$(KREL)/*.ko $(moddir)/
-	install -m 644 tools/modprobe.d/l4lb.conf $(confdir)/
-	install -m 755 $(out)/ipvsctl $(DESTDIR)$(PREFIX)/sbin/
-	install -m 644 tools/ipvsctl/ipvsctl.8 $(mandir)/
-	install -m 644 tools/ipvsctl/ipvsctl.bash $(compdir)/ipvsctl
+	strip --strip-debug $(moddir)/*.ko
+	$(if $(SIGN_KEY),for ko in $(moddir)/*.ko; do \
+		$(kdir)/scripts/sign-file sha256 '$(SIGN_KEY)' '$(SIGN_CERT)' $$ko; done)
 	$(if $(DESTDIR),@echo 'DESTDIR is set: run depmod $(KREL) on the target',depmod $(KREL))
 
+# Files about the modules that are the same for each kernel.
+install-system:
+	install -d $(libdir)/modprobe.d $(libdir)/modules-load.d $(libdir)/sysctl.d $(mandir)/man7
+	install -m 644 tools/modprobe.d/l4lb.conf $(libdir)/modprobe.d/
+	install -m 644 tools/system/modules-load.conf $(libdir)/modules-load.d/l4lb.conf
+	install -m 644 tools/system/sysctl.conf $(libdir)/sysctl.d/60-l4lb.conf
+	install -m 644 doc/l4lb.7 $(mandir)/man7/
+
+install-tool: ipvsctl
+	install -d $(DESTDIR)$(PREFIX)/sbin $(mandir)/man8 $(compdir) $(libdir)/systemd/system $(DESTDIR)/etc/l4lb
+	install -m 755 $(out)/ipvsctl $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 tools/ipvsctl/ipvsctl.8 $(mandir)/man8/
+	install -m 644 tools/ipvsctl/ipvsctl.bash $(compdir)/ipvsctl
+	sed 's|@SBIN@|$(PREFIX)/sbin|' tools/system/l4lb.service >$(libdir)/systemd/system/l4lb.service
+
+# The sources for dkms, which builds them for each kernel: dkms install l4lb/VERSION
+install-dkms:
+	install -d $(dkmsdir)
+	find Kbuild kernel schedulers -name '*.[ch]' -o -name Kbuild | \
+		while read -r file; do install -D -m 644 $$file $(dkmsdir)/$$file; done
+	sed 's/#MODULE_VERSION#/$(VERSION)/' tools/dkms/dkms.conf >$(dkmsdir)/dkms.conf
+
+# /etc/l4lb stays if there are files in it.
 uninstall:
 	@test -n '$(KREL)' || { echo 'no kernel release: name the kernel build directory with KDIR=' >&2; exit 1; }
-	rm -rf $(moddir)
-	rm -f $(confdir)/l4lb.conf $(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/ipvsctl.8 $(compdir)/ipvsctl
+	rm -rf $(moddir) $(dkmsdir)
+	rm -f $(libdir)/modprobe.d/l4lb.conf $(libdir)/modules-load.d/l4lb.conf $(libdir)/sysctl.d/60-l4lb.conf \
+		$(libdir)/systemd/system/l4lb.service $(mandir)/man7/l4lb.7 \
+		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 $(compdir)/ipvsctl
+	rmdir $(DESTDIR)/etc/l4lb 2>/dev/null || true
 	$(if $(DESTDIR),,depmod $(KREL))
+
+# Debian packages of the files that git knows, in build/deb.
+.PHONY: deb
+deb:
+	@tools/deb $(out)/deb
 
 .PHONY: clean
 clean:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make uninstall removes what make install has installed, and nothing else."""
+"""make uninstall removes what make install has installed, and nothing else; the packages have
+the same files; each mentions every scheduler."""
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +12,10 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 RELEASE = "6.12.999-test"
 MODULES = "l4lb.ko", "l4lb_rr.ko"
+SYSTEM = {"usr/lib/modprobe.d/l4lb.conf", "usr/lib/modules-load.d/l4lb.conf",
+          "usr/lib/sysctl.d/60-l4lb.conf", "usr/lib/systemd/system/l4lb.service"}
+TOOL = {"sbin/ipvsctl", "share/man/man8/ipvsctl.8",
+        "share/bash-completion/completions/ipvsctl"}
 
 
 @pytest.fixture
@@ -20,7 +27,8 @@ def make(tmp_path):
     header.write_text(f'#define UTS_RELEASE "{RELEASE}"\n', encoding="ascii")
     (tmp_path / "out" / RELEASE).mkdir(parents=True)
     for name in MODULES:
-        (tmp_path / "out" / RELEASE / name).write_text(name, encoding="ascii")
+        subprocess.run(["gcc", "-g", "-xc", "-c", "-o", str(tmp_path / "out" / RELEASE / name),
+                        "-"], input="int x;\n", text=True, check=True, timeout=60)
     (tmp_path / "out/ipvsctl").write_text("ipvsctl", encoding="ascii")
     root = tmp_path / "root"
 
@@ -40,19 +48,25 @@ def make(tmp_path):
 def test_uninstall_leaves_nothing(make, prefix):
     words = [] if prefix == "usr" else [f"PREFIX=/{prefix}"]
     assert make("install", *words) == {
-        *(f"lib/modules/{RELEASE}/updates/l4lb/{name}" for name in MODULES),
-        "usr/lib/modprobe.d/l4lb.conf", f"{prefix}/sbin/ipvsctl",
-        f"{prefix}/share/man/man8/ipvsctl.8",
-        f"{prefix}/share/bash-completion/completions/ipvsctl"}
+        *(f"lib/modules/{RELEASE}/updates/l4lb/{name}" for name in MODULES), *SYSTEM,
+        f"{prefix}/share/man/man7/l4lb.7", *(f"{prefix}/{name}" for name in TOOL)}
+    sections = subprocess.run(["objdump", "-h", str(
+        make.root / f"lib/modules/{RELEASE}/updates/l4lb/l4lb.ko")], text=True,
+        capture_output=True, check=True, timeout=60).stdout
+    assert ".data" in sections or ".bss" in sections
+    assert ".debug" not in sections
+    unit = (make.root / "usr/lib/systemd/system/l4lb.service").read_text("utf-8")
+    assert f" /{prefix}/sbin/ipvsctl restore " in unit and "@SBIN@" not in unit
     assert make("uninstall", *words) == set()
     assert not (make.root / f"lib/modules/{RELEASE}/updates/l4lb").exists()
+    assert not (make.root / "etc/l4lb").exists()
     assert make("uninstall", *words) == set()       # twice is no error
 
 
 def test_uninstall_leaves_what_others_put_there(make):
     make("install")
     others = {f"lib/modules/{RELEASE}/updates/other.ko", "usr/lib/modprobe.d/other.conf",
-           "usr/sbin/other", "usr/share/man/man8/other.8"}
+           "usr/sbin/other", "usr/share/man/man8/other.8", "etc/l4lb/mine.rules"}
     for name in others:
         (make.root / name).write_text("other", encoding="ascii")
     assert make("uninstall") == others
@@ -63,4 +77,104 @@ def test_uninstall_needs_to_know_the_kernel(make, tmp_path):
     make("install")
     assert "no kernel release: name the kernel build directory with KDIR=" in \
         make("uninstall", f"KDIR={tmp_path}/none", code=2)
-    assert len(make("install")) == len(MODULES) + 4
+    assert len(make("install")) == len(MODULES) + len(SYSTEM) + len(TOOL) + 1
+
+
+def test_a_key_needs_its_certificate(make):
+    assert "SIGN_KEY needs its certificate: SIGN_CERT=FILE" in \
+        make("install-modules", "SIGN_KEY=/none", code=2)
+
+
+# ---- packages ----
+
+def version():
+    return re.search(r'^MODULE_VERSION\("(.+)"\)', (TOP / "kernel/main.c").read_text("utf-8"),
+                     re.M)[1]
+
+
+def modules():
+    names = re.search(r"^schedulers := (.+)", (TOP / "schedulers/Kbuild").read_text("utf-8"),
+                      re.M)[1].split()
+    assert len(names) > 10
+    return {"l4lb": "kernel"} | {f"l4lb_{name}": "schedulers" for name in names}
+
+
+def test_dkms_sources(make):
+    """They are all that Kbuild reads, and dkms.conf names what it makes of them."""
+    folder = f"usr/src/l4lb-{version()}"
+    found = make("install-dkms")
+    sources = subprocess.run(["git", "ls-files", "Kbuild", "kernel", "schedulers"], cwd=TOP,
+                             capture_output=True, text=True, check=True, timeout=60).stdout
+    assert found == {f"{folder}/dkms.conf", *(
+        f"{folder}/{name}" for name in sources.split() if not name.endswith(".md"))}
+    # As dkms reads it.
+    shown = subprocess.run(
+        ["bash", "-c", f""". {make.root}/{folder}/dkms.conf; echo $PACKAGE_NAME $PACKAGE_VERSION
+        for i in ${{!BUILT_MODULE_NAME[@]}}; do
+            echo ${{BUILT_MODULE_NAME[i]}} ${{BUILT_MODULE_LOCATION[i]}} ${{DEST_MODULE_LOCATION[i]}}
+        done
+        for k in 6.1.0-56-amd64 6.12.117+deb12-amd64 6.12.9 6.11.1 6.6.0 6.10.1 5.10.0 16.1.0; do
+            [[ ! $k =~ $BUILD_EXCLUSIVE_KERNEL ]] || echo builds $k
+        done"""], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert shown[0] == f"l4lb {version()}"
+    assert shown[1:-3] == [f"{name} {place} /updates/dkms" for name, place in modules().items()]
+    assert shown[-3:] == ["builds 6.1.0-56-amd64", "builds 6.12.117+deb12-amd64", "builds 6.12.9"]
+
+
+def test_packages_have_the_version_of_the_module_and_the_tool():
+    first = (TOP / "debian/changelog").read_text("utf-8").splitlines()[0]
+    assert first.startswith(f"l4lb ({version()}) ")
+    assert f'"{version()}"' in (TOP / "tools/ipvsctl/version.h").read_text("utf-8")
+
+
+def test_packages_need_the_libraries_of_the_tool():
+    """tools/ipvsctl/Makefile names them as pkg-config does."""
+    control = (TOP / "debian/control").read_text("utf-8")
+    wanted = re.search(r"^PKGS +:= (.+)", (TOP / "tools/ipvsctl/Makefile").read_text("utf-8"),
+                       re.M)[1].split()
+    debian = {"libnl-3.0": "libnl-3-dev", "libnl-genl-3.0": "libnl-genl-3-dev",
+              "jansson": "libjansson-dev", "smartcols": "libsmartcols-dev",
+              "yaml-0.1": "libyaml-dev", "ncursesw": "libncurses-dev", "libkmod": "libkmod-dev"}
+    build = control[control.index("Build-Depends:"):control.index("Standards-Version")]
+    for name in wanted:
+        assert debian[name] in build, name
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_unit_is_what_systemd_understands(make, tmp_path):
+    make("install-tool")
+    unit = make.root / "usr/lib/systemd/system/l4lb.service"
+    program = make.root / "usr/sbin/ipvsctl"
+    program.chmod(0o755)
+    copy = tmp_path / "l4lb.service"
+    copy.write_text(unit.read_text("utf-8").replace("/usr/sbin/ipvsctl", str(program)), "utf-8")
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(copy)], text=True,
+                          capture_output=True, check=False, timeout=60)
+    assert (done.returncode, [line for line in done.stderr.splitlines()
+                              if "l4lb" in line]) == (0, [])
+
+
+@pytest.mark.parametrize("files, code, applied", [
+    ({"a.rules": "good", "b.rules": "good"}, 0, ["a", "b"]),
+    ({"a.rules": "bad", "b.rules": "good"}, 2, ["b"]),      # the others are applied, it fails
+    ({"a b.rules": "good", "c.other": "good"}, 0, ["a b"]),
+])
+def test_what_the_unit_runs(files, code, applied, make, tmp_path):
+    make("install-tool")
+    for name, text in files.items():
+        (make.root / "etc/l4lb" / name).write_text(text, "utf-8")
+    log = tmp_path / "log"
+    tool = make.root / "usr/sbin/ipvsctl"
+    tool.write_text(f'#!/bin/sh\n[ $# = 2 ] && [ "$1" = restore ] && grep -q good "$2" || exit 2\n'
+                    f'basename "$2" .rules >>{log}\n', "utf-8")
+    tool.chmod(0o755)
+    unit = (make.root / "usr/lib/systemd/system/l4lb.service").read_text("utf-8")
+    for verb in "ExecStart", "ExecReload":
+        log.unlink(missing_ok=True)
+        command = re.search(rf"^{verb}=/bin/sh -c '(.+)'$", unit, re.M)[1].replace("$$", "$")
+        for there in "/etc/l4lb/", "/usr/sbin/ipvsctl":
+            assert there in command
+            command = command.replace(there, f"{make.root}{there}")
+        done = subprocess.run(["sh", "-c", command], check=False, timeout=60)
+        assert (done.returncode, log.read_text("utf-8").splitlines()) == (code, applied)
+    assert "ExecStop" not in unit.replace("# No ExecStop:", "")

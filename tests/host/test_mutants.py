@@ -32,7 +32,8 @@ def load(name):
 
 mutants = load("mutants")
 PATCHES = sorted((TOP / "tests/mutants").glob("*/*.patch"))
-WHAT = {"kernel": ("kernel/", "schedulers/"), "ipvsctl": ("tools/ipvsctl/", "tools/modprobe.d/")}
+WHAT = {"kernel": ("kernel/", "schedulers/"),
+        "ipvsctl": ("tools/", "debian/", "Makefile", "doc/l4lb.7")}
 
 
 @functools.cache
@@ -63,7 +64,7 @@ def test_heading(path):
 def test_applies(path, tmp_path):
     for name in mutants.read(path).files:
         copy = tmp_path / name
-        copy.parent.mkdir(parents=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes((TOP / name).read_bytes())
     done = subprocess.run(["git", "apply", "-p1", path], cwd=tmp_path, capture_output=True,
                           text=True, check=False,
