@@ -112,9 +112,23 @@
  *		time is listed once, even if others come and go meanwhile.  Up
  *		to 32 KiB come with each recv(), if its buffer is as large.
  *
+ *	L4LB_CMD_GET_EVENT
+ *		do: without attributes.
+ *		Reply: SEQ, the number of this namespace's last event.
+ *
  * Members of the multicast group L4LB_GENL_EVENTS (CAP_NET_ADMIN) get a message
  * L4LB_CMD_GET_SYNC with a PEER when the peer's STATE has changed, at most once a
- * second for each peer.
+ * second for each peer; and for each other event, in order,
+ *
+ *	L4LB_CMD_GET_EVENT
+ *		EVENT, SEQ, and what it is about: SERVICE { AF to FWMARK } and, if
+ *		it was not removed, its SCHED_NAME; for a real server also DESTS
+ *		with one, with its ACTIVE_CONNS, INACT_CONNS and PERSIST_CONNS;
+ *		COUNT as said at enum l4lb_event.
+ *
+ * SEQ grows by one with each event, whether it could be sent or not: a gap is
+ * the number of those lost (ENOBUFS).  A removed service takes its real servers
+ * with it without events of theirs.
  *
  * Attributes are checked strictly: unknown or overlong ones, and nests without
  * NLA_F_NESTED, are refused.  Errors come with a message (extended ACK).
@@ -155,6 +169,7 @@ enum l4lb_cmd {
 	L4LB_CMD_DEL_PEER,
 	L4LB_CMD_SYNC_RESYNC,
 	L4LB_CMD_SYNC_VERIFY,
+	L4LB_CMD_GET_EVENT,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -177,6 +192,10 @@ enum l4lb_attr {
 	L4LB_ATTR_SYNC,		/* nest: enum l4lb_sync_attr */
 	L4LB_ATTR_PEER,		/* nest: enum l4lb_peer_attr */
 	L4LB_ATTR_PUSH,		/* flag */
+	L4LB_ATTR_EVENT,	/* u32: enum l4lb_event */
+	L4LB_ATTR_SEQ,		/* u64 */
+	L4LB_ATTR_COUNT,	/* u64 */
+	L4LB_ATTR_PAD,
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -476,5 +495,38 @@ enum l4lb_peer_attr {
 };
 
 #define L4LB_DIGEST_SLICES	4096
+
+/* What has happened.  From OVERLOADED on, packets are the cause: then only a
+ * state that lasts is told, and each at most four times a second.
+ */
+enum l4lb_event {
+	L4LB_EVENT_UNSPEC,
+	L4LB_EVENT_SERVICE_ADDED,
+	L4LB_EVENT_SERVICE_CHANGED, /* settings, options or policy */
+	L4LB_EVENT_SERVICE_DELETED,
+	L4LB_EVENT_SCHEDULER,	/* a service has another one */
+	L4LB_EVENT_SERVER_ADDED,
+	L4LB_EVENT_SERVER_CHANGED, /* method, tunnel or thresholds */
+	L4LB_EVENT_SERVER_DELETED,
+	L4LB_EVENT_WEIGHT,	/* of a server, perhaps with the others;
+				 * COUNT: its weight before
+				 */
+	L4LB_EVENT_OVERLOADED,	/* a server has reached its upper threshold */
+	L4LB_EVENT_RELIEVED,	/* it has fewer than its lower one */
+	L4LB_EVENT_DRAINED,	/* a server with weight 0 has no connection and
+				 * no template; once until it has a weight again
+				 */
+	L4LB_EVENT_FULL,	/* the connection table has no room: conn_max,
+				 * conn_max_all; COUNT: its entries
+				 */
+	L4LB_EVENT_ROOM,	/* it had room for two seconds */
+	L4LB_EVENT_FLOOD,	/* half-open connections have reached their
+				 * share, a quarter of conn_max; COUNT: of them
+				 */
+	L4LB_EVENT_FLOOD_OVER,	/* they had less than that for two seconds */
+
+	__L4LB_EVENT_MAX,
+	L4LB_EVENT_MAX = __L4LB_EVENT_MAX - 1
+};
 
 #endif /* _L4LB_UAPI_H */

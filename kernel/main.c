@@ -20,6 +20,7 @@
 #include "conn/table.h"
 #include "entry/fast_device.h"
 #include "entry/hook.h"
+#include "service/event.h"
 #include "service/registry.h"
 #include "service/route.h"
 #include "service/server_table.h"
@@ -79,6 +80,7 @@ static void __net_exit net_empty(struct l4lb_net *ln)
 	l4lb_conn_table_stop(ln);
 	l4lb_server_bypass_destroy(ln);
 	mutex_unlock(&ln->lock);
+	l4lb_events_stop(ln);
 	l4lb_server_trash_flush(ln);
 	l4lb_defence_exit(ln);
 }
@@ -90,6 +92,7 @@ static void __net_exit net_free(struct l4lb_net *ln)
 	l4lb_server_table_exit(ln);
 	l4lb_fast_destroy(ln);
 	l4lb_sync_net_exit(ln);
+	l4lb_events_destroy(ln);
 }
 
 /* Thousands of namespaces may go at once: they wait together. */

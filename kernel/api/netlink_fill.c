@@ -152,8 +152,8 @@ static int fill_dest_config(struct sk_buff *skb,
 	return 0;
 }
 
-static int fill_dest_conns(struct sk_buff *skb,
-			   const struct l4lb_server *server)
+int l4lb_nl_fill_dest_conns(struct sk_buff *skb,
+			    const struct l4lb_server *server)
 {
 	int active = atomic_read(&server->sched.active);
 	int total = atomic_read(&server->sched.total);
@@ -179,7 +179,7 @@ int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_server *server)
 {
 	struct l4lb_stats_view view;
 
-	if (fill_dest_conns(skb, server))
+	if (l4lb_nl_fill_dest_conns(skb, server))
 		return -EMSGSIZE;
 	l4lb_stats_read(&server->stats, &view);
 	return fill_stats64(skb, IPVS_DEST_ATTR_STATS64, &view);
@@ -197,7 +197,7 @@ int l4lb_nl_fill_dest(struct sk_buff *skb, struct l4lb_server *server)
 		return -EMSGSIZE;
 	l4lb_stats_read(&server->stats, &view);
 	if (fill_dest_config(skb, server) ||
-	    fill_dest_conns(skb, server) ||
+	    l4lb_nl_fill_dest_conns(skb, server) ||
 	    nla_put_u16(skb, IPVS_DEST_ATTR_ADDR_FAMILY, server->sched.af) ||
 	    fill_stats(skb, IPVS_DEST_ATTR_STATS, &view) ||
 	    fill_stats64(skb, IPVS_DEST_ATTR_STATS64, &view)) {

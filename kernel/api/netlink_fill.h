@@ -24,6 +24,8 @@ int l4lb_nl_fill_service_stats64(struct sk_buff *skb,
 int l4lb_nl_fill_dest_config(struct sk_buff *skb,
 			     const struct l4lb_server *server);
 int l4lb_nl_fill_dest_live(struct sk_buff *skb, struct l4lb_server *server);
+int l4lb_nl_fill_dest_conns(struct sk_buff *skb,
+			    const struct l4lb_server *server);
 
 /**
  * struct l4lb_nl_cursor - position of a dump of services

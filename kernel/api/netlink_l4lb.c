@@ -15,6 +15,7 @@
 
 #include "api/netlink_batch.h"
 #include "api/netlink_conns.h"
+#include "api/netlink_event.h"
 #include "api/netlink_fill.h"
 #include "api/netlink_list.h"
 #include "api/netlink_option.h"
@@ -23,8 +24,8 @@
 #include "api/netlink_policy.h"
 #include "config/policy.h"
 #include "service/registry.h"
-#include "sync/hello.h"
 #include "service/sched_default.h"
+#include "sync/hello.h"
 
 static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
 static_assert(L4LB_WHAT_LEN == L4LB_SCHED_WHAT_MAX);
@@ -519,6 +520,7 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(DEL_PEER, peer_request, .doit = l4lb_nl_del_peer),
 	COMMAND(SYNC_RESYNC, resync_request, .doit = l4lb_nl_sync_resync),
 	COMMAND(SYNC_VERIFY, peer_request, .doit = l4lb_nl_sync_verify),
+	COMMAND(GET_EVENT, no_request, .doit = l4lb_nl_get_event),
 };
 
 #undef COMMAND
@@ -546,6 +548,7 @@ struct genl_family l4lb_ext_family __ro_after_init = {
 int __init l4lb_ext_init(void)
 {
 	l4lb_sync_hello_listen(l4lb_nl_peer_event);
+	l4lb_event_listen(l4lb_nl_send_event);
 	return genl_register_family(&l4lb_ext_family);
 }
 

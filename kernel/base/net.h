@@ -15,6 +15,7 @@
 
 struct ctl_table_header;
 struct l4lb_conn_table;
+struct l4lb_events;
 struct l4lb_fast;
 struct l4lb_server;
 struct l4lb_sync;
@@ -72,6 +73,7 @@ struct l4lb_defence {
  * @drops: per-CPU array of L4LB_DROP_MAX counters
  * @stats: totals of the namespace
  * @defence: flood defence
+ * @events: what listeners were told, allocated with @conns
  * @sync: synchronisation daemons, allocated with the first, see sync/daemon.c
  * @sync_queues: messages of the sending daemon (RCU readers); NULL: there is none
  * @sync_receives: a receiving daemon runs
@@ -126,6 +128,7 @@ struct l4lb_net {
 	u64 __percpu			*drops;
 	struct l4lb_stats		stats;
 	struct l4lb_defence		defence;
+	struct l4lb_events		*events;
 	struct l4lb_sync		*sync;
 	struct l4lb_sync_queues __rcu	*sync_queues;
 	bool				sync_receives;

@@ -332,7 +332,9 @@ static int try_options(struct l4lb_batch_service *s,
 	err = l4lb_values_settle(&s->values, s->inst, extack);
 	if (err)
 		return err;
-	l4lb_values_swap(&s->values, s->inst);
+	s->differs = memcmp(s->values.option, s->inst->option,
+			    s->ops->n_options * sizeof(u32));
+	s->differs |= l4lb_values_swap(&s->values, s->inst);
 	s->swapped = true;
 	return 0;
 }
@@ -440,6 +442,7 @@ static void enlist_servers(struct l4lb_batch *b,
 
 	for (i = 0; i < s->n; i++) {
 		server = b->servers[s->first + i].server;
+		b->servers[s->first + i].is_new = l4lb_server_is_new(server);
 		if (l4lb_server_is_new(server))
 			l4lb_server_enlist(server, s->svc);
 		if (i % BREATH == 0)
@@ -455,6 +458,7 @@ static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 
 	list_for_each_entry_safe(server, next, &svc->servers, node) {
 		if (!stays(b, server)) {
+			l4lb_event_server(L4LB_EVENT_SERVER_DELETED, server);
 			l4lb_server_retire(server, svc);
 			*any = true;
 		}
@@ -464,9 +468,43 @@ static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
 	}
 }
 
+/* What listeners are told of the service, which still has its settings. */
+static enum l4lb_event what_happens(const struct l4lb_batch_service *s)
+{
+	const struct l4lb_service *svc = s->svc;
+
+	if (s->is_new)
+		return L4LB_EVENT_SERVICE_ADDED;
+	if (s->inst != svc->inst)
+		return L4LB_EVENT_SCHEDULER;
+	if (s->differs || s->cfg.flags != svc->flags ||
+	    s->cfg.timeout != svc->timeout ||
+	    s->cfg.netmask != svc->netmask ||
+	    memcmp(&s->policy, &svc->policy, sizeof(s->policy)))
+		return L4LB_EVENT_SERVICE_CHANGED;
+	return L4LB_EVENT_UNSPEC;
+}
+
+static void tell(const struct l4lb_batch *b, const struct l4lb_batch_service *s,
+		 enum l4lb_event what)
+{
+	const struct l4lb_batch_server *d;
+	unsigned int i;
+
+	if (what)
+		l4lb_event_service(what, s->svc);
+	for (i = 0; i < s->n; i++) {
+		d = &b->servers[s->first + i];
+		l4lb_server_tell(d->server, d->is_new ? NULL : &d->old);
+		if (i % BREATH == 0)
+			cond_resched();
+	}
+}
+
 static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 			   bool *removed)
 {
+	enum l4lb_event what = what_happens(s);
 	struct l4lb_service *svc = s->svc;
 
 	enlist_servers(b, s);
@@ -481,6 +519,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		l4lb_service_settle(svc, &s->cfg, s->inst, s->pool);
 	}
 	s->ops = NULL;	/* the reference is the service's now */
+	tell(b, s, what);
 }
 
 static void commit(struct l4lb_net *ln, struct l4lb_batch *b)

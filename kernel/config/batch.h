@@ -21,6 +21,7 @@ struct l4lb_batch_server {
 	struct l4lb_server	*server;
 	struct l4lb_server_config	old;
 	int			old_last;
+	bool			is_new;
 };
 
 /**
@@ -39,6 +40,7 @@ struct l4lb_batch_server {
  * @inst: the scheduler instance that @svc will have
  * @pool: the pool that @svc will have
  * @is_new: @svc was created for this batch
+ * @differs: the present instance has other values of options
  * @swapped: @inst has those of @values that build() reads, and the reverse
  * @tried: number of real servers whose settings were tried
  */
@@ -56,7 +58,7 @@ struct l4lb_batch_service {
 	struct l4lb_service		*svc;
 	struct l4lb_sched_inst		*inst;
 	struct l4lb_pool		*pool;
-	bool				is_new, swapped;
+	bool				is_new, differs, swapped;
 	unsigned int			tried;
 };
 

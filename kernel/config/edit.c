@@ -10,6 +10,7 @@
 
 #include "config/policy.h"
 #include "config/server_edit.h"
+#include "config/watch.h"
 #include "conn/defence.h"
 #include "conn/table.h"
 #include "entry/fast_device.h"
@@ -133,7 +134,8 @@ int l4lb_service_net_prepare(struct l4lb_net *ln,
 			     struct netlink_ext_ack *extack)
 {
 	int err = l4lb_conn_table_create(ln, &l4lb_sync_events) ?:
-		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln);
+		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln) ?:
+		  l4lb_events_create(ln, l4lb_watch_look);
 
 	if (err)
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");
@@ -189,6 +191,7 @@ int l4lb_service_add(struct l4lb_net *ln, const struct l4lb_svc_key *key,
 	if (err)
 		goto err_discard;
 	l4lb_service_enlist(svc, cfg);
+	l4lb_event_service(L4LB_EVENT_SERVICE_ADDED, svc);
 	return 0;
 
 err_discard:
@@ -250,6 +253,7 @@ int l4lb_service_edit(struct l4lb_service *svc,
 	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
 	struct l4lb_sched_inst *inst = svc->inst;
 	struct l4lb_pool *pool;
+	enum l4lb_event event;
 
 	lockdep_assert_held(&svc->ln->lock);
 	if (ops != old_ops)
@@ -266,7 +270,10 @@ int l4lb_service_edit(struct l4lb_service *svc,
 		return PTR_ERR(pool);
 	}
 
+	event = ops != old_ops ? L4LB_EVENT_SCHEDULER :
+				 L4LB_EVENT_SERVICE_CHANGED;
 	l4lb_service_settle(svc, cfg, inst, pool);
+	l4lb_event_service(event, svc);
 	return 0;
 }
 
@@ -277,6 +284,7 @@ static void service_del(struct l4lb_service *svc)
 	struct l4lb_net *ln = svc->ln;
 
 	ln->generation++;
+	l4lb_event_service(L4LB_EVENT_SERVICE_DELETED, svc);
 	ln->n_inserted--;
 	l4lb_service_table_del(svc);
 	list_del_rcu(&svc->list);

@@ -72,5 +72,6 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 		return err;
 	l4lb_service_apply_policy(svc, policy);
 	l4lb_server_set_loss(svc);
+	l4lb_event_service(L4LB_EVENT_SERVICE_CHANGED, svc);
 	return 0;
 }

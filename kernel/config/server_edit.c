@@ -137,6 +137,8 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	l4lb_server_table_update(server);
 	l4lb_stats_look(&server->stats);
 	WRITE_ONCE(server->available, true);
+	server->watch.overloaded = false;
+	server->watch.drained = false;
 }
 
 /* Move from @svc to the trash.  Pools that still have the server skip it. */
@@ -154,6 +156,30 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	ln->n_mixed -= server_is_mixed(server);
 	l4lb_hook_unregister(ln, server->sched.af);
 	l4lb_server_trash(server);
+}
+
+/* Listeners are told of @server, which had the settings @old, or was in no service
+ * (NULL).
+ */
+void l4lb_server_tell(const struct l4lb_server *server,
+		      const struct l4lb_server_config *old)
+{
+	struct l4lb_happening event = { .server = server };
+
+	if (!old)
+		event.what = L4LB_EVENT_SERVER_ADDED;
+	else if (old->weight != server->sched.weight)
+		event.what = L4LB_EVENT_WEIGHT;
+	else if (old->method != server->method ||
+		 old->u_thresh != server->u_thresh ||
+		 old->l_thresh != server->l_thresh ||
+		 old->tun.word != server->tun.word)
+		event.what = L4LB_EVENT_SERVER_CHANGED;
+	else
+		return;
+	if (old)
+		event.count = old->weight;
+	l4lb_event(server->ln, &event);
 }
 
 /* A server that is in the trash stays there. */
@@ -251,6 +277,7 @@ int l4lb_server_add(struct l4lb_service *svc,
 		l4lb_server_retire(server, svc);
 		return err;
 	}
+	l4lb_server_tell(server, NULL);
 	return 0;
 }
 
@@ -285,6 +312,7 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 		WRITE_ONCE(server->sched.last_weight, last_weight);
 		return err;
 	}
+	l4lb_server_tell(server, &old);
 	return 0;
 }
 
@@ -308,6 +336,7 @@ int l4lb_server_del(struct l4lb_service *svc, struct l4lb_server *server,
 	lockdep_assert_held(&svc->ln->lock);
 	if (!server)
 		return -ENOENT;
+	l4lb_event_server(L4LB_EVENT_SERVER_DELETED, server);
 	l4lb_server_retire(server, svc);
 	if (l4lb_service_shrink(svc, server)) {
 		NL_SET_ERR_MSG(extack,

@@ -13,6 +13,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 
+#include "conn/alarm.h"
 #include "conn/bucket.h"
 #include "conn/defence.h"
 #include "conn/resize.h"
@@ -144,13 +145,15 @@ static void sweep_work(struct work_struct *work)
 	struct l4lb_conn_table *table = container_of(to_delayed_work(work),
 						     struct l4lb_conn_table,
 						     sweep);
+	bool alarm;
 
 	sweep_slice(table);
 	drop_slice(table);
+	alarm = l4lb_conn_alarm_look(table);
 	rcu_read_lock();
 	l4lb_conn_resize_check(table);
 	rcu_read_unlock();
-	if (!atomic_read(&table->n)) {
+	if (!atomic_read(&table->n) && !alarm) {
 		l4lb_conn_table_idle(table);
 		atomic_set(&table->sweeping, 0);
 		smp_mb__after_atomic();	/* before n: l4lb_conn_sweep_kick() */

@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "conn/alarm.h"
 #include "conn/bucket.h"
 #include "conn/count.h"
 #include "conn/defence.h"
@@ -281,9 +282,12 @@ bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
 			goto refuse;
 	} else if (!template && l4lb_conn_begins_half_open(flow->proto) &&
 		   atomic_read(&table->n_half_open) >= quota(max)) {
+		l4lb_conn_alarm(table, L4LB_ALARM_FLOOD);
 		hash = l4lb_conn_table_hash(table, flow, false);
 		gone = evict(table, hash, L4LB_CONN_HALF_OPEN);
 	}
+	if (n > max || !room)
+		l4lb_conn_alarm(table, L4LB_ALARM_FULL);
 	if ((n - gone <= max && (room || gone)) ||
 	    evict(table, l4lb_conn_table_hash(table, flow, template), 0))
 		return true;

@@ -68,6 +68,8 @@ struct l4lb_conn_array {
  * @resize: moves all entries to another array
  * @sweep: removes expired connections
  * @over: removes the connections of real servers whose connections are over
+ * @pressed: bits: an alarm's limit was reached, see alarm.h
+ * @calm: by alarm, looks since then
  * @sweep_at: hash where the sweep goes on
  * @sweeping: the sweep is queued or running
  * @n: connections and templates, and those about to be inserted
@@ -88,6 +90,8 @@ struct l4lb_conn_table {
 	struct delayed_work		resize;
 	struct delayed_work		sweep;
 	struct delayed_work		over;
+	unsigned long			pressed;
+	u8				calm[L4LB_ALARMS];
 	u64				sweep_at;
 	atomic_t			sweeping;
 

@@ -15,6 +15,7 @@
 
 #include <linux/netlink.h>
 
+#include "service/event.h"
 #include "service/pool.h"
 
 /**
@@ -137,5 +138,6 @@ int l4lb_service_set_options(struct l4lb_service *svc,
 	}
 	svc->ln->generation++;
 	l4lb_values_commit(values, inst, inst->set | set);
+	l4lb_event_service(L4LB_EVENT_SERVICE_CHANGED, svc);
 	return 0;
 }

@@ -243,7 +243,15 @@ static void server_check_thresholds(struct l4lb_server *server)
 			return;
 		WRITE_ONCE(server->sched.overloaded, over);
 		smp_mb();	/* write the flag before reading the levels */
+		l4lb_event_note(server);
 	}
+}
+
+/* Its last connection or template has gone. */
+static void server_idle(struct l4lb_server *server)
+{
+	if (READ_ONCE(server->drains))
+		l4lb_event_note(server);
 }
 
 void l4lb_server_bind(struct l4lb_server *server, bool template)
@@ -261,12 +269,14 @@ void l4lb_server_bind(struct l4lb_server *server, bool template)
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
 {
 	if (template) {
-		atomic_dec(&server->persist);
+		if (atomic_dec_and_test(&server->persist))
+			server_idle(server);
 	} else {
 		if (active)
 			atomic_dec(&server->sched.active);
-		atomic_dec(&server->sched.total);
-		smp_mb__after_atomic();	/* write total before reading flag */
+		/* A full barrier: write total before reading flag. */
+		if (atomic_dec_and_test(&server->sched.total))
+			server_idle(server);
 		server_check_thresholds(server);
 		l4lb_server_changed(server);
 	}
@@ -306,6 +316,10 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
 	smp_mb();	/* write the levels before reading the flag */
 	server_check_thresholds(server);
+	if (cfg->weight)
+		server->watch.drained = false;
+	if (!cfg->weight || cfg->u_thresh || server->watch.overloaded)
+		l4lb_event_note(server);
 	l4lb_server_reweighed(server);
 }
 

@@ -6,6 +6,7 @@
 #include <linux/cache.h>
 #include <linux/refcount.h>
 
+#include "service/event.h"
 #include "service/service.h"
 
 struct l4lb_route;
@@ -86,6 +87,7 @@ struct l4lb_server_name {
  * @tunnel_counted: how it counts there, see tunnel_table.c
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
+ * @watch: what listeners were told of it
  * @lost: in l4lb_net.lost (configuration mutex)
  * @rcu: to free it
  *
@@ -126,6 +128,7 @@ struct l4lb_server {
 	u8				tunnel_counted;
 	struct list_head		node;
 	unsigned long			trashed;
+	struct l4lb_server_watch	watch;
 	struct list_head		lost;
 	struct rcu_head			rcu;
 };

@@ -207,7 +207,7 @@ BAD = [
     ("show sort size", "unknown sort key", None),
     ("show vip 10.0.0.0/x", "bad prefix length", None),
     ("fetch -f lb.yaml", 'unknown object "fetch"', None),
-    ("monitor", 'unknown object "monitor"', None),
+    ("monitor servers", 'unknown class of events "servers"', "did you mean: server"),
     # options
     ("show --jsn", 'unknown option "--jsn"', "did you mean: --json"),
     ("show --js", 'unknown option "--js"', None),

@@ -69,6 +69,11 @@ void l4lb_conn_kill(struct l4lb_conn *conn)
 	swept[conn->cport * 4 + conn->vport - 1]++;
 }
 
+bool l4lb_conn_alarm_look(struct l4lb_conn_table *table)
+{
+	return false;
+}
+
 void l4lb_conn_table_idle(struct l4lb_conn_table *table)
 {
 }

@@ -254,6 +254,10 @@ struct l4lb_net {
 
 #define l4lb_drop(ln, why)	((void)(why), (ln)->dropped++)
 
+enum l4lb_alarm { L4LB_ALARM_FULL, L4LB_ALARM_FLOOD, L4LB_ALARMS };
+
+#define set_bit(n, word)	__atomic_fetch_or(word, BIT(n), __ATOMIC_RELAXED)
+
 struct l4lb_server {
 	struct { union nf_inet_addr addr; } sched;
 	struct { struct { u32 fwmark; } svc; } name;

@@ -39,6 +39,7 @@ struct noun {
 /* Each is defined in the .c file of its name. */
 extern const struct noun noun_show, noun_service, noun_server, noun_conn,
 			 noun_stats, noun_timeout, noun_scheduler, noun_sync,
-			 noun_info, noun_save, noun_restore, noun_compat;
+			 noun_info, noun_save, noun_restore, noun_compat,
+			 noun_monitor;
 
 #endif

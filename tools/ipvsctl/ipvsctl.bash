@@ -19,8 +19,9 @@ _ipvsctl_verbs() {
 	stats) echo show rate total percpu zero ;;
 	timeout) echo show set ;;
 	scheduler) echo list show set ;;
+	monitor) echo service server load drain table peer all ;;
 	sync) echo show start stop peer set resync push wait verify ;;
-	help) echo show service server conn stats timeout scheduler sync info save restore ;;
+	help) echo show service server conn stats timeout scheduler sync info save restore monitor ;;
 	esac
 }
 
@@ -42,6 +43,7 @@ _ipvsctl_words() {
 	"sync set") echo rate multicast port verify key on off none ;;
 	"sync wait") echo peer ;;
 	"server undrain") echo weight ;;
+	"monitor "*) echo service server load drain table peer all ;;
 	esac
 }
 
@@ -56,7 +58,7 @@ _ipvsctl_schedulers() {
 _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
 	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
-		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill
+		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
 		--help --version'
 
 	# Bash splits words at colons, which service names have; so the line is
@@ -106,7 +108,7 @@ _ipvsctl() {
 	if [[ -z $w ]]; then
 		case $cur,$place in
 		-*) w=$options ;;
-		*,0) w='show service server conn stats timeout scheduler sync info save restore compat help' ;;
+		*,0) w='show service server conn stats timeout scheduler sync info save restore compat monitor help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
 		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
 			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;

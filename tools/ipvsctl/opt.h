@@ -13,6 +13,7 @@ enum {
 	OPT_WAIT	= 1 << 2,
 	OPT_KILL	= 1 << 3,
 	OPT_FORMAT	= 1 << 4,
+	OPT_TIMESTAMP	= 1 << 5,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };

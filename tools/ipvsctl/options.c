@@ -52,6 +52,8 @@ static const struct option_def {
 	  "drain: wait until no connection is left (default 60 s)", OPT_WAIT },
 	{ 0, "kill", NONE, 'k', NULL,
 	  "drain: drop the connections that are left", OPT_KILL },
+	{ 't', "timestamp", NONE, 't', NULL,
+	  "monitor: put the time before each event", OPT_TIMESTAMP },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
 	{ 'V', "version", NONE, 'V', NULL, "print the version", 0 },
 };
