@@ -23,7 +23,11 @@ class Monitor:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
+        if failed:
+            self.process.kill()
+            self.process.communicate(timeout=30)
+            return
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()

@@ -211,19 +211,29 @@ static int show_state(const struct monitor *m)
 	return err;
 }
 
-/* The reader of our output may go while nothing happens. */
+/* The reader of our output may go while nothing happens. Signals wait until
+ * ppoll() can see them.
+ */
 static int wait_events(void)
 {
 	struct pollfd fds[] = {
 		{ .fd = kern_event_fd(), .events = POLLIN },
 		{ .fd = STDOUT_FILENO },
 	};
+	sigset_t signals, before;
+	int err = 0;
 
-	if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-		return -errno;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, &before);
+	if (!stopped && ppoll(fds, ARRAY_SIZE(fds), NULL, &before) < 0 &&
+	    errno != EINTR)
+		err = -errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 		stopped = 1;
-	return 0;
+	return err;
 }
 
 static int follow(struct monitor *m)
