@@ -116,6 +116,21 @@
  *		do: without attributes.
  *		Reply: SEQ, the number of this namespace's last event.
  *
+ *	L4LB_CMD_SET_DRAIN
+ *		SERVICE, DRAIN { ADDR, PORT, AF; SECONDS, THEN }.  The real server
+ *		gets weight 0 and no new connections.  When it has neither
+ *		connections nor templates, or after SECONDS, THEN is done.  Sent
+ *		again, it replaces SECONDS and THEN; any weight ends the drain.
+ *		With LAST_WEIGHT, which needs weight 0 before, that is what a
+ *		GET_DRAIN tells from then on.  ESRCH: no such service; ENOENT: it
+ *		has no such real server.
+ *
+ *	L4LB_CMD_GET_DRAIN
+ *		dump: without attributes.  Real servers with weight 0 that had a
+ *		weight before.
+ *		Reply: SERVICE, DRAIN { ADDR, PORT, AF, LAST_WEIGHT; THEN and LEFT
+ *		if there is a drain and it has a deadline }.
+ *
  * Members of the multicast group L4LB_GENL_EVENTS (CAP_NET_ADMIN) get a message
  * L4LB_CMD_GET_SYNC with a PEER when the peer's STATE has changed, at most once a
  * second for each peer; and for each other event, in order,
@@ -170,6 +185,8 @@ enum l4lb_cmd {
 	L4LB_CMD_SYNC_RESYNC,
 	L4LB_CMD_SYNC_VERIFY,
 	L4LB_CMD_GET_EVENT,
+	L4LB_CMD_SET_DRAIN,
+	L4LB_CMD_GET_DRAIN,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -196,6 +213,7 @@ enum l4lb_attr {
 	L4LB_ATTR_SEQ,		/* u64 */
 	L4LB_ATTR_COUNT,	/* u64 */
 	L4LB_ATTR_PAD,
+	L4LB_ATTR_DRAIN,	/* nest: enum l4lb_drain_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -496,6 +514,36 @@ enum l4lb_peer_attr {
 
 #define L4LB_DIGEST_SLICES	4096
 
+/* What to do with a real server that is drained. */
+enum l4lb_then {
+	L4LB_THEN_STAY,		/* nothing: it keeps weight 0 */
+	L4LB_THEN_DELETE,	/* remove it, as IPVS_CMD_DEL_DEST does */
+	L4LB_THEN_RESET,	/* the same, with ON_LOSS as L4LB_LOSS_RESET */
+	L4LB_THEN_MOVE,		/* the same, with ON_LOSS as L4LB_LOSS_MOVE */
+
+	__L4LB_THEN_MAX,
+	L4LB_THEN_MAX = __L4LB_THEN_MAX - 1
+};
+
+enum l4lb_drain_attr {
+	L4LB_DRAIN_ATTR_UNSPEC,
+	L4LB_DRAIN_ATTR_ADDR,	/* address of the real server */
+	L4LB_DRAIN_ATTR_PORT,	/* be16 */
+	L4LB_DRAIN_ATTR_AF,	/* u16: if different from its service's */
+	L4LB_DRAIN_ATTR_SECONDS, /* u32, request: 1 to L4LB_DRAIN_SECONDS_MAX;
+				  * absent: no deadline
+				  */
+	L4LB_DRAIN_ATTR_THEN,	/* u32: enum l4lb_then */
+	L4LB_DRAIN_ATTR_LAST_WEIGHT, /* u32: before the present weight 0 */
+	L4LB_DRAIN_ATTR_LEFT,	/* u64, reply: milliseconds to the deadline */
+	L4LB_DRAIN_ATTR_PAD,
+
+	__L4LB_DRAIN_ATTR_MAX,
+	L4LB_DRAIN_ATTR_MAX = __L4LB_DRAIN_ATTR_MAX - 1
+};
+
+#define L4LB_DRAIN_SECONDS_MAX	2678400	/* 31 days */
+
 /* What has happened.  From OVERLOADED on, packets are the cause: then only a
  * state that lasts is told, and each at most four times a second.
  */
@@ -514,7 +562,9 @@ enum l4lb_event {
 	L4LB_EVENT_OVERLOADED,	/* a server has reached its upper threshold */
 	L4LB_EVENT_RELIEVED,	/* it has fewer than its lower one */
 	L4LB_EVENT_DRAINED,	/* a server with weight 0 has no connection and
-				 * no template; once until it has a weight again
+				 * no template, or its deadline has passed; once
+				 * until it has a weight again.  COUNT: what it
+				 * still has of both
 				 */
 	L4LB_EVENT_FULL,	/* the connection table has no room: conn_max,
 				 * conn_max_all; COUNT: its entries

@@ -15,6 +15,7 @@
 
 #include "api/netlink_batch.h"
 #include "api/netlink_conns.h"
+#include "api/netlink_drain.h"
 #include "api/netlink_event.h"
 #include "api/netlink_fill.h"
 #include "api/netlink_list.h"
@@ -96,6 +97,11 @@ static const struct nla_policy peer_request[] = {
 static const struct nla_policy resync_request[] = {
 	[L4LB_ATTR_PEER]	= NLA_POLICY_NESTED(l4lb_nl_peer_policy),
 	[L4LB_ATTR_PUSH]	= { .type = NLA_FLAG },
+};
+
+static const struct nla_policy drain_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_DRAIN]	= NLA_POLICY_NESTED(l4lb_nl_drain_policy),
 };
 
 enum {
@@ -449,6 +455,23 @@ static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
 	return err;
 }
 
+static int set_drain(struct sk_buff *skb, struct genl_info *info)
+{
+	struct l4lb_net *ln = info->user_ptr[0];
+	struct l4lb_service *svc;
+	struct l4lb_svc_key key;
+	int err;
+
+	err = parse_key(&key, info);
+	if (err)
+		return err;
+	mutex_lock(&ln->lock);
+	svc = find_service(ln, &key, info);
+	err = svc ? l4lb_nl_set_drain(svc, info) : -ESRCH;
+	mutex_unlock(&ln->lock);
+	return err;
+}
+
 static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 		       const struct l4lb_service *svc)
 {
@@ -521,6 +544,9 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(SYNC_RESYNC, resync_request, .doit = l4lb_nl_sync_resync),
 	COMMAND(SYNC_VERIFY, peer_request, .doit = l4lb_nl_sync_verify),
 	COMMAND(GET_EVENT, no_request, .doit = l4lb_nl_get_event),
+	COMMAND(SET_DRAIN, drain_request, .doit = set_drain),
+	COMMAND(GET_DRAIN, no_request, .start = dump_start,
+		.dumpit = l4lb_nl_dump_drains),
 };
 
 #undef COMMAND

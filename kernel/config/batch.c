@@ -495,7 +495,7 @@ static void tell(const struct l4lb_batch *b, const struct l4lb_batch_service *s,
 		l4lb_event_service(what, s->svc);
 	for (i = 0; i < s->n; i++) {
 		d = &b->servers[s->first + i];
-		l4lb_server_tell(d->server, d->is_new ? NULL : &d->old);
+		l4lb_server_settled(d->server, d->is_new ? NULL : &d->old);
 		if (i % BREATH == 0)
 			cond_resched();
 	}

@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/netlink.h>
 
+#include "config/drain.h"
 #include "config/policy.h"
 #include "config/server_edit.h"
 #include "config/watch.h"
@@ -135,7 +136,7 @@ int l4lb_service_net_prepare(struct l4lb_net *ln,
 {
 	int err = l4lb_conn_table_create(ln, &l4lb_sync_events) ?:
 		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln) ?:
-		  l4lb_events_create(ln, l4lb_watch_look);
+		  l4lb_events_create(ln, l4lb_watch_look, l4lb_drain_expire);
 
 	if (err)
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");

@@ -139,6 +139,7 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	WRITE_ONCE(server->available, true);
 	server->watch.overloaded = false;
 	server->watch.drained = false;
+	server->watch.own_loss = false;
 }
 
 /* Move from @svc to the trash.  Pools that still have the server skip it. */
@@ -146,7 +147,10 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
 
-	WRITE_ONCE(server->on_loss, svc->policy.on_loss);
+	list_del_init(&server->watch.draining);
+	server->watch.then = L4LB_THEN_STAY;
+	if (!server->watch.own_loss)
+		WRITE_ONCE(server->on_loss, svc->policy.on_loss);
 	WRITE_ONCE(server->available, false);
 	l4lb_server_set_weight(server, 0);
 	l4lb_server_reweighed(server);
@@ -158,13 +162,20 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	l4lb_server_trash(server);
 }
 
-/* Listeners are told of @server, which had the settings @old, or was in no service
+/* The settings of @server are final.  It had the settings @old, or was in no service
  * (NULL).
  */
-void l4lb_server_tell(const struct l4lb_server *server,
-		      const struct l4lb_server_config *old)
+void l4lb_server_settled(struct l4lb_server *server,
+			 const struct l4lb_server_config *old)
 {
 	struct l4lb_happening event = { .server = server };
+
+	/* A weight ends a drain. */
+	if (server->sched.weight) {
+		list_del_init(&server->watch.draining);
+		server->watch.then = L4LB_THEN_STAY;
+		server->watch.drained = false;
+	}
 
 	if (!old)
 		event.what = L4LB_EVENT_SERVER_ADDED;
@@ -277,7 +288,7 @@ int l4lb_server_add(struct l4lb_service *svc,
 		l4lb_server_retire(server, svc);
 		return err;
 	}
-	l4lb_server_tell(server, NULL);
+	l4lb_server_settled(server, NULL);
 	return 0;
 }
 
@@ -312,7 +323,7 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 		WRITE_ONCE(server->sched.last_weight, last_weight);
 		return err;
 	}
-	l4lb_server_tell(server, &old);
+	l4lb_server_settled(server, &old);
 	return 0;
 }
 

@@ -26,8 +26,8 @@ struct l4lb_server *l4lb_server_prepare(struct l4lb_service *svc,
 void l4lb_server_release(struct l4lb_server *server);
 void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc);
 void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc);
-void l4lb_server_tell(const struct l4lb_server *server,
-		      const struct l4lb_server_config *old);
+void l4lb_server_settled(struct l4lb_server *server,
+			 const struct l4lb_server_config *old);
 
 static inline bool l4lb_server_is_new(const struct l4lb_server *server)
 {

@@ -5,14 +5,7 @@
  */
 #include "config/watch.h"
 
-#include "service/server.h"
-
-/* Has it neither connections nor templates? */
-static bool is_idle(const struct l4lb_server *server)
-{
-	return !atomic_read(&server->sched.total) &&
-	       !atomic_read(&server->persist);
-}
+#include "config/drain.h"
 
 static void look_at_server(struct l4lb_server *server)
 {
@@ -26,12 +19,8 @@ static void look_at_server(struct l4lb_server *server)
 		l4lb_event_server(over ? L4LB_EVENT_OVERLOADED :
 					 L4LB_EVENT_RELIEVED, server);
 	}
-	if (!server->drains) {
-		watch->drained = false;
-	} else if (!watch->drained && is_idle(server)) {
-		watch->drained = true;
-		l4lb_event_server(L4LB_EVENT_DRAINED, server);
-	}
+	if (server->drains && !l4lb_drain_left(server))
+		l4lb_drain_end(server);
 }
 
 static void look_at_alarm(struct l4lb_events *events, enum l4lb_alarm which)

@@ -26,8 +26,9 @@ void l4lb_event_listen(void (*send)(struct l4lb_net *ln,
 	send_event = send;
 }
 
-/* Idempotent.  @look: looks at what was noted. */
-int l4lb_events_create(struct l4lb_net *ln, work_func_t look)
+/* Idempotent.  @look: looks at what was noted; @expire: at deadlines. */
+int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
+		       work_func_t expire)
 {
 	struct l4lb_events *events;
 
@@ -38,7 +39,9 @@ int l4lb_events_create(struct l4lb_net *ln, work_func_t look)
 	if (!events)
 		return -ENOMEM;
 	events->ln = ln;
+	INIT_LIST_HEAD(&events->draining);
 	INIT_DELAYED_WORK(&events->work, look);
+	INIT_DELAYED_WORK(&events->expiry, expire);
 	smp_store_release(&ln->events, events);	/* packets find it whole */
 	return 0;
 }
@@ -101,6 +104,7 @@ void l4lb_events_stop(struct l4lb_net *ln)
 	if (!ln->events)
 		return;
 	cancel_delayed_work_sync(&ln->events->work);
+	cancel_delayed_work_sync(&ln->events->expiry);
 	noted = llist_del_all(&ln->events->noted);
 	llist_for_each_entry_safe(server, next, noted, watch.node)
 		l4lb_server_put(server);

@@ -3,6 +3,7 @@
 #ifndef _L4LB_EVENT_H
 #define _L4LB_EVENT_H
 
+#include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/workqueue.h>
 
@@ -32,12 +33,20 @@ struct l4lb_happening {
  * @noted: bit 0: it is there, or about to be
  * @overloaded: they were told so (configuration mutex)
  * @drained: likewise
+ * @then: L4LB_THEN_*: what follows a drain (configuration mutex)
+ * @own_loss: its on_loss is that of a drain, not that of its service (likewise)
+ * @draining: in l4lb_events.draining: it has a deadline (likewise)
+ * @deadline: jiffies
  */
 struct l4lb_server_watch {
 	struct llist_node	node;
 	unsigned long		noted;
 	bool			overloaded;
 	bool			drained;
+	u8			then;
+	bool			own_loss;
+	struct list_head	draining;
+	unsigned long		deadline;
 };
 
 /* What concerns a namespace's connection table. */
@@ -53,6 +62,8 @@ enum l4lb_alarm {
  * @ln: the namespace
  * @noted: real servers whose state packets may have changed
  * @work: compares states with what was told, at most four times a second
+ * @draining: real servers with a deadline (configuration mutex)
+ * @expiry: looks at them
  * @seq: number of the last event (configuration mutex)
  * @alarm: whether it is on now, and with which number it began; by the sweep
  * @told: whether listeners were told that it is on (configuration mutex)
@@ -61,6 +72,8 @@ struct l4lb_events {
 	struct l4lb_net		*ln;
 	struct llist_head	noted;
 	struct delayed_work	work;
+	struct list_head	draining;
+	struct delayed_work	expiry;
 	u64			seq;
 	struct {
 		bool		on;
@@ -77,7 +90,8 @@ void l4lb_event_listen(void (*send)(struct l4lb_net *ln,
 
 /* Configuration mutex held, may sleep: */
 
-int l4lb_events_create(struct l4lb_net *ln, work_func_t look);
+int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
+		       work_func_t expire);
 void l4lb_event(struct l4lb_net *ln, const struct l4lb_happening *event);
 void l4lb_event_service(enum l4lb_event what, const struct l4lb_service *svc);
 void l4lb_event_server(enum l4lb_event what, const struct l4lb_server *server);

@@ -89,6 +89,7 @@ static struct l4lb_server *server_create(struct l4lb_net *ln,
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	INIT_LIST_HEAD(&server->lost);
+	INIT_LIST_HEAD(&server->watch.draining);
 	server->heir_of = old;
 	if (l4lb_tunnel_add(server))
 		goto destroy;
@@ -316,8 +317,6 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
 	smp_mb();	/* write the levels before reading the flag */
 	server_check_thresholds(server);
-	if (cfg->weight)
-		server->watch.drained = false;
 	if (!cfg->weight || cfg->u_thresh || server->watch.overloaded)
 		l4lb_event_note(server);
 	l4lb_server_reweighed(server);
@@ -348,6 +347,7 @@ static struct l4lb_server *bypass_create(struct l4lb_net *ln, u16 af)
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	INIT_LIST_HEAD(&server->lost);
+	INIT_LIST_HEAD(&server->watch.draining);
 	return server;
 }
 
@@ -458,7 +458,8 @@ void l4lb_server_unstick(struct l4lb_service *svc)
 void l4lb_server_set_on_loss(struct l4lb_server *server, u8 on_loss)
 {
 	lockdep_assert_held(&server->ln->lock);
-	if (server->on_loss == on_loss || server->placeholder)
+	if (server->on_loss == on_loss || server->placeholder ||
+	    server->watch.own_loss)
 		return;
 	WRITE_ONCE(server->on_loss, on_loss);
 	list_move_tail(&server->lost, &server->ln->lost);

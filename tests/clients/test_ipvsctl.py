@@ -8,6 +8,7 @@ namespace.
 """
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -222,7 +223,7 @@ def test_delete_and_flush(director):
 
 @pytest.mark.timer
 @both_modules
-def test_drain_waits_and_undrain_restores(udp):
+def test_drain_waits_and_undrain_restores(udp, module):
     server = ["udp:192.0.2.10:5353", "10.0.0.11"]
     udp.ctl("rs change", *server, "weight 6")
     knock(udp, 2)
@@ -235,6 +236,12 @@ def test_drain_waits_and_undrain_restores(udp):
     udp.ctl("rs undrain", *server)
     assert udp.json("rs show", *server)["services"][0]["servers"][0]["weight"] == 6
     udp.ctl("rs change", *server, "weight 0")
+    if module.is_l4lb:      # it keeps the last weight, whoever set 0
+        udp.ctl("rs undrain", *server)
+        assert udp.json("rs show", *server)["services"][0]["servers"][0]["weight"] == 6
+        udp.ctl("rs delete", *server)
+        udp.ctl("rs add", "udp:192.0.2.10:5353", "10.0.0.13 weight 0")
+        server[1] = "10.0.0.13"
     assert "not known" in udp.ctl("rs undrain", *server, code=2)
     udp.ctl("rs undrain", *server, "weight 2")
     assert udp.json("rs show", *server)["services"][0]["servers"][0]["weight"] == 2
@@ -245,6 +252,36 @@ def test_drain_of_an_idle_server_is_done_at_once(director):
     done = director.json("rs drain", *WEB, "10.0.0.11 --wait")["drain"]
     assert done == {"service": "tcp:192.0.2.10:80", "server": "10.0.0.11:80",
                     "weight_before": 3, "active": 0, "inactive": 0, "persistent": 0}
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("module", ["l4lb", "ip_vs"], indirect=True)
+def test_drain_with_an_end(udp, module):
+    """It is shown, saved and restored; ip_vs has none."""
+    server = ["udp:192.0.2.10:5353", "10.0.0.11"]
+    if not module.is_l4lb:
+        said = udp.ctl("rs drain", *server, "--deadline 1m", code=7)
+        assert "ip_vs has no drains that end by themselves" in said
+        return
+    udp.ctl("rs change", *server, "weight 6")
+    knock(udp, 2)
+    udp.ctl("rs drain", *server, "--deadline 2m --then delete")
+    shown = udp.json("rs show", *server)["services"][0]["servers"][0]
+    assert 110 < shown["drain"].pop("seconds_left") <= 120
+    assert shown["drain"] == {"weight_before": 6, "then": "delete"}
+    assert re.search(r"draining \(1\d\d s, then delete\)", udp.ctl("show"))
+    saved = udp.ctl("save -F json")
+    udp.ctl("svc flush --yes")
+    udp.ctl("restore", stdin=saved)
+    (drain,) = [s["drain"] for s in udp.json("show")["services"][0]["servers"] if "drain" in s]
+    assert 100 < drain.pop("seconds_left") <= 120
+    assert drain == {"weight_before": 6, "then": "delete"}
+    udp.ctl("rs undrain", *server)
+    assert udp.json("rs show", *server)["services"][0]["servers"][0]["weight"] == 6
+    knock(udp, 4)
+    said = udp.ctl("rs drain", *server, "--deadline 2 --then move --wait 20")
+    assert "weight 6 -> 0" in said
+    assert len(udp.json("show")["services"][0]["servers"]) == 1
 
 
 def test_another_namespace_is_reached_by_name_pid_and_path(director):

@@ -328,16 +328,18 @@ class Ipvs(Genl):
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS, GET_SYNC, SET_SYNC, NEW_PEER, DEL_PEER, SYNC_RESYNC, SYNC_VERIFY, \
-    GET_EVENT = \
+    GET_EVENT, SET_DRAIN, GET_DRAIN = \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
-    L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD = L4LB.numbers("main")
+    L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
+    L_DRAIN = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
 O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
+DRAIN = {name.replace("-", "_"): a for name, a in L4LB.sets["drain"].items()}
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
 F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER = (
     1 << n for n in range(len(L4LB.enums["conn-flags"])))
@@ -483,6 +485,32 @@ class L4lb(Genl):
         """Connections and templates, in the kernel's order."""
         return [decode_conn(dict(attributes(p))[L_CONN])
                 for _, p in self.dump(GET_CONNS, conn_filter(**want) if want else b"")]
+
+    def drain(self, service, addr, port, *, af=None, **values):
+        """VALUES: seconds, then (a word), last_weight."""
+        if "then" in values:
+            values["then"] = L4LB.enums["then"].index(values["then"])
+        nest = [attr(DRAIN["addr"].number, packet.packed(addr)),
+                attr(DRAIN["port"].number, be16(port)),
+                attr(DRAIN["af"].number, u16(af or family_of(addr))),
+                *(attr(DRAIN[name].number, u32(value)) for name, value in values.items())]
+        self.request(SET_DRAIN, attr(L_SERVICE, service.ident) + attr(L_DRAIN, nest))
+
+    def drains(self):
+        """[{"server", "port", "last_weight", "then", "left"}], then and left if there are any."""
+        out = []
+        for _, payload in self.dump(GET_DRAIN):
+            found = dict(attributes(dict(attributes(payload))[L_DRAIN]))
+            af = int.from_bytes(found[DRAIN["af"].number], "little")
+            addr = found[DRAIN["addr"].number][:4 if af == socket.AF_INET else 16]
+            out.append({"server": socket.inet_ntop(af, addr),
+                        "port": int.from_bytes(found[DRAIN["port"].number], "big"),
+                        **{name: int.from_bytes(found[DRAIN[name].number], "little")
+                           for name in ("last_weight", "then", "left")
+                           if DRAIN[name].number in found}})
+            if "then" in out[-1]:
+                out[-1]["then"] = L4LB.enums["then"][out[-1]["then"]]
+        return out
 
     def set_policy(self, service, **values):
         self.request(SET_POLICY, attr(L_SERVICE, service.ident) + attr(

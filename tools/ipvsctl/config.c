@@ -16,6 +16,7 @@
 #include "model.h"
 #include "optword.h"
 #include "svcopt.h"
+#include "then.h"
 
 /* The keys of each kind of object. Live figures, which `-j show` prints, come
  * last; restore ignores them.
@@ -30,7 +31,7 @@ static const char *const service_keys[] = {
 
 static const char *const server_keys[] = {
 	"id", "address", "port", "forward", "tunnel", "weight", "max_conns",
-	"min_conns",
+	"min_conns", "drain",
 	"active", "inactive", "persistent", "conns_per_second", "state", NULL
 };
 
@@ -295,6 +296,38 @@ static int read_server_name(json_t *o, const struct svc_id *id,
 	return rc;
 }
 
+static int read_drain(json_t *o, struct server *srv, const char *object)
+{
+	static const char *const known[] = {
+		"weight_before", "then", "seconds_left", NULL
+	};
+	json_t *drain = json_object_get(o, "drain");
+	const char *word = NULL;
+	int rc;
+
+	if (!drain)
+		return RC_OK;
+	if (!json_is_object(drain))
+		return fail(RC_USAGE, object, "\"drain\" must be an object");
+	if (srv->weight)
+		return fail(RC_USAGE, object,
+			    "\"drain\" belongs to a server with weight 0");
+	rc = check_keys(drain, object, "\"drain\"", known);
+	if (!rc)
+		rc = get_number(drain, object, "weight_before", INT32_MAX,
+				&srv->drain.weight);
+	if (!rc)
+		rc = get_number(drain, object, "seconds_left", DURATION_MAX,
+				&srv->drain.left);
+	if (!rc)
+		rc = get_string(drain, object, "then", &word);
+	if (!rc && word)
+		rc = parse_then(word, object, &srv->drain.then);
+	srv->drain.known = !rc;
+	srv->drain.timed = json_object_get(drain, "seconds_left");
+	return rc;
+}
+
 static int read_server(json_t *o, struct service *svc)
 {
 	const char *object = svc_text(&svc->id);
@@ -320,6 +353,8 @@ static int read_server(json_t *o, struct service *svc)
 	if (!rc)
 		rc = get_number(o, where, "min_conns", INT32_MAX,
 				&srv.min_conns);
+	if (!rc)
+		rc = read_drain(o, &srv, where);
 	if (!rc)
 		rc = server_check(svc, &srv);
 	if (!rc && server_find(svc, srv.af, &srv.addr, srv.port))

@@ -14,6 +14,7 @@
 #include "kern.h"
 #include "model.h"
 #include "optword.h"
+#include "then.h"
 
 enum { LINE = 1024 };
 
@@ -154,12 +155,28 @@ const char *describe_timeouts(const struct kern_timeouts *t)
 	return line;
 }
 
+/* "draining (10 s, then delete)" */
+static const char *draining(const struct server *srv, char *line)
+{
+	const char *then = srv->drain.then ? then_name(srv->drain.then) : NULL;
+
+	if (!srv->drain.timed && !then)
+		return "draining";
+	snprintf(line, LINE, "draining (");
+	if (srv->drain.timed)
+		append(line, "%u s", srv->drain.left);
+	if (then)
+		append(line, "%sthen %s", srv->drain.timed ? ", " : "", then);
+	append(line, ")");
+	return line;
+}
+
 const char *server_state(const struct server *srv)
 {
 	static char line[LINE];
 
 	if (!srv->weight)
-		return "draining";
+		return draining(srv, line);
 	if (!server_is_overloaded(srv))
 		return "ok";
 	snprintf(line, sizeof(line), "overloaded (%u max)", srv->max_conns);

@@ -13,13 +13,16 @@
 #include "drain_note.h"
 #include "err.h"
 #include "kern.h"
+#include "kern_drain.h"
 #include "lookup.h"
 #include "model.h"
 #include "opt.h"
 #include "out.h"
 #include "refuse.h"
 #include "svcopt.h"
+#include "then.h"
 #include "wire.h"
+#include "../../kernel/l4lb.h"
 
 enum { POLL_MS = 500 };
 
@@ -28,18 +31,37 @@ static uint64_t left(const struct server *srv)
 	return (uint64_t)srv->active + srv->inactive + srv->persistent;
 }
 
-static int wait_idle(const struct svc_id *id, const struct srv_id *name,
-		     struct server *srv)
+/* Drained servers may be removed by then. */
+static int look_again(const struct svc_id *id, struct server *srv, bool *gone)
+{
+	const struct server *found;
+	struct service svc;
+	int err = kern_service(id, &svc, true);
+
+	*gone = err == -ESRCH;
+	if (err)
+		return *gone ? RC_OK : refuse(err, svc_text(id),
+					      "reading the service");
+	found = server_find(&svc, srv->af, &srv->addr, srv->port);
+	*gone = !found;
+	if (found)
+		*srv = *found;
+	service_free(&svc);
+	return RC_OK;
+}
+
+static int wait_idle(const struct svc_id *id, struct server *srv)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	uint64_t polls = (uint64_t)opt.wait_secs * 1000 / POLL_MS;
+	bool gone = false;
 	int rc = RC_OK;
 
-	while (!rc && left(srv) && polls--) {
+	while (!rc && !gone && left(srv) && polls--) {
 		nanosleep(&pause, NULL);
-		rc = server_lookup(id, name, srv);
+		rc = look_again(id, srv, &gone);
 	}
-	if (rc || !left(srv))
+	if (rc || gone || !left(srv))
 		return rc;
 	rc = fail(RC_TIMEOUT, svc_text(id),
 		  "server %s: after %u s still %u active, %u inactive, %u persistent connections",
@@ -84,17 +106,52 @@ static int cannot_kill(const char *object)
 	return rc;
 }
 
+/* In-tree ip_vs: only the weight, which is noted for undrain. */
+static int drain_by_weight(const struct svc_id *id, const struct server *srv,
+			   uint32_t was)
+{
+	int err;
+
+	if (opt.given & (OPT_DEADLINE | OPT_THEN)) {
+		err = fail(RC_BACKEND, svc_text(id),
+			   "the module %s has no drains that end by themselves",
+			   backend_name());
+		hint("try: server drain --wait, then server delete");
+		return err;
+	}
+	if (!was)
+		return RC_OK;
+	err = kern_server_set(id, srv);
+	if (!err && !opt.dry_run)
+		drain_remember(id, srv, was);
+	return err ? refuse_server(err, id, srv) : RC_OK;
+}
+
+static int drain(const struct svc_id *id, struct server *srv, uint32_t then,
+		 uint32_t was)
+{
+	int err;
+
+	srv->weight = 0;
+	if (!kern_has_drains())
+		return drain_by_weight(id, srv, was);
+	err = kern_drain(id, srv, opt.deadline_secs, then);
+	return err ? refuse_server(err, id, srv) : RC_OK;
+}
+
 int server_drain(struct args *a)
 {
+	uint32_t was, then = L4LB_THEN_STAY;
 	struct srv_id name;
 	struct server srv;
 	struct svc_id id;
-	uint32_t was;
-	int err, rc;
+	int rc;
 
 	rc = server_words(a, &id, &name);
 	if (!rc)
 		rc = arg_end(a, svc_text(&id));
+	if (!rc && opt.given & OPT_THEN)
+		rc = parse_then(opt.then, svc_text(&id), &then);
 	if (!rc)
 		rc = wire_open();
 	if (!rc && opt.given & OPT_KILL)
@@ -104,19 +161,44 @@ int server_drain(struct args *a)
 	if (rc)
 		return rc;
 	was = srv.weight;
-	if (was) {
-		srv.weight = 0;
-		err = kern_server_set(&id, &srv);
-		if (err)
-			return refuse_server(err, &id, &srv);
-		if (!opt.dry_run)
-			drain_remember(&id, &srv, was);
-	}
-	if (opt.dry_run)
-		return RC_OK;
+	rc = drain(&id, &srv, then, was);
+	if (rc || opt.dry_run)
+		return rc;
 	if (opt.given & OPT_WAIT)
-		rc = wait_idle(&id, &name, &srv);
+		rc = wait_idle(&id, &srv);
 	return rc ? rc : report(&id, &srv, was);
+}
+
+/* The weight from before the drain; -ENOENT if it is not known. */
+static int weight_before(const struct svc_id *id, const struct server *srv,
+			 uint32_t *weight)
+{
+	struct service_list list = { 0 };
+	struct service *svc = service_append(&list);
+	int err;
+
+	if (!kern_has_drains())
+		return drain_recall(id, srv, weight) ? 0 : -ENOENT;
+	svc->id = *id;
+	*server_append(svc) = *srv;
+	err = kern_drains(&list);
+	*weight = svc->servers[0].drain.weight;
+	service_list_free(&list);
+	return err ? err : *weight ? 0 : -ENOENT;
+}
+
+static int cannot_recall(int err, const struct svc_id *id,
+			 const struct server *srv)
+{
+	int rc;
+
+	if (err != -ENOENT)
+		return refuse(err, svc_text(id), "reading the drains");
+	rc = fail(RC_USAGE, svc_text(id),
+		  "server %s: its weight from before the drain is not known",
+		  ip_port_text(srv->af, &srv->addr, srv->port));
+	hint("try: add the weight, such as: weight 1");
+	return rc;
 }
 
 int server_undrain(struct args *a)
@@ -141,13 +223,9 @@ int server_undrain(struct args *a)
 		return rc;
 	if (srv.weight && !weight)
 		return RC_OK;	/* it is not drained */
-	if (!weight && !drain_recall(&id, &srv, &weight)) {
-		rc = fail(RC_USAGE, svc_text(&id),
-			  "server %s: its weight from before the drain is not known",
-			  ip_port_text(srv.af, &srv.addr, srv.port));
-		hint("try: add the weight, such as: weight 1");
-		return rc;
-	}
+	err = weight ? 0 : weight_before(&id, &srv, &weight);
+	if (err)
+		return cannot_recall(err, &id, &srv);
 	srv.weight = weight;
 	err = kern_server_set(&id, &srv);
 	return err ? refuse_server(err, &id, &srv) : RC_OK;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A drained server has weight 0, and the kernel has no place for the weight it
+/* A drained server has weight 0, and in-tree ip_vs has no place for the weight it
  * had before. /run/ipvsctl has a file with it for each server, so that two runs
  * do not overwrite each other's notes. Like the configuration itself, the files
  * are gone after a reboot.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,19 +61,6 @@ bool drain_recall(const struct svc_id *id, const struct server *srv,
 	fclose(f);
 	word[strcspn(word, "\n")] = '\0';
 	return parse_u32(word, 1, INT32_MAX, weight);
-}
-
-bool drain_any(void)
-{
-	DIR *dir = opendir(NOTES);
-	bool any = false;
-	struct dirent *e;
-
-	while (dir && !any && (e = readdir(dir)))
-		any = e->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return any;
 }
 
 void drain_forget(const struct svc_id *id, const struct server *srv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The weights that servers had before they were drained. */
+/* The weights that servers of in-tree ip_vs had before they were drained. */
 #ifndef IPVSCTL_DRAIN_NOTE_H
 #define IPVSCTL_DRAIN_NOTE_H
 
@@ -14,9 +14,6 @@ void drain_remember(const struct svc_id *id, const struct server *srv,
 /* False if no weight is noted. */
 bool drain_recall(const struct svc_id *id, const struct server *srv,
 		  uint32_t *weight);
-
-/* Is any weight noted? */
-bool drain_any(void);
 
 /* Drops the note: the server was deleted or added, or has a weight again. */
 void drain_forget(const struct svc_id *id, const struct server *srv);

@@ -7,6 +7,7 @@
 #include "err.h"
 #include "filter.h"
 #include "kern.h"
+#include "kern_drain.h"
 #include "model.h"
 #include "opt.h"
 #include "refuse.h"
@@ -194,6 +195,8 @@ int filter_read(const struct filter *f, struct service_list *list)
 		err = f->config ? kern_config(list)
 				: kern_services(list, true);
 	}
+	if (!err && !rc)
+		err = kern_drains(list);
 	if (err)
 		return refuse(err, NULL, "reading the services");
 	for (i = 0; i < list->n; i++) {

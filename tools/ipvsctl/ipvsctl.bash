@@ -59,6 +59,7 @@ _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
 	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
+		--deadline --then
 		--help --version'
 
 	# Bash splits words at colons, which service names have; so the line is
@@ -102,6 +103,7 @@ _ipvsctl() {
 	priority) w='las off' ;;
 	flags) w='fallback port flag-1 flag-2 flag-3 none' ;;
 	type) w='ipip gue gre' ;;
+	--then) w='stay delete reset move' ;;
 	proto) w='tcp udp sctp' ;;
 	*) w= ;;
 	esac

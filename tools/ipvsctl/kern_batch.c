@@ -12,7 +12,6 @@
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
 
-#include "drain_note.h"
 #include "kern_msg.h"
 #include "kern_batch.h"
 #include "kern_l4lb.h"
@@ -271,8 +270,7 @@ static void find_place(const struct batch *b, size_t offset,
 int batch_send(struct batch *b, const struct service **svc,
 	       const struct server **srv)
 {
-	bool notes = drain_any();
-	size_t i, offset;
+	size_t offset;
 	int rc;
 
 	*svc = NULL;
@@ -282,9 +280,6 @@ int batch_send(struct batch *b, const struct service **svc,
 			       &offset);
 	if (rc && offset)
 		find_place(b, offset, svc, srv);
-	for (i = 0; i < b->nplaces && !rc && notes; i++)
-		if (b->places[i].srv && b->places[i].srv->weight)
-			drain_forget(&b->places[i].svc->id, b->places[i].srv);
 	return rc;
 }
 

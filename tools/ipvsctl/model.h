@@ -22,6 +22,15 @@ struct band {
 	uint64_t packets, bytes;
 };
 
+/* Of a server with weight 0. */
+struct server_drain {
+	bool known;
+	uint32_t weight;	/* before; 0: it never had one */
+	uint32_t then;		/* enum l4lb_then */
+	bool timed;
+	uint32_t left;		/* seconds, if .timed */
+};
+
 struct server {
 	uint16_t af;
 	uint16_t port;
@@ -34,6 +43,7 @@ struct server {
 	uint16_t tun_port;
 	uint16_t tun_flags;
 	unsigned int line;	/* in the file it was read from, or 0 */
+	struct server_drain drain;
 	struct counters stats;
 };
 

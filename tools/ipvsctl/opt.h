@@ -14,6 +14,8 @@ enum {
 	OPT_KILL	= 1 << 3,
 	OPT_FORMAT	= 1 << 4,
 	OPT_TIMESTAMP	= 1 << 5,
+	OPT_DEADLINE	= 1 << 6,
+	OPT_THEN	= 1 << 7,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -28,6 +30,8 @@ struct options {
 	const char *format;	/* -F */
 	uint32_t timeout_ms;	/* for one answer from the kernel */
 	uint32_t wait_secs;
+	uint32_t deadline_secs;
+	const char *then;	/* --then */
 	unsigned int given;	/* OPT_* that were on the command line */
 };
 

@@ -50,6 +50,10 @@ static const struct option_def {
 	{ 0, "yes", NONE, 'y', NULL, "flush: really delete every service", OPT_YES },
 	{ 0, "wait", MAYBE_DURATION, 'w', "[DUR]",
 	  "drain: wait until no connection is left (default 60 s)", OPT_WAIT },
+	{ 0, "deadline", VALUE, 'D', "DUR",
+	  "drain: the server counts as drained after this time", OPT_DEADLINE },
+	{ 0, "then", VALUE, 'E', "WHAT",
+	  "drain: stay, delete, reset or move, when it is drained", OPT_THEN },
 	{ 0, "kill", NONE, 'k', NULL,
 	  "drain: drop the connections that are left", OPT_KILL },
 	{ 't', "timestamp", NONE, 't', NULL,
@@ -123,6 +127,11 @@ static int set_value(const struct option_def *def, const char *value)
 	case 'w':
 		opt.wait_secs = WAIT_DEFAULT;
 		return value ? set_number("wait", value, &opt.wait_secs) : RC_OK;
+	case 'D':
+		return set_number("deadline", value, &opt.deadline_secs);
+	case 'E':
+		opt.then = value;
+		return RC_OK;
 	}
 	return RC_OK;
 }

@@ -23,6 +23,7 @@
 #include "describe.h"
 #include "err.h"
 #include "kern.h"
+#include "kern_drain.h"
 #include "kern_batch.h"
 #include "model.h"
 #include "opt.h"
@@ -292,6 +293,38 @@ static int report(const struct plan *p)
 	return RC_OK;
 }
 
+static int restore_drain(const struct service *svc, const struct server *srv)
+{
+	const struct server_drain *drain = &srv->drain;
+	int err = 0;
+
+	if (drain->weight)
+		err = kern_drain_weight(&svc->id, srv, drain->weight);
+	if (!err && (drain->timed || drain->then))
+		err = kern_drain(&svc->id, srv, drain->timed && !drain->left
+				 ? 1 : drain->left, drain->then);
+	return err ? refuse_server(err, &svc->id, srv) : RC_OK;
+}
+
+/* What the drained servers of the file had before, and what follows. */
+static int restore_drains(const struct plan *p)
+{
+	const struct service *svc;
+	size_t i, j;
+	int rc = RC_OK;
+
+	for (i = 0; i < p->want.n; i++) {
+		svc = &p->want.v[i];
+		for (j = 0; j < svc->nservers && !rc; j++)
+			if (svc->servers[j].drain.known)
+				rc = restore_drain(svc, &svc->servers[j]);
+	}
+	if (!rc)
+		return RC_OK;
+	hint("the services are in effect; try: run restore again");
+	return fail_code(RC_PARTIAL);
+}
+
 static int apply_batch(struct plan *p)
 {
 	const struct service *svc;
@@ -304,8 +337,10 @@ static int apply_batch(struct plan *p)
 		err = batch_send(p->batch, &svc, &srv);
 	batch_free(p->batch);
 	p->batch = NULL;
-	if (!err)
-		return report(p);
+	if (!err) {
+		rc = restore_drains(p);
+		return rc ? rc : report(p);
+	}
 	if (srv)
 		rc = refuse_server(err, &svc->id, srv);
 	else if (svc)

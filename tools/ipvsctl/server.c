@@ -168,7 +168,7 @@ static const struct verb verbs[] = {
 	  OPT_IF_EXISTS },
 	{ "drain", server_drain, "ID SRV",
 	  "set weight 0: no new connections, existing ones go on",
-	  OPT_WAIT | OPT_KILL },
+	  OPT_WAIT | OPT_KILL | OPT_DEADLINE | OPT_THEN },
 	{ "undrain", server_undrain, "ID SRV [weight N]",
 	  "set the weight from before the drain, or weight N", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }

@@ -11,6 +11,7 @@
 #include "model.h"
 #include "options.h"
 #include "out.h"
+#include "then.h"
 #include "view.h"
 
 enum {
@@ -56,6 +57,23 @@ static json_t *tunnel_json(const struct server *srv)
 	return tun;
 }
 
+/* Of a server with weight 0, so that restore can go on with the drain. */
+static json_t *drain_json(const struct server_drain *drain)
+{
+	const char *then = then_name(drain->then);
+	json_t *o = json_object();
+
+	if (drain->weight)
+		json_object_set_new(o, "weight_before",
+				    json_integer(drain->weight));
+	if (drain->then && then)
+		json_object_set_new(o, "then", json_string(then));
+	if (drain->timed)
+		json_object_set_new(o, "seconds_left",
+				    json_integer(drain->left));
+	return o;
+}
+
 static json_t *server_json(const struct server *srv, enum json_detail detail)
 {
 	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
@@ -72,6 +90,8 @@ static json_t *server_json(const struct server *srv, enum json_detail detail)
 	if (method == IP_VS_CONN_F_TUNNEL)
 		json_object_set_new(o, "tunnel", tunnel_json(srv));
 	json_object_set_new(o, "weight", json_integer(srv->weight));
+	if (srv->drain.known)
+		json_object_set_new(o, "drain", drain_json(&srv->drain));
 	if (detail == JSON_LIVE) {
 		json_object_set_new(o, "active", json_integer(srv->active));
 		json_object_set_new(o, "inactive", json_integer(srv->inactive));
