@@ -112,6 +112,15 @@
  *		time is listed once, even if others come and go meanwhile.  Up
  *		to 32 KiB come with each recv(), if its buffer is as large.
  *
+ *	L4LB_CMD_KILL_CONNS
+ *		CONN { any of AF to FLAGS }, as in GET_CONNS: the connections and
+ *		templates that match all of these are over; with an empty CONN,
+ *		all.  With RESET both ends of an established TCP connection or SCTP
+ *		association are told, where ON_IDLE is L4LB_IDLE_RESET.  Connections
+ *		that come meanwhile may stay.  It may take a while, and a fatal
+ *		signal ends it: EINTR; those killed by then are gone.
+ *		Reply: COUNT, the number of them.
+ *
  *	L4LB_CMD_GET_EVENT
  *		do: without attributes.
  *		Reply: SEQ, the number of this namespace's last event.
@@ -187,6 +196,7 @@ enum l4lb_cmd {
 	L4LB_CMD_GET_EVENT,
 	L4LB_CMD_SET_DRAIN,
 	L4LB_CMD_GET_DRAIN,
+	L4LB_CMD_KILL_CONNS,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -214,6 +224,7 @@ enum l4lb_attr {
 	L4LB_ATTR_COUNT,	/* u64 */
 	L4LB_ATTR_PAD,
 	L4LB_ATTR_DRAIN,	/* nest: enum l4lb_drain_attr */
+	L4LB_ATTR_RESET,	/* flag */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * L4LB_CMD_GET_CONNS: list connections and templates that pass a filter.
+ * L4LB_CMD_KILL_CONNS: end them.
  *
  * A dump is one walk of the connection table, which keeps its place from one
  * buffer to the next (conn/walk.c).  So it does not lock the table, takes
@@ -10,6 +11,7 @@
 #include "api/netlink_conns.h"
 
 #include <linux/inetdevice.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <net/netlink.h>
@@ -18,10 +20,13 @@
 #include "api/netlink_parse.h"
 #include "conn/state.h"
 #include "conn/walk.h"
+#include "conn/watch.h"
 #include "entry/fast_admit.h"
+#include "forward/reset.h"
 
 enum {
 	STATE_LEN	= 16,	/* longer than any name */
+	KILL_BATCH	= 512,	/* connections */
 	FLAGS_ALL	= L4LB_CONN_F_TEMPLATE | L4LB_CONN_F_ACTIVE |
 			  L4LB_CONN_F_FAST_CLIENT | L4LB_CONN_F_FAST_SERVER,
 };
@@ -482,4 +487,76 @@ int l4lb_nl_done_conns(struct netlink_callback *cb)
 	l4lb_conn_walk_close(dump->walk);
 	kfree(dump);
 	return 0;
+}
+
+/* ---- KILL_CONNS ---- */
+
+static void kill_conn(struct l4lb_conn *conn, bool reset)
+{
+	if (reset && !l4lb_conn_test(conn, L4LB_CONN_TEMPLATE)) {
+		local_bh_disable();
+		l4lb_reset_both(conn);
+		local_bh_enable();
+	}
+	l4lb_conn_end_early(conn);
+}
+
+/* Kills in batches, and breathes in between: nobody else waits for the end.  The
+ * walk breathes by itself where nothing passes.
+ */
+static int kill_all(struct l4lb_conn_walk *walk, const struct filter *f,
+		    bool reset, u64 *count)
+{
+	struct l4lb_conn *conn;
+	unsigned int n;
+
+	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		l4lb_conn_walk_start(walk);
+		for (n = 0; n < KILL_BATCH; n++) {
+			do {
+				conn = l4lb_conn_walk_next(walk);
+			} while (conn && !passes(f, conn));
+			if (!conn)
+				break;
+			kill_conn(conn, reset);
+		}
+		l4lb_conn_walk_stop(walk);
+		*count += n;
+	} while (n == KILL_BATCH);
+	return 0;
+}
+
+int l4lb_nl_kill_conns(struct sk_buff *skb, struct genl_info *info)
+{
+	const struct nlattr *nest = info->attrs[L4LB_ATTR_CONN];
+	struct l4lb_net *ln = info->user_ptr[0];
+	struct l4lb_conn_walk *walk;
+	struct filter filter = { };
+	struct sk_buff *msg;
+	u64 count = 0;
+	void *hdr;
+	int err;
+
+	if (!nest) {
+		NL_SET_ERR_MSG(info->extack,
+			       "attribute CONN is missing: say which connections, an empty one means all");
+		return -EINVAL;
+	}
+	err = parse_filter(&filter, nest, info->extack);
+	if (err)
+		return err;
+	msg = l4lb_nl_reply_new(info, &hdr);
+	if (!msg)
+		return -ENOMEM;
+	walk = l4lb_conn_walk_open(ln);
+	err = walk ? kill_all(walk, &filter, info->attrs[L4LB_ATTR_RESET],
+			      &count) : -ENOMEM;
+	l4lb_conn_walk_close(walk);
+	if (!err)
+		err = nla_put_u64_64bit(msg, L4LB_ATTR_COUNT, count,
+					L4LB_ATTR_PAD);
+	return l4lb_nl_reply_send(info, msg, hdr, err);
 }

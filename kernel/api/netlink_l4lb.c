@@ -76,6 +76,11 @@ static const struct nla_policy conns_request[] = {
 	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
 };
 
+static const struct nla_policy kill_request[] = {
+	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
+	[L4LB_ATTR_RESET]	= { .type = NLA_FLAG },
+};
+
 static const struct nla_policy policy_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
@@ -547,6 +552,7 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(SET_DRAIN, drain_request, .doit = set_drain),
 	COMMAND(GET_DRAIN, no_request, .start = dump_start,
 		.dumpit = l4lb_nl_dump_drains),
+	COMMAND(KILL_CONNS, kill_request, .doit = l4lb_nl_kill_conns),
 };
 
 #undef COMMAND

@@ -123,7 +123,6 @@ def test_refusals_change_nothing_and_say_why(director):
             ("rs drain tcp 192.0.2.10:80 10.0.0.13", 4, "no server"),
             ("rs change tcp 192.0.2.10:80 10.0.0.11:8080 dr", 2, "cannot change the port"),
             ("rs change tcp 192.0.2.10:80 10.0.0.11:8080 min-conns 5", 2, "needs a max-conns"),
-            ("rs drain tcp 192.0.2.10:80 10.0.0.11:8080 --kill", 7, "no command that drops"),
             ("rs undrain tcp 192.0.2.10:80 10.0.0.11:99", 4, "no server"),
             ("stats zero tcp 192.0.2.10:81", 4, "no such service"),
             ("show tcp 192.0.2.10:81", 4, "no such service"),

@@ -328,11 +328,11 @@ class Ipvs(Genl):
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS, GET_SYNC, SET_SYNC, NEW_PEER, DEL_PEER, SYNC_RESYNC, SYNC_VERIFY, \
-    GET_EVENT, SET_DRAIN, GET_DRAIN = \
+    GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS = \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
-    L_DRAIN = L4LB.numbers("main")
+    L_DRAIN, L_RESET = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
@@ -495,6 +495,11 @@ class L4lb(Genl):
                 attr(DRAIN["af"].number, u16(af or family_of(addr))),
                 *(attr(DRAIN[name].number, u32(value)) for name, value in values.items())]
         self.request(SET_DRAIN, attr(L_SERVICE, service.ident) + attr(L_DRAIN, nest))
+
+    def kill(self, reset=False, **want):
+        """The number of connections and templates that were ended."""
+        reply = self.request(KILL_CONNS, conn_filter(**want) + (attr(L_RESET, b"") if reset else b""))
+        return int.from_bytes(dict(attributes(reply[0][1]))[L_COUNT], "little")
 
     def drains(self):
         """[{"server", "port", "last_weight", "then", "left"}], then and left if there are any."""

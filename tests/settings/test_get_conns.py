@@ -516,9 +516,9 @@ def test_filtered_listing_while_it_changes(nat, l4lb, family):
 # ---- how much ----
 
 @contextlib.contextmanager
-def many(count):
+def many(count, few=FEW):
     """A namespace with COUNT UDP connections of a local client, to as many ports of one
-    VIP, FEW connections to another, and their templates."""
+    VIP, a FEW to another, and their templates."""
     with contextlib.ExitStack() as stack:
         ns = Namespace("conns")
         stack.callback(ns.destroy)
@@ -528,7 +528,7 @@ def many(count):
         ipvs = stack.enter_context(Ipvs(ns))
         ns.sysctl("net/ipv4/vs/conn_max", 0)
         s = stack.enter_context(ns.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        for vip, n in zip(VIPS, (count, FEW)):
+        for vip, n in zip(VIPS, (count, few)):
             ipvs.service(vip, 0, proto=UDP, flags=PERSISTENT, timeout=600).server(
                 "192.0.2.9", 0, method=ROUTE)
             for port in range(1, n + 1):

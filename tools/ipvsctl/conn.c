@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "err.h"
 #include "ident.h"
+#include "kern.h"
 #include "kern_conn.h"
 #include "model.h"
 #include "opt.h"
@@ -411,11 +412,113 @@ static int conn_count(struct args *a)
 	return rc;
 }
 
+static bool count_only(const struct conn *c, void *arg)
+{
+	struct walk *w = arg;
+
+	(void)c;
+	w->seen++;
+	return true;
+}
+
+/* What would be killed, for --dry-run and for whoever forgot the filter. */
+static int count_all(const struct conn_filter *f, uint32_t *seen)
+{
+	struct walk w = { .filter = f, .fn = count_only };
+	int rc = walk(&w);
+
+	*seen = w.seen;
+	return rc;
+}
+
+static int report_killed(uint64_t count)
+{
+	json_t *doc;
+
+	if (opt.json) {
+		doc = doc_new();
+		json_object_set_new(doc, "killed",
+				    json_integer((json_int_t)count));
+		return print_doc(doc);
+	}
+	if (!opt.quiet)
+		printf("killed %llu connections\n", (unsigned long long)count);
+	return RC_OK;
+}
+
+static int kill_all_refused(const struct conn_filter *f)
+{
+	uint32_t seen;
+	int rc = count_all(f, &seen);
+
+	if (rc)
+		return rc;
+	rc = fail(RC_USAGE, "conn kill", "no filter: this would end all %u connections",
+		  seen);
+	hint("name some, such as: conn kill server 10.0.0.11");
+	return rc;
+}
+
+static int dry_kill(const struct conn_filter *f)
+{
+	char what[64];
+	uint32_t seen;
+	int rc = count_all(f, &seen);
+
+	if (rc)
+		return rc;
+	snprintf(what, sizeof(what), "%u connections", seen);
+	kern_announce("kill", what);
+	return RC_OK;
+}
+
+static int cannot_kill(void)
+{
+	int rc = fail(RC_BACKEND, "conn kill",
+		      "the module %s has no command that ends connections",
+		      backend_name());
+
+	hint("with net.ipv4.vs.expire_nodest_conn=1, deleting a server ends its connections");
+	return rc;
+}
+
+static int conn_kill(struct args *a)
+{
+	struct conn_filter f = { .af = (uint16_t)opt.family };
+	bool any = arg_peek(a) || f.af;
+	uint64_t count;
+	int rc = RC_OK, err;
+
+	while (!rc && arg_peek(a))
+		rc = filter_word(a, &f);
+	if (!rc && f.limit)
+		rc = fail(RC_USAGE, "conn kill",
+			  "limit belongs to conn show: kill ends all that match");
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	if (!backend_is_l4lb())
+		return cannot_kill();
+	if (opt.dry_run)
+		return dry_kill(&f);
+	if (!any && !(opt.given & OPT_YES))
+		return kill_all_refused(&f);
+	err = kern_conns_kill(&f, opt.given & OPT_RESET, &count);
+	if (err == -EOPNOTSUPP)
+		return cannot_kill();
+	return err ? refuse(err, NULL, "ending the connections")
+		   : report_killed(count);
+}
+
 static const struct verb verbs[] = {
 	{ "show", conn_show, "[CFILT]...", "list connections", 0 },
 	{ "count", conn_count,
 	  "[by {service|server|state|client[/LEN]}] [CFILT]...",
 	  "count connections, all or in groups", 0 },
+	{ "kill", conn_kill,
+	  "[CFILT]...",
+	  "end the connections that match", OPT_YES | OPT_RESET },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

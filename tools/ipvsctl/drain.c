@@ -13,6 +13,7 @@
 #include "drain_note.h"
 #include "err.h"
 #include "kern.h"
+#include "kern_conn.h"
 #include "kern_drain.h"
 #include "lookup.h"
 #include "model.h"
@@ -61,7 +62,7 @@ static int wait_idle(const struct svc_id *id, struct server *srv)
 		nanosleep(&pause, NULL);
 		rc = look_again(id, srv, &gone);
 	}
-	if (rc || gone || !left(srv))
+	if (rc || gone || !left(srv) || opt.given & OPT_KILL)
 		return rc;
 	rc = fail(RC_TIMEOUT, svc_text(id),
 		  "server %s: after %u s still %u active, %u inactive, %u persistent connections",
@@ -98,12 +99,30 @@ static int report(const struct svc_id *id, const struct server *srv,
 static int cannot_kill(const char *object)
 {
 	int rc = fail(RC_BACKEND, object,
-		      "--kill: the module %s has no command that drops connections",
+		      "--kill: the module %s has no command that ends connections",
 		      backend_name());
 
 	hint("try: drain --wait, then server delete");
 	hint("with net.ipv4.vs.expire_nodest_conn=1, deleting the server ends its connections");
 	return rc;
+}
+
+/* The connections that are left; after --wait, if it was in vain. */
+static int kill_left(const struct svc_id *id, const struct server *srv)
+{
+	struct conn_filter f = {
+		.by_service = true, .service = *id, .by_server = true,
+		.server = { .af = srv->af, .port = srv->port, .has_port = true,
+			    .addr = srv->addr },
+	};
+	uint64_t count;
+	int err = kern_conns_kill(&f, false, &count);
+
+	if (err)
+		return refuse(err, svc_text(id), "ending the connections");
+	if (!opt.quiet && !opt.json)
+		printf("killed %llu connections\n", (unsigned long long)count);
+	return RC_OK;
 }
 
 /* In-tree ip_vs: only the weight, which is noted for undrain. */
@@ -154,7 +173,7 @@ int server_drain(struct args *a)
 		rc = parse_then(opt.then, svc_text(&id), &then);
 	if (!rc)
 		rc = wire_open();
-	if (!rc && opt.given & OPT_KILL)
+	if (!rc && opt.given & OPT_KILL && !backend_is_l4lb())
 		rc = cannot_kill(svc_text(&id));
 	if (!rc)
 		rc = server_lookup(&id, &name, &srv);
@@ -166,6 +185,8 @@ int server_drain(struct args *a)
 		return rc;
 	if (opt.given & OPT_WAIT)
 		rc = wait_idle(&id, &srv);
+	if (!rc && opt.given & OPT_KILL)
+		rc = kill_left(&id, &srv);
 	return rc ? rc : report(&id, &srv, was);
 }
 

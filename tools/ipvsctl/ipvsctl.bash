@@ -15,7 +15,7 @@ _ipvsctl_verbs() {
 	case $1 in
 	service) echo show add change replace delete flush ;;
 	server) echo show add change replace delete drain undrain ;;
-	conn) echo show count ;;
+	conn) echo show count kill ;;
 	stats) echo show rate total percpu zero ;;
 	timeout) echo show set ;;
 	scheduler) echo list show set ;;
@@ -36,6 +36,7 @@ _ipvsctl_words() {
 		echo proto vip port scheduler down overloaded sort ;;
 	"conn show") echo service server client state proto template limit ;;
 	"conn count") echo by service server client state proto template ;;
+	"conn kill") echo service server client state proto template ;;
 	"timeout set") echo tcp tcp-fin udp ;;
 	"sync start") echo send receive both dev id maxlen group port ttl ;;
 	"sync stop") echo send receive both ;;
@@ -59,7 +60,7 @@ _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
 	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
-		--deadline --then
+		--deadline --then --reset
 		--help --version'
 
 	# Bash splits words at colons, which service names have; so the line is

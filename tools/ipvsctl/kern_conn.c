@@ -168,3 +168,34 @@ int kern_conns(const struct conn_filter *f,
 	nla_nest_end(msg, nest);
 	return wire_call(msg, take_message, &reader);
 }
+
+static void take_count(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *top[L4LB_ATTR_MAX + 1];
+
+	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) >= 0 &&
+	    top[L4LB_ATTR_COUNT] && nla_len(top[L4LB_ATTR_COUNT]) >= 8)
+		*(uint64_t *)arg = nla_get_u64(top[L4LB_ATTR_COUNT]);
+}
+
+int kern_conns_kill(const struct conn_filter *f, bool reset, uint64_t *count)
+{
+	struct nlattr *nest;
+	struct nl_msg *msg;
+
+	*count = 0;
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	msg = wire_own_request(L4LB_CMD_KILL_CONNS, 0);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, L4LB_ATTR_CONN);
+	if (!put_filter(msg, f)) {
+		nlmsg_free(msg);
+		return 0;
+	}
+	nla_nest_end_keep_empty(msg, nest);
+	if (reset)
+		nla_put_flag(msg, L4LB_ATTR_RESET);
+	return wire_call(msg, take_count, count);
+}

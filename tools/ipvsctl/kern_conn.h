@@ -30,4 +30,10 @@ struct conn_filter {
 int kern_conns(const struct conn_filter *f,
 	       bool (*fn)(const struct conn *c, void *arg), void *arg);
 
+/* Ends those that pass @f, all if it has no condition; with @reset both ends are
+ * told, where the kernel knows the numbers. *count is their number. Returns 0 or
+ * -errno: -EOPNOTSUPP if the kernel lacks the command.
+ */
+int kern_conns_kill(const struct conn_filter *f, bool reset, uint64_t *count);
+
 #endif

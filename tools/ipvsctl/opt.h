@@ -16,6 +16,7 @@ enum {
 	OPT_TIMESTAMP	= 1 << 5,
 	OPT_DEADLINE	= 1 << 6,
 	OPT_THEN	= 1 << 7,
+	OPT_RESET	= 1 << 8,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
