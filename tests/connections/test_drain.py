@@ -143,7 +143,7 @@ def test_a_template_is_waited_for(nat, l4lb):
     raw.client().open()
     with Monitor(nat.director.ns, "drain") as monitor:
         order(raw, l4lb)
-        monitor.quiet(10)
+        monitor.quiet(4)
         assert monitor.next(30)["event"] == "drained"
 
 
