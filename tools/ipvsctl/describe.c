@@ -156,7 +156,7 @@ const char *describe_timeouts(const struct kern_timeouts *t)
 }
 
 /* "draining (10 s, then delete)" */
-static const char *draining(const struct server *srv, char *line)
+static const char *state_of_drain(const struct server *srv, char *line)
 {
 	const char *then = srv->drain.then ? then_name(srv->drain.then) : NULL;
 
@@ -176,7 +176,7 @@ const char *server_state(const struct server *srv)
 	static char line[LINE];
 
 	if (!srv->weight)
-		return draining(srv, line);
+		return state_of_drain(srv, line);
 	if (!server_is_overloaded(srv))
 		return "ok";
 	snprintf(line, sizeof(line), "overloaded (%u max)", srv->max_conns);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -65,7 +66,7 @@ static const struct { const char *word; unsigned int class; } classes[] = {
 	{ "drain", DRAIN }, { "table", TABLE }, { "peer", PEER }, { "all", ALL },
 };
 
-static volatile sig_atomic_t stopped;
+static atomic_int stopped;	/* lock-free: for the handler, too */
 
 struct monitor {
 	unsigned int wanted;
@@ -130,7 +131,7 @@ static void print_text(const struct kind *kind, const struct event *e)
 
 static void print_json(const struct kind *kind, const struct event *e)
 {
-	json_t *o = json_pack("{s:s}", "event", kind->word);
+	json_t *o = json_pack("{s:s}", "event", kind->word), *more = NULL;
 	const struct server *srv = &e->srv;
 
 	if (opt.given & OPT_TIMESTAMP)
@@ -142,17 +143,18 @@ static void print_json(const struct kind *kind, const struct event *e)
 		json_object_set_new(o, "scheduler",
 				    json_string(e->svc.scheduler));
 	if (e->has_server)
-		json_object_update_new(o, json_pack(
-			"{s:s, s:I, s:I, s:I, s:I}", "server",
-			ip_port_text(srv->af, &srv->addr, srv->port),
-			"weight", (json_int_t)srv->weight,
-			"active", (json_int_t)srv->active,
-			"inactive", (json_int_t)srv->inactive,
-			"persistent", (json_int_t)srv->persistent));
+		more = json_pack("{s:s, s:I, s:I, s:I, s:I}", "server",
+				 ip_port_text(srv->af, &srv->addr, srv->port),
+				 "weight", (json_int_t)srv->weight,
+				 "active", (json_int_t)srv->active,
+				 "inactive", (json_int_t)srv->inactive,
+				 "persistent", (json_int_t)srv->persistent);
 	if (e->what == EVENT_PEER)
-		json_object_update_new(o, json_pack(
-			"{s:s, s:s}", "peer", ip_text(e->peer_af, &e->peer),
-			"state", peer_state(e->peer_state)));
+		more = json_pack("{s:s, s:s}", "peer",
+				 ip_text(e->peer_af, &e->peer),
+				 "state", peer_state(e->peer_state));
+	if (more)
+		json_object_update_new(o, more);
 	if (kind->counts)
 		json_object_set_new(o, kind->counts,
 				    json_integer((json_int_t)e->count));
