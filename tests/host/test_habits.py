@@ -146,7 +146,7 @@ MENDED = [
     ("service add fwmark 7 timeout tcp 2 hours", 'bad time "2 hours"', "did you mean: 2h"),
     ("server add fwmark 7 10.0.0.1 masq", 'unknown server option "masq"', "did you mean: nat"),
     ("server add fwmark 7 10.0.0.1 gate", 'unknown server option "gate"', "did you mean: dr"),
-    ("server add fwmark 7 10.0.0.1 -w 3", 'unknown option "-w"', '"weight" has no dash'),
+    ("server add fwmark 7 10.0.0.1 -w 3", "option --watch does not", '"weight" has no dash'),
     ("service add fwmark 7 rr", 'unknown service option "rr"', "did you mean: scheduler rr"),
     ("fetch -f x", 'unknown object "fetch"', None),
     ("conn show --limit 5", 'unknown option "--limit"', '"limit" has no dash here'),

@@ -604,7 +604,7 @@ echo "${COMPREPLY[*]}"
 
 @pytest.mark.parametrize("line, words", [
     ("ipvsctl se", "service server"), ("ipvsctl sched ", "list show set"),
-    ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--wait"),
+    ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--watch --wait"),
     ("ipvsctl svc delete ", "tcp:192.0.2.10:80 fwm6:7"),
     ("ipvsctl svc delete tcp:19", "192.0.2.10:80"),
     ("ipvsctl rs delete tcp:192.0.2.10:80 ", "10.0.0.11:8080 10.0.0.12:8080"),

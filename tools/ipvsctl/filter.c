@@ -192,8 +192,10 @@ int filter_read(const struct filter *f, struct service_list *list)
 		if (!err && f->by_server)
 			rc = keep_server(f, svc);
 	} else {
+		bool servers = !f->alone || f->down || f->overloaded || f->sort;
+
 		err = f->config ? kern_config(list)
-				: kern_services(list, true);
+				: kern_services(list, servers);
 	}
 	if (!err && !rc)
 		err = kern_drains(list);

@@ -21,6 +21,7 @@ struct filter {
 	const char *scheduler;
 	const char *sort;
 	bool config;		/* counters are not needed */
+	bool alone;		/* servers are not needed */
 };
 
 /* Reads filter words to the end; with @server, an ID may be followed by a

@@ -32,8 +32,8 @@ _ipvsctl_words() {
 			on-idle on-loss on-drain guard fast-path sync priority server ;;&
 	"service add" | "server add" | "server change" | "server replace")
 		echo nat dr tun weight max-conns min-conns type port csum no-csum remcsum ;;
-	"service show" | "server show" | stats\ *)
-		echo proto vip port scheduler down overloaded sort ;;
+	"service show" | "server show") echo proto vip port scheduler down overloaded sort ;;
+	stats\ *) echo proto vip port scheduler down overloaded sort by ;;
 	"conn show") echo service server client state proto template limit ;;
 	"conn count") echo by service server client state proto template ;;
 	"conn kill") echo service server client state proto template ;;
@@ -58,7 +58,7 @@ _ipvsctl_schedulers() {
 
 _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
-	local options='--json --pretty --columns --no-header --color --format --netns --ipv4
+	local options='--json --pretty --columns --no-header --color --format --netns --watch --output --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
 		--deadline --then --reset
 		--help --version'
@@ -87,11 +87,12 @@ _ipvsctl() {
 
 	case $prev in
 	-N | --netns) w=$(ip netns list 2>/dev/null | cut -d' ' -f1) ;;
-	-F | --format) w='ipvsadm json table' ;;
+	-F | --format) w='ipvsadm json prometheus table' ;;
 	-C | --color) w='auto always never' ;;
 	scheduler) [[ $place -gt 1 ]] && w=$(_ipvsctl_schedulers) || w= ;;
 	sort) w='name active rate' ;;
-	by) w='service server state client' ;;
+	by) [[ $noun == stats ]] && w='service server' || w='service server state client' ;;
+	--output) w=$(compgen -f -- "$cur") ;;
 	option) w=$(_ipvsctl_options) ;;
 	order) w='age address' ;;
 	timeout) [[ $place -gt 1 ]] && w='tcp tcp-fin udp sctp' ;;

@@ -17,6 +17,8 @@ enum {
 	OPT_DEADLINE	= 1 << 6,
 	OPT_THEN	= 1 << 7,
 	OPT_RESET	= 1 << 8,
+	OPT_WATCH	= 1 << 9,
+	OPT_OUTPUT	= 1 << 10,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -33,6 +35,8 @@ struct options {
 	uint32_t wait_secs;
 	uint32_t deadline_secs;
 	const char *then;	/* --then */
+	uint32_t watch_secs;	/* 0: once */
+	const char *output;	/* --output: the file to write */
 	unsigned int given;	/* OPT_* that were on the command line */
 };
 

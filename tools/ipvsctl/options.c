@@ -34,7 +34,11 @@ static const struct option_def {
 	{ 'C', "color", VALUE, 'C', "WHEN",
 	  "auto (on a terminal), always or never", 0 },
 	{ 'F', "format", VALUE, 'F', "FORMAT",
-	  "form of stats (table, json) or save (ipvsadm, json)", OPT_FORMAT },
+	  "form of stats (table, json, prometheus) or save (ipvsadm, json)", OPT_FORMAT },
+	{ 'w', "watch", VALUE, 'W', "SECS",
+	  "show, stats: print again every SECS seconds until interrupted", OPT_WATCH },
+	{ 0, "output", VALUE, 'O', "FILE",
+	  "stats: write FILE, and replace it only when all is written", OPT_OUTPUT },
 	{ 'N', "netns", VALUE, 'N', "NS",
 	  "network namespace to work in: a name, a process id or a path", 0 },
 	{ '4', "ipv4", NONE, '4', NULL, "IPv4 only", 0 },
@@ -120,6 +124,11 @@ static int set_value(const struct option_def *def, const char *value)
 	case 'F':
 		opt.format = value;
 		return RC_OK;
+	case 'W':
+		return set_number("interval", value, &opt.watch_secs);
+	case 'O':
+		opt.output = value;
+		return RC_OK;
 	case 'N':
 		opt.netns = value;
 		return RC_OK;
@@ -201,6 +210,20 @@ static int refuse_unknown(const char *verb, const char *usage)
 		hint("did you mean: --%s", word);
 	else
 		hint("see: ipvsctl help %s", verb);
+	return rc;
+}
+
+/* Of an option that other verbs take; its letter may be meant as ipvsadm's. */
+static int refuse_foreign(const struct option_def *def, const char *verb,
+			  const char *usage)
+{
+	const char *word = def->letter ? word_of_letter(def->letter) : NULL;
+	int rc = fail(RC_USAGE, NULL, "option --%s does not belong to \"%s\"",
+		      def->name, verb);
+
+	if (word && usage_has(usage, word))
+		hint("\"%s\" has no dash here; see: ipvsctl help %s", word,
+		     verb);
 	return rc;
 }
 
@@ -315,9 +338,7 @@ int options_allow(const char *verb, const char *usage, unsigned int allowed)
 
 	for (i = 0; i < ARRAY_SIZE(defs); i++)
 		if (wrong & defs[i].verbs)
-			return fail(RC_USAGE, NULL,
-				    "option --%s does not belong to \"%s\"",
-				    defs[i].name, verb);
+			return refuse_foreign(&defs[i], verb, usage);
 	return RC_OK;
 }
 

@@ -163,6 +163,51 @@ int proc_totals(struct counters *total)
 	return RC_OK;
 }
 
+int proc_counters(void (*fn)(const struct proc_counter *c, void *arg),
+		  void *arg)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *f;
+	int rc;
+
+	if (!backend_is_l4lb())
+		return RC_OK;
+	rc = open_proc("/proc/net/l4lb", &f);
+	if (rc)
+		return rc;
+	while (getline(&line, &size, f) > 0) {
+		struct proc_counter c;
+		unsigned long long value;
+
+		if (sscanf(line, "%31s %llu", c.name, &value) != 2)
+			continue;
+		c.value = value;
+		fn(&c, arg);
+	}
+	free(line);
+	fclose(f);
+	return RC_OK;
+}
+
+bool proc_setting(const char *name, uint64_t *value)
+{
+	unsigned long long found;
+	char path[128];
+	bool ok;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/vs/%s", name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	ok = fscanf(f, "%llu", &found) == 1;
+	if (ok)
+		*value = found;
+	fclose(f);
+	return ok;
+}
+
 int proc_percpu(void (*fn)(const char *cpu, const struct counters *c,
 			   void *arg), void *arg)
 {

@@ -35,6 +35,22 @@ int proc_conns(bool (*fn)(const struct conn *c, void *arg), void *arg);
 /* Totals and rates of the namespace. */
 int proc_totals(struct counters *total);
 
+/* A counter of /proc/net/l4lb. */
+struct proc_counter {
+	char name[32];
+	uint64_t value;
+};
+
+/* Calls @fn for each of them, in the file's order: reasons of drops, from "fast"
+ * on the fast path, then synchronisation once that has begun. In-tree ip_vs has
+ * none.
+ */
+int proc_counters(void (*fn)(const struct proc_counter *c, void *arg),
+		  void *arg);
+
+/* The setting net.ipv4.vs.@name; false if the module does not have it. */
+bool proc_setting(const char *name, uint64_t *value);
+
 /* Calls @fn for each CPU ("0") and for the sum ("all"). */
 int proc_percpu(void (*fn)(const char *cpu, const struct counters *c,
 			   void *arg), void *arg);

@@ -3,12 +3,9 @@
  * reads (what `ipvsadm -Sn` writes, in its order) or JSON.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <linux/ip_vs.h>
 
@@ -21,6 +18,7 @@
 #include "optword.h"
 #include "opt.h"
 #include "out.h"
+#include "outfile.h"
 #include "view.h"
 
 static void print_ident(char verb, const struct svc_id *id)
@@ -147,6 +145,11 @@ static void print_server_rule(const struct service *svc,
 	putchar('\n');
 }
 
+struct listing {
+	const struct service_list *list;
+	int (*print)(const struct service_list *list);
+};
+
 static int print_rules(const struct service_list *list)
 {
 	size_t i, j;
@@ -173,37 +176,11 @@ static int print_config_json(const struct service_list *list)
 	return print_doc(doc);
 }
 
-static int cannot_write(const char *path)
+static int print_list(void *arg)
 {
-	return fail(RC_USAGE, NULL, "cannot write %s: %s", path,
-		    strerror(errno));
-}
+	const struct listing *l = arg;
 
-/* Writes PATH.new and renames it: a failure leaves the old file. */
-static int print_to_file(const struct service_list *list, const char *path,
-			 int (*print)(const struct service_list *list))
-{
-	char tmp[4096];
-	struct stat st;
-	int rc;
-
-	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
-		if (!freopen(path, "w", stdout))
-			return cannot_write(path);
-		return print(list);
-	}
-	if (snprintf(tmp, sizeof(tmp), "%s.new", path) >= (int)sizeof(tmp))
-		return fail(RC_USAGE, NULL, "file name too long");
-	if (!freopen(tmp, "w", stdout))
-		return cannot_write(tmp);
-	rc = print(list);
-	if (!rc)
-		rc = out_finish();
-	if (!rc && (fsync(STDOUT_FILENO) || rename(tmp, path)))
-		rc = cannot_write(path);
-	if (rc)
-		unlink(tmp);
-	return rc;
+	return l->print(l->list);
 }
 
 static int save(struct args *a)
@@ -222,9 +199,11 @@ static int save(struct args *a)
 	else if (opt.format && strcmp(opt.format, "ipvsadm"))
 		return arg_unknown("save", "format", opt.format, known);
 	rc = filter_read(&f, &list);
-	if (!rc)
-		rc = opt.columns ? print_to_file(&list, opt.columns, print)
-				 : print(&list);
+	if (!rc) {
+		struct listing l = { .list = &list, .print = print };
+
+		rc = outfile_write(opt.columns, print_list, &l);
+	}
 	service_list_free(&list);
 	return rc;
 }

@@ -156,7 +156,7 @@ static int server_delete(struct args *a)
 
 static const struct verb verbs[] = {
 	{ "show", view_servers, "[ID [SRV]] [FILTER]...",
-	  "list real servers under their services", 0 },
+	  "list real servers under their services", OPT_WATCH },
 	{ "add", server_add, "[to] ID SRV [SRVOPT]...",
 	  "add a server to a service (method: nat, weight: 1)", 0 },
 	{ "change", server_change, "ID SRV SRVOPT...",

@@ -255,7 +255,7 @@ static int service_flush(struct args *a)
 
 static const struct verb verbs[] = {
 	{ "show", view_services, "[ID|FILTER]...",
-	  "list services with their servers", 0 },
+	  "list services with their servers", OPT_WATCH },
 	{ "add", service_add,
 	  "ID [SVCOPT]... [server SRV [SRVOPT]...]...",
 	  "add a service and its servers: all of them or nothing", 0 },

@@ -12,8 +12,12 @@
 #include "model.h"
 #include "opt.h"
 #include "out.h"
+#include "outfile.h"
 #include "proc.h"
+#include "prometheus.h"
 #include "refuse.h"
+#include "repeat.h"
+#include "snapshot.h"
 #include "wire.h"
 
 enum { NAME, CONNS, INPKTS, OUTPKTS, INBYTES, OUTBYTES, NCOLS };
@@ -79,9 +83,9 @@ static json_t *bands_json(const struct service *svc)
 	return bands;
 }
 
-static json_t *service_stats_json(const struct service *svc)
+static json_t *servers_json(const struct service *svc)
 {
-	json_t *o, *servers = json_array();
+	json_t *servers = json_array();
 	size_t i;
 
 	for (i = 0; i < svc->nservers; i++) {
@@ -92,22 +96,39 @@ static json_t *service_stats_json(const struct service *svc)
 
 		json_array_append_new(servers, one);
 	}
-	o = json_pack("{s:s, s:o, s:o}", "id", svc_word(&svc->id), "stats",
-		      counters_json(&svc->stats, true), "servers", servers);
+	return servers;
+}
+
+static json_t *service_stats_json(const struct service *svc, bool servers)
+{
+	json_t *o = json_pack("{s:s, s:o}", "id", svc_word(&svc->id), "stats",
+			      counters_json(&svc->stats, true));
+
+	if (servers)
+		json_object_set_new(o, "servers", servers_json(svc));
 	if (svc->has_bands)
 		json_object_set_new(o, "bands", bands_json(svc));
 	return o;
 }
 
+/* What is asked for, and in which form. */
+struct request {
+	struct filter filter;
+	bool whole;		/* no filter: totals of the namespace, too */
+	bool rate, servers, prometheus;
+};
+
 static int stats_json(const struct service_list *list,
-		      const struct counters *total)
+		      const struct counters *total, bool servers)
 {
 	json_t *doc = doc_new(), *services = json_array();
 	size_t i;
 
+	if (opt.watch_secs)
+		json_object_set_new(doc, "time", json_real(repeat_time()));
 	for (i = 0; i < list->n; i++)
 		json_array_append_new(services,
-				      service_stats_json(&list->v[i]));
+				      service_stats_json(&list->v[i], servers));
 	if (total)
 		json_object_set_new(doc, "total", counters_json(total, true));
 	json_object_set_new(doc, "services", services);
@@ -158,42 +179,55 @@ static void band_rows(struct table *t, struct row *parent,
 	}
 }
 
+static void service_rows(struct table *t, const struct service *svc,
+			 const struct request *r)
+{
+	struct row *row = stats_row(t, NULL, svc_text(&svc->id), &svc->stats,
+				    r->rate);
+	size_t i;
+
+	for (i = 0; r->servers && i < svc->nservers; i++) {
+		const struct server *s = &svc->servers[i];
+
+		stats_row(t, row, ip_port_text(s->af, &s->addr, s->port),
+			  &s->stats, r->rate);
+	}
+	if (svc->has_bands && !r->rate)
+		band_rows(t, row, svc);
+}
+
 static int stats_table(const struct service_list *list,
-		       const struct counters *total, bool rate)
+		       const struct counters *total, const struct request *r)
 {
 	struct table *t;
-	size_t i, j;
+	size_t i;
 	int rc;
 
-	rc = table_new(&t, rate ? rate_cols : total_cols, NCOLS, NULL);
+	rc = table_new(&t, r->rate ? rate_cols : total_cols, NCOLS, NULL);
 	if (rc)
 		return rc;
 	if (total)
-		stats_row(t, NULL, "all", total, rate);
-	for (i = 0; i < list->n; i++) {
-		const struct service *svc = &list->v[i];
-		struct row *row = stats_row(t, NULL, svc_text(&svc->id),
-					    &svc->stats, rate);
-
-		for (j = 0; j < svc->nservers; j++) {
-			const struct server *s = &svc->servers[j];
-
-			stats_row(t, row,
-				  ip_port_text(s->af, &s->addr, s->port),
-				  &s->stats, rate);
-		}
-		if (svc->has_bands && !rate)
-			band_rows(t, row, svc);
-	}
+		stats_row(t, NULL, "all", total, r->rate);
+	for (i = 0; i < list->n; i++)
+		service_rows(t, &list->v[i], r);
 	return table_print(t);
 }
 
-static int check_format(void)
+static int check_format(bool *prometheus)
 {
-	static const char *const known[] = { "table", "json", NULL };
+	static const char *const known[] = {
+		"table", "json", "prometheus", NULL
+	};
+	bool metrics = opt.format && !strcmp(opt.format, "prometheus");
 
-	if (!opt.format || !strcmp(opt.format, "table"))
+	if (prometheus)
+		*prometheus = metrics;
+	if (!opt.format || !strcmp(opt.format, "table") ||
+	    (metrics && prometheus))
 		return RC_OK;
+	if (metrics)
+		return fail(RC_USAGE, NULL,
+			    "stats percpu has no form prometheus; \"stats\" has it");
 	if (strcmp(opt.format, "json"))
 		return arg_unknown(NULL, "format", opt.format, known);
 	opt.json = true;
@@ -218,7 +252,7 @@ static int stats_percpu(struct args *a)
 	static struct column cols[NCOLS];
 	struct table *t;
 	json_t *doc;
-	int rc = check_format();
+	int rc = check_format(NULL);
 
 	if (!rc)
 		rc = arg_end(a, NULL);
@@ -247,25 +281,86 @@ static int stats_percpu(struct args *a)
 	return rc;
 }
 
-static int show_mode(struct args *a, bool rate)
+static int print_metrics(void *arg)
 {
+	const struct request *r = arg;
+	struct snapshot s;
+	int rc = snapshot_read(&r->filter, &s);
+
+	if (rc)
+		return rc;
+	prometheus_print(&s, r->servers, r->whole);
+	snapshot_free(&s);
+	return RC_OK;
+}
+
+static int print_stats(void *arg)
+{
+	const struct request *r = arg;
 	struct service_list list = { 0 };
 	struct counters total;
-	struct filter f;
-	bool whole = !arg_peek(a);
-	int rc = check_format();
+	int rc = filter_read(&r->filter, &list);
 
-	if (!rc)
-		rc = filter_parse(a, &f, true);
-	if (!rc)
-		rc = filter_read(&f, &list);
-	if (!rc && whole)
+	if (!rc && r->whole)
 		rc = proc_totals(&total);
 	if (!rc)
-		rc = opt.json ? stats_json(&list, whole ? &total : NULL)
-			      : stats_table(&list, whole ? &total : NULL, rate);
+		rc = opt.json ? stats_json(&list, r->whole ? &total : NULL,
+					   r->servers)
+			      : stats_table(&list, r->whole ? &total : NULL, r);
 	service_list_free(&list);
 	return rc;
+}
+
+static int print_request(void *arg)
+{
+	const struct request *r = arg;
+
+	return outfile_write(opt.output,
+			     r->prometheus ? print_metrics : print_stats, arg);
+}
+
+/* Takes "by service" or "by server" out of the words. */
+static int parse_by(struct args *a, struct request *r)
+{
+	static const char *const known[] = { "service", "server", NULL };
+	const char *word;
+	int i;
+
+	r->servers = true;
+	for (i = a->pos; i < a->count && strcmp(a->word[i], "by"); i++)
+		;
+	if (i == a->count)
+		return RC_OK;
+	word = i + 1 < a->count ? a->word[i + 1] : NULL;
+	if (!word)
+		return fail(RC_USAGE, NULL,
+			    "\"by\" needs a value: service or server");
+	r->servers = !strcmp(word, "server");
+	if (!r->servers && strcmp(word, "service"))
+		return arg_unknown(NULL, "grouping", word, known);
+	memmove(&a->word[i], &a->word[i + 2],
+		(size_t)(a->count - i - 2) * sizeof(a->word[0]));
+	a->count -= 2;
+	return RC_OK;
+}
+
+static int show_mode(struct args *a, bool rate)
+{
+	struct request r = { .rate = rate };
+	int rc = check_format(&r.prometheus);
+
+	if (!rc)
+		rc = parse_by(a, &r);
+	r.whole = !arg_peek(a);
+	if (!rc)
+		rc = filter_parse(a, &r.filter, true);
+	r.filter.alone = !r.servers && !r.prometheus;
+	if (!rc && r.prometheus && opt.watch_secs && !opt.output) {
+		rc = fail(RC_USAGE, NULL,
+			  "metrics that are printed again need a file");
+		hint("try: --output FILE");
+	}
+	return rc ? rc : repeat_run(print_request, &r);
 }
 
 static int stats_rate(struct args *a)
@@ -314,13 +409,15 @@ static int stats_zero(struct args *a)
 	return err ? refuse(err, NULL, "zeroing the counters") : RC_OK;
 }
 
+enum { SHOW_OPTIONS = OPT_FORMAT | OPT_WATCH | OPT_OUTPUT };
+
 static const struct verb verbs[] = {
-	{ "show", stats_show, "[ID [SRV]] [FILTER]... [rate|total]",
-	  "counters (or rates) of services and servers", OPT_FORMAT },
-	{ "rate", stats_rate, "[ID [SRV]] [FILTER]...", "rates per second",
-	  OPT_FORMAT },
-	{ "total", stats_total, "[ID [SRV]] [FILTER]...",
-	  "counters since the start or the last zero", OPT_FORMAT },
+	{ "show", stats_show, "[ID [SRV]] [FILTER]... [by service|server] [rate|total]",
+	  "counters (or rates) of services and servers", SHOW_OPTIONS },
+	{ "rate", stats_rate, "[ID [SRV]] [FILTER]... [by service|server]",
+	  "rates per second", SHOW_OPTIONS },
+	{ "total", stats_total, "[ID [SRV]] [FILTER]... [by service|server]",
+	  "counters since the start or the last zero", SHOW_OPTIONS },
 	{ "percpu", stats_percpu, "", "the namespace's counters for each CPU",
 	  OPT_FORMAT },
 	{ "zero", stats_zero, "[ID]", "set the counters of one service, or of all, to 0",

@@ -11,6 +11,7 @@
 #include "model.h"
 #include "options.h"
 #include "out.h"
+#include "repeat.h"
 #include "then.h"
 #include "view.h"
 
@@ -192,6 +193,8 @@ static int print_json(const struct service_list *list)
 	json_t *doc = doc_new(), *services = json_array();
 	size_t i;
 
+	if (opt.watch_secs)
+		json_object_set_new(doc, "time", json_real(repeat_time()));
 	for (i = 0; i < list->n; i++)
 		json_array_append_new(services,
 				      service_json(&list->v[i], JSON_LIVE));
@@ -268,19 +271,23 @@ static int print_tree(const struct service_list *list)
 	return table_print(t);
 }
 
-static int view(struct args *a, bool server)
+static int print_once(void *arg)
 {
 	struct service_list list = { 0 };
-	struct filter f;
-	int rc;
+	int rc = filter_read(arg, &list);
 
-	rc = filter_parse(a, &f, server);
-	if (!rc)
-		rc = filter_read(&f, &list);
 	if (!rc)
 		rc = opt.json ? print_json(&list) : print_tree(&list);
 	service_list_free(&list);
 	return rc;
+}
+
+static int view(struct args *a, bool server)
+{
+	struct filter f;
+	int rc = filter_parse(a, &f, server);
+
+	return rc ? rc : repeat_run(print_once, &f);
 }
 
 int view_services(struct args *a)

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A kernel for ipvsctl's watching commands, without one: tests/host/fake.py links the
+ * program with it (ld --wrap). Its clock is the real one; its counters grow with that,
+ * each at a rate that its service's and server's number give, so that a test knows
+ * what has to be shown.
+ *
+ * FAKE_SERVICES, FAKE_SERVERS: how many, and of each; default 6 and 3
+ * FAKE_PROC: a directory with net/ip_vs_stats, net/l4lb and so on
+ * FAKE_RATE: connections a second of the first server, default 100; 0: nothing moves
+ * FAKE_DELAY: milliseconds that reading the services takes
+ * FAKE_OLD: in-tree ip_vs
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <linux/ip_vs.h>
+
+#include "../../tools/ipvsctl/kern_conn.h"
+#include "../../tools/ipvsctl/kern_peer.h"
+#include "../../tools/ipvsctl/model.h"
+#include "../../tools/ipvsctl/proc.h"
+
+static unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+/* Milliseconds for which the counters have grown: an hour, and the time since then. */
+static uint64_t age(void)
+{
+	static uint64_t start;
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	if (!start)
+		start = now;
+	return now - start + 3600000;
+}
+
+static void grow(struct counters *c, uint64_t cps, uint64_t ms)
+{
+	c->conns += cps * ms / 1000;
+	c->inpkts += 7 * cps * ms / 1000;
+	c->outpkts += 9 * cps * ms / 1000;
+	c->inbytes += 700 * cps * ms / 1000;
+	c->outbytes += 9000 * cps * ms / 1000;
+	/* What the kernel says is another number, to tell them apart. */
+	c->cps += cps + 1;
+	c->inpps += 7 * cps + 1;
+	c->outpps += 9 * cps + 1;
+	c->inbps += 700 * cps + 1;
+	c->outbps += 9000 * cps + 1;
+}
+
+static void name_service(struct service *svc, unsigned long i)
+{
+	static const uint16_t protos[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP };
+
+	svc->id.af = i % 6 == 5 ? AF_INET6 : AF_INET;
+	strcpy(svc->scheduler, i % 2 ? "wlc" : "rr");
+	if (i % 6 == 4) {
+		svc->id.fwmark = (uint32_t)i;
+		return;
+	}
+	svc->id.proto = protos[i % 3];
+	svc->id.port = (uint16_t)(80 + i % 60000);
+	if (svc->id.af == AF_INET6)
+		memcpy(svc->id.addr.b, "\x20\x01\x0d\xb8", 4);
+	else
+		memcpy(svc->id.addr.b, "\xc0\x00\x02", 3);
+	svc->id.addr.b[svc->id.af == AF_INET6 ? 15 : 3] = 10;
+}
+
+static void add_server(struct service *svc, unsigned long i, unsigned long j)
+{
+	struct server *srv = server_append(svc);
+	uint64_t cps = number("FAKE_RATE", 100) * (i + 1) / (j + 1);
+
+	srv->af = svc->id.af;
+	if (srv->af == AF_INET6)
+		memcpy(srv->addr.b, "\x20\x01\x0d\xb8\0\1", 6);
+	else
+		memcpy(srv->addr.b, "\x0a\x00\x00", 3);
+	srv->addr.b[srv->af == AF_INET6 ? 15 : 3] = (uint8_t)(11 + j);
+	srv->port = svc->id.port;
+	srv->weight = i % 4 == 3 && !j ? 0 : 1;
+	srv->active = (uint32_t)(10 * (i + 1) + j);
+	srv->inactive = (uint32_t)i;
+	srv->max_conns = i % 4 == 2 && !j ? 20 : 0;
+	grow(&srv->stats, cps, age());
+	grow(&svc->stats, cps, age());
+}
+
+int __wrap_wire_open(void);
+bool __wrap_wire_has_own(void);
+bool __wrap_backend_is_l4lb(void);
+const char *__wrap_backend_name(void);
+bool __wrap_module_loaded(const char *name);
+int __wrap_kern_services(struct service_list *list, bool servers);
+int __wrap_kern_service(const struct svc_id *id, struct service *svc, bool servers);
+int __wrap_kern_conns(const struct conn_filter *f,
+		      bool (*fn)(const struct conn *c, void *arg), void *arg);
+int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX]);
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__real_fopen(const char *path, const char *mode);
+
+int __wrap_wire_open(void)
+{
+	return 0;
+}
+
+bool __wrap_backend_is_l4lb(void)
+{
+	return !getenv("FAKE_OLD");
+}
+
+const char *__wrap_backend_name(void)
+{
+	return __wrap_backend_is_l4lb() ? "l4lb" : "ip_vs";
+}
+
+bool __wrap_wire_has_own(void)
+{
+	return __wrap_backend_is_l4lb();
+}
+
+bool __wrap_module_loaded(const char *name)
+{
+	return !strcmp(name, __wrap_backend_is_l4lb() ? "l4lb" : "ip_vs");
+}
+
+int __wrap_kern_services(struct service_list *list, bool servers)
+{
+	unsigned long i, j, n = number("FAKE_SERVICES", 6), m = number("FAKE_SERVERS", 3);
+	const struct timespec delay = { 0, (long)number("FAKE_DELAY", 0) * 1000000 };
+
+	nanosleep(&delay, NULL);
+
+	for (i = 0; i < n; i++) {
+		struct service *svc = service_append(list);
+
+		name_service(svc, i);
+		/* The last one has no server. */
+		for (j = 0; j < m && (i + 1 < n || n == 1); j++)
+			add_server(svc, i, j);
+		if (!servers)
+			service_free(svc);
+		if (i || !servers || getenv("FAKE_OLD"))
+			continue;
+		svc->policy.value[L4LB_POLICY_ATTR_PRIORITY] = L4LB_PRIORITY_LAS;
+		svc->has_bands = true;
+		for (j = 0; j < L4LB_BANDS; j++)
+			svc->bands[j] = (struct band){ 10 * (j + 1), 1000 * (j + 1) };
+	}
+	service_list_sort(list);
+	return 0;
+}
+
+int __wrap_kern_service(const struct svc_id *id, struct service *svc, bool servers)
+{
+	struct service_list list = { 0 };
+	struct service *found;
+	int err = -ESRCH;
+
+	__wrap_kern_services(&list, servers);
+	found = service_find(&list, id);
+	if (found) {
+		err = 0;
+		*svc = *found;
+		found->servers = NULL;
+		found->nservers = 0;
+	}
+	service_list_free(&list);
+	return err;
+}
+
+/* A thousand to each service. */
+int __wrap_kern_conns(const struct conn_filter *f,
+		      bool (*fn)(const struct conn *c, void *arg), void *arg)
+{
+	unsigned int i;
+
+	if (getenv("FAKE_OLD"))
+		return -EOPNOTSUPP;
+	for (i = 0; i < 1000; i++) {
+		struct conn c = { .af = AF_INET, .server_af = AF_INET };
+
+		c.proto = IPPROTO_TCP;
+		memcpy(c.client.b, "\xc6\x33\x64\x07", 4);
+		memcpy(c.server.b, "\x0a\x00\x00\x0b", 4);
+		c.vip = f->service.addr;
+		c.vport = f->service.port;
+		c.client_port = (uint16_t)(40000 + i);
+		c.server_port = 80;
+		c.expires = 900 - i % 900;
+		strcpy(c.state, "ESTABLISHED");
+		if (!fn(&c, arg))
+			break;
+	}
+	return 0;
+}
+
+int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX])
+{
+	if (getenv("FAKE_OLD"))
+		return -EOPNOTSUPP;
+	list[0] = (struct sync_peer){ .af = AF_INET, .state = L4LB_PEER_IN_STEP,
+				      .lost = 3 };
+	memcpy(list[0].addr.b, "\x0a\x00\x00\x02", 4);
+	return 1;
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+	const char *dir = getenv("FAKE_PROC");
+	char other[512];
+
+	if (strncmp(path, "/proc/", 6))
+		return __real_fopen(path, mode);
+	snprintf(other, sizeof(other), "%s/%s", dir ? dir : "/nowhere", path + 6);
+	return __real_fopen(other, mode);
+}
