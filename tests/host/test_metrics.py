@@ -245,3 +245,73 @@ def test_units():
     assert command[:-1] == [*PROM, "--output"]
     folder = str(Path(command[-1]).parent)
     assert f"\nReadWritePaths={folder}\n" in service and command[-1].endswith(".prom")
+
+
+# ---- the dashboard ----
+
+DASHBOARD = TOP / "tools/grafana/l4lb.json"
+# What the functions in its queries are, and words that are no metrics.
+FUNCTIONS = {"rate", "increase", "sum", "topk", "by", "ignoring", "group_left"}
+
+
+def queries():
+    """(title, query, legend) of each panel, and the queries of the variables"""
+    doc = json.loads(DASHBOARD.read_text("ascii"))
+    for panel in doc["panels"]:
+        for target in panel.get("targets", ()):
+            yield panel["title"], target["expr"], target["legendFormat"]
+    for variable in doc["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], re.sub(r"label_values\((.*), (\w+)\)", r"sum by (\2) (\1)",
+                                           variable["query"]), ""
+
+
+def selectors(query):
+    """(metric, [labels]) of each selector"""
+    for name, inner in re.findall(r"\b(ipvs_\w+)(?:\{(.*?)\})?", query):
+        yield name, re.findall(r'(\w+)=~?"', inner)
+
+
+def test_queries_name_what_is_printed(proc):
+    """Each metric exists with each label by which it is chosen, grouped or named; what is a
+    counter is used as a rate, and nothing else is."""
+    fake.proc(proc, sync_messages_in=5)
+    text = fake.run(proc, *PROM)
+    found = samples(text)
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    seen = set()
+    for title, query, legend in queries():
+        assert query.count("(") == query.count(")") and query.count("{") == query.count("}")
+        words = re.findall(r"\b([a-z_]+)\b", re.sub(r"\{.*?\}|\[.*?\]", "", query))
+        labels = {label for group in re.findall(r"(?:by|ignoring) ?\((\w+)\)", query)
+                  for label in (group,)}
+        assert not {w for w in words if not w.startswith("ipvs_")} - FUNCTIONS - labels, title
+        for name, chosen in selectors(query):
+            assert name in found, (title, name)
+            have = {label for key in found[name] for label, _ in key} | {"instance"}
+            assert set(chosen) <= have and "instance" in chosen or name == "ipvs_info", title
+            if "server" in labels | set(re.findall(r"{{(\w+)}}", legend)):
+                assert "server" in have or "ignoring" in query, title
+            rated = re.search(rf"(?:rate|increase)\({name}\b", query)
+            assert bool(rated) == (kinds[name] == "counter"), (title, name)
+            seen.add(name)
+        used = set(re.findall(r"{{(\w+)}}", legend))
+        first = next(selectors(query))[0]
+        have = {label for key in found[first] for label, _ in key} | {"instance"}
+        assert used <= have, (title, used - have)
+    # Nothing that is printed is left out, but for counters of the sync protocol's details.
+    left = {name for name in found if name not in seen and not name.startswith("ipvs_sync_")}
+    assert left <= {"ipvs_services", "ipvs_service_band_packets_total",
+                    "ipvs_service_packets_total", "ipvs_server_packets_total",
+                    "ipvs_server_persistent_connections"}, left
+
+
+def test_panels_do_not_overlap():
+    panels = json.loads(DASHBOARD.read_text("ascii"))["panels"]
+    assert len({p["id"] for p in panels}) == len(panels)
+    places = set()
+    for at in (p["gridPos"] for p in panels):
+        mine = {(x, y) for x in range(at["x"], at["x"] + at["w"])
+                for y in range(at["y"], at["y"] + at["h"])}
+        assert not places & mine and at["x"] + at["w"] <= 24
+        places |= mine
