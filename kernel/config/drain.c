@@ -98,7 +98,7 @@ static int set_last_weight(struct l4lb_server *server, u32 weight,
 			   struct netlink_ext_ack *extack)
 {
 	if (server->sched.weight) {
-		NL_SET_ERR_MSG(extack, "the last weight is set for a real server with weight 0 only");
+		NL_SET_ERR_MSG(extack, "only a real server with weight 0 can have a last weight");
 		return -EINVAL;
 	}
 	WRITE_ONCE(server->sched.last_weight, weight);
