@@ -455,7 +455,7 @@ static int kill_all_refused(const struct conn_filter *f)
 		return rc;
 	rc = fail(RC_USAGE, "conn kill", "no filter: this would end all %u connections",
 		  seen);
-	hint("name some, such as: conn kill server 10.0.0.11");
+	hint("a filter names some; try: conn show server SRV");
 	return rc;
 }
 
