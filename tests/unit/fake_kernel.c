@@ -110,6 +110,7 @@ int __wrap_kern_services(struct service_list *list, bool servers);
 int __wrap_kern_service(const struct svc_id *id, struct service *svc, bool servers);
 int __wrap_kern_conns(const struct conn_filter *f,
 		      bool (*fn)(const struct conn *c, void *arg), void *arg);
+int __wrap_kern_drains(struct service_list *list);
 int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX]);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
@@ -207,6 +208,13 @@ int __wrap_kern_conns(const struct conn_filter *f,
 		if (!fn(&c, arg))
 			break;
 	}
+	return 0;
+}
+
+/* No server drains. */
+int __wrap_kern_drains(struct service_list *list)
+{
+	(void)list;
 	return 0;
 }
 
