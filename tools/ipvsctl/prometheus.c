@@ -444,9 +444,9 @@ void prometheus_print(const struct snapshot *s, bool servers, bool whole)
 		if (gauges[i].sum)
 			service_gauge(s, &gauges[i]);
 	bands(s, "ipvs_service_band_packets_total",
-	      "Replies sent, by the bytes that their connection had had.", false);
+	      "Replies sent, by the bytes of replies before them in their connection.", false);
 	bands(s, "ipvs_service_band_bytes_total",
-	      "Bytes of replies sent, by the bytes that their connection had had.",
+	      "Bytes of replies sent, by the bytes of replies before them in their connection.",
 	      true);
 	for (i = 0; servers && i < ARRAY_SIZE(totals); i++)
 		server_totals(s, &totals[i]);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -14,12 +15,12 @@
 #include "out.h"
 #include "repeat.h"
 
-static volatile sig_atomic_t stopped;
+static atomic_bool stopped;	/* lock-free: for the handler, too */
 
 static void stop(int sig)
 {
 	(void)sig;
-	stopped = 1;
+	stopped = true;
 }
 
 static void catch_signals(void)
