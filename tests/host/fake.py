@@ -33,7 +33,7 @@ def program():
     have = {source.stem for source in (TOP / "tools/ipvsctl").glob("*.c")}
     target = out / f"ipvsctl-{os.getpid()}"
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libnl-3.0", "libnl-genl-3.0",
-                            "jansson", "smartcols", "ncursesw"],
+                            "jansson", "smartcols"],
                            check=True, capture_output=True, text=True).stdout.split()
     subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", target,
                     TOP / "tests/unit/fake_kernel.c", *(o for o in objects if o.stem in have),
@@ -58,6 +58,8 @@ def proc(directory, sync=True, **more):
 
 
 def run(directory, *words, code=0, **env):
+    if not {"-w", "--watch"} & {*words}:
+        env = {"FAKE_STILL": "1"} | env
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False,
                           timeout=60, env=os.environ | {"LANG": "C", "FAKE_PROC": str(directory)}
                           | env)

@@ -8,6 +8,7 @@
  * FAKE_PROC: a directory with net/ip_vs_stats, net/l4lb and so on
  * FAKE_RATE: connections a second of the first server, default 100; 0: nothing moves
  * FAKE_DELAY: milliseconds that reading the services takes
+ * FAKE_STILL: its clock stands, so that two runs show the same
  * FAKE_OLD: in-tree ip_vs
  */
 #define _GNU_SOURCE
@@ -40,6 +41,8 @@ static uint64_t age(void)
 	struct timespec ts;
 	uint64_t now;
 
+	if (getenv("FAKE_STILL"))
+		return 3600000;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	if (!start)
