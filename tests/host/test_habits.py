@@ -77,7 +77,7 @@ def test_a_line_of_ipvsadm_is_told_in_our_words(line, told, _):
         assert rest == [f"  write: ipvsctl {told}", f"  or run it as it is: ipvsctl compat {line}"]
 
 
-@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+@pytest.mark.skipif(has_backend(), reason="this kernel has an ip_vs, which answers; runs where it has none, as in CI")
 @pytest.mark.parametrize("line, told, run", [row for row in LINES if row[1]],
                          ids=[row[0] for row in LINES if row[1]])
 def test_compat_runs_it(line, told, run):
@@ -89,7 +89,7 @@ def test_compat_runs_it(line, told, run):
     assert (done.returncode, first) == (2, f"ipvsctl {run or told}")
 
 
-@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+@pytest.mark.skipif(has_backend(), reason="this kernel has an ip_vs, which answers; runs where it has none, as in CI")
 def test_every_line_of_the_comparison_with_ipvsadm_is_understood():
     """All options of Debian's ipvsadm are in these scripts (see test_ipvsadm.py)."""
     lines = {line.strip().split(" <<< ")[0] for script in SCRIPTS.values()
@@ -178,7 +178,7 @@ def test_help_is_found_where_one_looks(words, text):
     assert done.returncode == 0 and text in done.stdout and not done.stderr
 
 
-@pytest.mark.skipif(has_backend(), reason="the answer depends on this kernel's ip_vs")
+@pytest.mark.skipif(has_backend(), reason="this kernel has an ip_vs, which answers; runs where it has none, as in CI")
 @pytest.mark.parametrize("words", ["ls", "list -j", "ls tcp 192.0.2.10:80", "flush --yes",
                                    "service add fwmark 7 persistent 1d -q", "show -H -4"])
 def test_short_ways_get_as_far_as_the_missing_module(words):

@@ -3,7 +3,6 @@
 module parameters, files and counters. The example for sysctl.d has the same defaults."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -146,7 +145,6 @@ def test_counters(title, file, array):
     assert [name for name, _ in found] == re.findall(r'"(\w+)"', names)
 
 
-@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
 def test_page_is_lint_clean():
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", str(PAGE)],
                           capture_output=True, text=True, check=False, timeout=60)
