@@ -434,10 +434,12 @@ static int get_service_policy(struct sk_buff *skb, struct genl_info *info)
 	return get_service(skb, info, fill_policy);
 }
 
-static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
+/* Does @change to the service that the request names, with the mutex held. */
+static int change_service(struct genl_info *info,
+			  int (*change)(struct l4lb_service *svc,
+					struct genl_info *info))
 {
 	struct l4lb_net *ln = info->user_ptr[0];
-	struct l4lb_policy policy;
 	struct l4lb_service *svc;
 	struct l4lb_svc_key key;
 	int err;
@@ -447,34 +449,28 @@ static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	mutex_lock(&ln->lock);
 	svc = find_service(ln, &key, info);
-	err = -ESRCH;
-	if (svc) {
-		policy = svc->policy;
-		err = l4lb_nl_parse_policy(&policy,
-					   info->attrs[L4LB_ATTR_POLICY],
-					   info->extack);
-	}
-	if (!err)
-		err = l4lb_service_set_policy(svc, &policy, info->extack);
+	err = svc ? change(svc, info) : -ESRCH;
 	mutex_unlock(&ln->lock);
 	return err;
 }
 
+static int change_policy(struct l4lb_service *svc, struct genl_info *info)
+{
+	struct l4lb_policy policy = svc->policy;
+
+	return l4lb_nl_parse_policy(&policy, info->attrs[L4LB_ATTR_POLICY],
+				    info->extack) ?:
+	       l4lb_service_set_policy(svc, &policy, info->extack);
+}
+
+static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
+{
+	return change_service(info, change_policy);
+}
+
 static int set_drain(struct sk_buff *skb, struct genl_info *info)
 {
-	struct l4lb_net *ln = info->user_ptr[0];
-	struct l4lb_service *svc;
-	struct l4lb_svc_key key;
-	int err;
-
-	err = parse_key(&key, info);
-	if (err)
-		return err;
-	mutex_lock(&ln->lock);
-	svc = find_service(ln, &key, info);
-	err = svc ? l4lb_nl_set_drain(svc, info) : -ESRCH;
-	mutex_unlock(&ln->lock);
-	return err;
+	return change_service(info, l4lb_nl_set_drain);
 }
 
 static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,

@@ -148,25 +148,35 @@ static bool put_filter(struct nl_msg *msg, const struct conn_filter *f)
 	return true;
 }
 
+/* In @msg a request for the connections that pass @f, or NULL: none can. */
+static int new_request(struct nl_msg **msg, int cmd, int flags,
+		       const struct conn_filter *f)
+{
+	struct nlattr *nest;
+
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	*msg = wire_own_request(cmd, flags);
+	if (!*msg)
+		return -ENOMEM;
+	nest = nla_nest_start(*msg, L4LB_ATTR_CONN);
+	if (put_filter(*msg, f)) {
+		nla_nest_end_keep_empty(*msg, nest);
+	} else {
+		nlmsg_free(*msg);
+		*msg = NULL;
+	}
+	return 0;
+}
+
 int kern_conns(const struct conn_filter *f,
 	       bool (*fn)(const struct conn *c, void *arg), void *arg)
 {
 	struct reader reader = { .fn = fn, .arg = arg };
-	struct nlattr *nest;
 	struct nl_msg *msg;
+	int err = new_request(&msg, L4LB_CMD_GET_CONNS, NLM_F_DUMP, f);
 
-	if (!wire_has_own())
-		return -EOPNOTSUPP;
-	msg = wire_own_request(L4LB_CMD_GET_CONNS, NLM_F_DUMP);
-	if (!msg)
-		return -ENOMEM;
-	nest = nla_nest_start(msg, L4LB_ATTR_CONN);
-	if (!put_filter(msg, f)) {
-		nlmsg_free(msg);
-		return 0;
-	}
-	nla_nest_end(msg, nest);
-	return wire_call(msg, take_message, &reader);
+	return err || !msg ? err : wire_call(msg, take_message, &reader);
 }
 
 static void take_count(struct nlmsghdr *nlh, void *arg)
@@ -180,21 +190,12 @@ static void take_count(struct nlmsghdr *nlh, void *arg)
 
 int kern_conns_kill(const struct conn_filter *f, bool reset, uint64_t *count)
 {
-	struct nlattr *nest;
 	struct nl_msg *msg;
+	int err = new_request(&msg, L4LB_CMD_KILL_CONNS, 0, f);
 
 	*count = 0;
-	if (!wire_has_own())
-		return -EOPNOTSUPP;
-	msg = wire_own_request(L4LB_CMD_KILL_CONNS, 0);
-	if (!msg)
-		return -ENOMEM;
-	nest = nla_nest_start(msg, L4LB_ATTR_CONN);
-	if (!put_filter(msg, f)) {
-		nlmsg_free(msg);
-		return 0;
-	}
-	nla_nest_end_keep_empty(msg, nest);
+	if (err || !msg)
+		return err;
 	if (reset)
 		nla_put_flag(msg, L4LB_ATTR_RESET);
 	return wire_call(msg, take_count, count);
