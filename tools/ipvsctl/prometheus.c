@@ -129,14 +129,15 @@ static void service_totals(const struct snapshot *s, const struct total *t)
 	}
 }
 
-static void server_totals(const struct snapshot *s, const struct total *t)
+typedef void put_server_fn(const struct sample *one, const struct server *srv,
+			   const void *arg);
+
+/* Calls @put for each real server of each service. */
+static void each_server(const struct snapshot *s, const char *metric,
+			put_server_fn *put, const void *arg)
 {
-	char metric[64], help[160];
 	size_t i, j;
 
-	snprintf(metric, sizeof(metric), "ipvs_server_%s_total", t->name);
-	snprintf(help, sizeof(help), "%s by a real server of a service.", t->help);
-	head(metric, "counter", help);
 	for (i = 0; i < s->list.n; i++) {
 		const struct service *svc = &s->list.v[i];
 		char name[96];
@@ -147,9 +148,25 @@ static void server_totals(const struct snapshot *s, const struct total *t)
 			const struct sample one = { metric, name,
 				ip_port_text(srv->af, &srv->addr, srv->port) };
 
-			put_total(&one, t, &srv->stats);
+			put(&one, srv, arg);
 		}
 	}
+}
+
+static void put_server_total(const struct sample *one, const struct server *srv,
+			     const void *arg)
+{
+	put_total(one, arg, &srv->stats);
+}
+
+static void server_totals(const struct snapshot *s, const struct total *t)
+{
+	char metric[64], help[160];
+
+	snprintf(metric, sizeof(metric), "ipvs_server_%s_total", t->name);
+	snprintf(help, sizeof(help), "%s by a real server of a service.", t->help);
+	head(metric, "counter", help);
+	each_server(s, metric, put_server_total, t);
 }
 
 static uint64_t srv_active(const struct server *srv)
@@ -200,27 +217,22 @@ static const struct gauge {
 	  srv_overloaded, false },
 };
 
+static void put_server_gauge(const struct sample *one, const struct server *srv,
+			     const void *arg)
+{
+	const struct gauge *g = arg;
+
+	put_labels(one, NULL, NULL);
+	put_value(g->get(srv));
+}
+
 static void server_gauge(const struct snapshot *s, const struct gauge *g)
 {
 	char metric[64];
-	size_t i, j;
 
 	snprintf(metric, sizeof(metric), "ipvs_server_%s", g->name);
 	head(metric, "gauge", g->help);
-	for (i = 0; i < s->list.n; i++) {
-		const struct service *svc = &s->list.v[i];
-		char name[96];
-
-		snprintf(name, sizeof(name), "%s", svc_word(&svc->id));
-		for (j = 0; j < svc->nservers; j++) {
-			const struct server *srv = &svc->servers[j];
-			const struct sample one = { metric, name,
-				ip_port_text(srv->af, &srv->addr, srv->port) };
-
-			put_labels(&one, NULL, NULL);
-			put_value(g->get(srv));
-		}
-	}
+	each_server(s, metric, put_server_gauge, g);
 }
 
 static void service_gauge(const struct snapshot *s, const struct gauge *g)
