@@ -48,7 +48,11 @@
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
  *		Any number of services with their real servers: all are applied
  *		or none.  An entry has all settings of its service: options and
- *		policy values that it does not name get their default.
+ *		policy values that it does not name get their default.  With
+ *		EXACT the service loses the real servers that the message does
+ *		not name.  An entry with REMOVE has only the name of a service,
+ *		which is removed; if it is not there, ESRCH in MODE CHANGE, and
+ *		no error in MERGE; EINVAL in ADD and REPLACE.
  *		An attribute has at most 64 KiB, about 600 real servers.  More
  *		go into another entry, whose SERVICE has only the name of the
  *		service before (AF, PROTOCOL, ADDR, PORT or AF, FWMARK).
@@ -225,6 +229,8 @@ enum l4lb_attr {
 	L4LB_ATTR_PAD,
 	L4LB_ATTR_DRAIN,	/* nest: enum l4lb_drain_attr */
 	L4LB_ATTR_RESET,	/* flag */
+	L4LB_ATTR_EXACT,	/* flag, in ENTRY */
+	L4LB_ATTR_REMOVE,	/* flag, in ENTRY */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1

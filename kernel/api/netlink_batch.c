@@ -60,6 +60,8 @@ static const struct nla_policy entry_policy[] = {
 	[L4LB_ATTR_OPTIONS]	= { .type = NLA_NESTED },
 	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
 	[L4LB_ATTR_DESTS]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_EXACT]	= { .type = NLA_FLAG },
+	[L4LB_ATTR_REMOVE]	= { .type = NLA_FLAG },
 };
 
 enum {
@@ -180,6 +182,7 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	int err;
 
 	svc->first = b->n_servers;
+	svc->exact = tb[L4LB_ATTR_EXACT];
 	err = l4lb_nl_parse_service(&parsed, tb[L4LB_ATTR_SERVICE], true,
 				    extack) ?:
 	      l4lb_nl_resolve(&parsed, &svc->ops, extack);
@@ -196,6 +199,32 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	return err ?: parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
 }
 
+/* Such an entry names a service, and nothing of it. */
+static int parse_removal(struct l4lb_batch *b, struct nlattr **tb,
+			 const struct l4lb_svc_key *key,
+			 struct netlink_ext_ack *extack)
+{
+	struct l4lb_batch_service *svc = &b->services[b->n_services];
+
+	if (b->mode == L4LB_SET_ADD || b->mode == L4LB_SET_REPLACE) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[L4LB_ATTR_REMOVE],
+				    "REMOVE is for MODE MERGE and CHANGE");
+		return -EINVAL;
+	}
+	if (tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
+	    tb[L4LB_ATTR_EXACT] ||
+	    (tb[L4LB_ATTR_DESTS] && nla_len(tb[L4LB_ATTR_DESTS]))) {
+		NL_SET_ERR_MSG_ATTR(extack, tb[L4LB_ATTR_REMOVE],
+				    "a service that is removed can have no settings and real servers");
+		return -EINVAL;
+	}
+	svc->first = b->n_servers;
+	svc->key = *key;
+	svc->remove = true;
+	b->n_services++;
+	return 0;
+}
+
 /* Does this entry continue the real servers of the one before?  A service may
  * have more of them than an attribute can hold.
  */
@@ -203,7 +232,8 @@ static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
 		      struct nlattr **service, const struct l4lb_svc_key *key)
 {
 	return b->n_services && !tb[L4LB_ATTR_OPTIONS] &&
-	       !tb[L4LB_ATTR_POLICY] && !service[IPVS_SVC_ATTR_SCHED_NAME] &&
+	       !tb[L4LB_ATTR_POLICY] && !tb[L4LB_ATTR_EXACT] &&
+	       !tb[L4LB_ATTR_REMOVE] && !service[IPVS_SVC_ATTR_SCHED_NAME] &&
 	       !memcmp(&b->services[b->n_services - 1].key, key, sizeof(*key));
 }
 
@@ -233,6 +263,8 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 				    extack);
 	if (err)
 		return err;
+	if (tb[L4LB_ATTR_REMOVE])
+		return parse_removal(b, tb, &key, extack);
 	if (!continues(b, tb, service, &key))
 		return parse_service(b, tb, extack);
 	b->at_service--;

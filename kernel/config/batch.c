@@ -217,6 +217,17 @@ static int prepare_old(struct l4lb_batch_service *s, struct l4lb_service *svc,
 	return 0;
 }
 
+static int prepare_removal(struct l4lb_net *ln, const struct l4lb_batch *b,
+			   struct l4lb_batch_service *s,
+			   struct netlink_ext_ack *extack)
+{
+	s->svc = l4lb_service_find(ln, &s->key);
+	if (s->svc || b->mode != L4LB_SET_CHANGE)
+		return 0;
+	NL_SET_ERR_MSG(extack, "there is no such service");
+	return -ESRCH;
+}
+
 static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 			   struct l4lb_batch_service *s,
 			   struct netlink_ext_ack *extack)
@@ -276,8 +287,12 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 		struct l4lb_batch_service *s = &b->services[i];
 
 		b->at_service = i;
-		err = prepare_service(ln, b, s, extack) ?:
-		      prepare_servers(b, s, extack) ?: check_signal(extack);
+		if (s->remove)
+			err = prepare_removal(ln, b, s, extack);
+		else
+			err = prepare_service(ln, b, s, extack) ?:
+			      prepare_servers(b, s, extack) ?:
+			      check_signal(extack);
 	}
 	return err;
 }
@@ -285,9 +300,11 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 /* ---- try ---- */
 
 /* Does this real server of the service stay? */
-static bool stays(const struct l4lb_batch *b, const struct l4lb_server *server)
+static bool stays(const struct l4lb_batch *b,
+		  const struct l4lb_batch_service *s,
+		  const struct l4lb_server *server)
 {
-	return server->named || b->mode != L4LB_SET_REPLACE;
+	return server->named || !(s->exact || b->mode == L4LB_SET_REPLACE);
 }
 
 /* Existing real servers in their order, then new ones. */
@@ -300,7 +317,7 @@ static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
 	unsigned int i, n = 0;
 
 	list_for_each_entry(server, &s->svc->servers, node)
-		n += stays(b, server);
+		n += stays(b, s, server);
 	for (i = 0; i < s->n; i++)
 		n += l4lb_server_is_new(named[i].server);
 	pool = l4lb_pool_new(s->svc, n);
@@ -308,7 +325,7 @@ static struct l4lb_pool *fill_pool(const struct l4lb_batch *b,
 		return NULL;
 	n = 0;
 	list_for_each_entry(server, &s->svc->servers, node)
-		if (stays(b, server))
+		if (stays(b, s, server))
 			l4lb_pool_put(pool, n++, server);
 	for (i = 0; i < s->n; i++)
 		if (l4lb_server_is_new(named[i].server))
@@ -380,8 +397,9 @@ static int try(struct l4lb_batch *b, struct netlink_ext_ack *extack)
 
 	for (i = 0; i < b->n_services && !err; i++) {
 		b->at_service = i;
-		err = try_service(b, &b->services[i], extack) ?:
-		      check_signal(extack);
+		if (!b->services[i].remove)
+			err = try_service(b, &b->services[i], extack) ?:
+			      check_signal(extack);
 	}
 	return err;
 }
@@ -415,6 +433,8 @@ static void undo(struct l4lb_batch *b)
 	for (i = 0; i < b->n_services; i++) {
 		struct l4lb_batch_service *s = &b->services[i];
 
+		if (s->remove)
+			continue;
 		if (!s->svc)
 			break;
 		/* Before the real servers that the pool refers to. */
@@ -450,14 +470,15 @@ static void enlist_servers(struct l4lb_batch *b,
 	}
 }
 
-static void retire_others(const struct l4lb_batch *b, struct l4lb_service *svc,
-			  bool *any)
+static void retire_others(const struct l4lb_batch *b,
+			  const struct l4lb_batch_service *s, bool *any)
 {
+	struct l4lb_service *svc = s->svc;
 	struct l4lb_server *server, *next;
 	unsigned int n = 0;
 
 	list_for_each_entry_safe(server, next, &svc->servers, node) {
-		if (!stays(b, server)) {
+		if (!stays(b, s, server)) {
 			l4lb_event_server(L4LB_EVENT_SERVER_DELETED, server);
 			l4lb_server_retire(server, svc);
 			*any = true;
@@ -508,7 +529,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	struct l4lb_service *svc = s->svc;
 
 	enlist_servers(b, s);
-	retire_others(b, svc, removed);
+	retire_others(b, s, removed);
 	if (s->swapped)
 		l4lb_values_commit(&s->values, s->inst, s->set);
 	l4lb_service_apply_policy(svc, &s->policy);
@@ -522,20 +543,38 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	tell(b, s, what);
 }
 
+static void remove_services(struct l4lb_batch *b, bool *removed)
+{
+	unsigned int i;
+
+	for (i = 0; i < b->n_services; i++) {
+		struct l4lb_batch_service *s = &b->services[i];
+
+		if (!s->remove || !s->svc)
+			continue;
+		l4lb_service_del_one(s->svc);
+		*removed = true;
+		cond_resched();
+	}
+}
+
 static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 {
 	bool removed = false;
 	unsigned int i;
 
 	for (i = 0; i < b->n_services; i++) {
-		commit_service(b, &b->services[i], &removed);
+		if (!b->services[i].remove)
+			commit_service(b, &b->services[i], &removed);
 		cond_resched();
 	}
 	l4lb_server_set_loss_named(ln);
 	if (b->mode == L4LB_SET_REPLACE)
 		l4lb_service_del_others(ln);
 	for (i = 0; i < b->n_services; i++)
-		b->services[i].svc->named = false;
+		if (!b->services[i].remove)
+			b->services[i].svc->named = false;
+	remove_services(b, &removed);
 	if (removed)
 		l4lb_server_removed(ln);
 }

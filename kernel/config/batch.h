@@ -36,7 +36,9 @@ struct l4lb_batch_server {
  * @where: the attribute it was read from
  * @first: its first real server in l4lb_batch.servers
  * @n: how many it has
- * @svc: the service, once prepared
+ * @exact: its real servers that the batch does not name are removed
+ * @remove: the service is removed; nothing else is set
+ * @svc: the service, once prepared; NULL if it is to be removed and not there
  * @inst: the scheduler instance that @svc will have
  * @pool: the pool that @svc will have
  * @is_new: @svc was created for this batch
@@ -54,6 +56,7 @@ struct l4lb_batch_service {
 	unsigned long			set;
 	const struct nlattr		*where;
 	unsigned int			first, n;
+	bool				exact, remove;
 
 	struct l4lb_service		*svc;
 	struct l4lb_sched_inst		*inst;

@@ -311,6 +311,13 @@ static void service_del(struct l4lb_service *svc)
 	module_put(THIS_MODULE);
 }
 
+/* One of many: l4lb_server_removed() is to follow. */
+void l4lb_service_del_one(struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	service_del(svc);
+}
+
 /* Its connections stay.  Its real servers stay in the trash for a while. */
 void l4lb_service_del(struct l4lb_service *svc)
 {

@@ -19,6 +19,7 @@ int l4lb_service_edit(struct l4lb_service *svc,
 		      const struct l4lb_sched_ops *ops,
 		      struct netlink_ext_ack *extack);
 void l4lb_service_del(struct l4lb_service *svc);
+void l4lb_service_del_one(struct l4lb_service *svc);
 void l4lb_service_flush(struct l4lb_net *ln);
 void l4lb_service_del_others(struct l4lb_net *ln);
 

@@ -5,7 +5,7 @@ import errno
 
 import pytest
 from lab import genl
-from lab.genl import ADD, CHANGE, MERGE, REPLACE, batch_entry, batch_server
+from lab.genl import ADD, CHANGE, MERGE, REPLACE, batch_entry, batch_removal, batch_server
 
 V4, V6 = "198.51.100.191", "2001:db8:1::191"
 RIPS, RIPS6 = [f"192.0.2.{20 + n}" for n in range(4)], [f"2001:db8:2::{20 + n}" for n in range(4)]
@@ -53,3 +53,42 @@ def test_only_changes(ipvs, l4lb):
     (s,) = ipvs.services()
     assert s["sched"] == "wlc"
     assert [d["weight"] for d in ipvs.service(V4, 80, add=False).servers()] == [5]
+
+
+def names(service):
+    return [(d["addr"], d["weight"]) for d in service.servers()]
+
+
+def test_removals_are_part_of_the_change(ipvs, l4lb):
+    """An exact entry loses the servers that it does not name, others keep theirs; a removed
+    service goes with them; all or nothing."""
+    l4lb.set_services([batch_entry(V4, port, RIPS[:2]) for port in (80, 81, 82)])
+    change = [batch_entry(V4, 80, [batch_server(RIPS[1], weight=5), RIPS[2]], exact=True),
+              batch_entry(V4, 81, [RIPS[2]]), batch_removal(V4, 82)]
+    refused = [*change, batch_entry(V4, 83, [batch_server(RIPS[0], weight=1 << 31)])]
+    genl.is_refused(lambda: l4lb.set_services(refused), errno.ERANGE)
+    first, second, third = (ipvs.service(V4, port, add=False) for port in (80, 81, 82))
+    for service in (first, second, third):
+        assert sorted(names(service)) == [(rip, 1) for rip in RIPS[:2]]
+    l4lb.set_services(change)
+    assert sorted(names(first)) == [(RIPS[1], 5), (RIPS[2], 1)]
+    assert sorted(names(second)) == [(rip, 1) for rip in RIPS[:3]]
+    assert sorted(s["port"] for s in ipvs.services()) == [80, 81]
+    l4lb.set_services([batch_entry(V4, 80, exact=True), batch_removal(V4, 81)])
+    assert names(first) == [] and len(ipvs.services()) == 1
+
+
+def test_removals_of_what_is_not_there(ipvs, l4lb):
+    l4lb.set_services([batch_entry(V4, 80, RIPS[:1])])
+    gone = batch_removal(V4, 81)
+    l4lb.set_services([gone])
+    assert "there is no such service" in genl.is_refused(
+        lambda: l4lb.set_services([batch_removal(V4, 80), gone], CHANGE), errno.ESRCH)
+    for mode in (ADD, REPLACE):
+        genl.is_refused(lambda mode=mode: l4lb.set_services([gone], mode), errno.EINVAL)
+    for more in (genl.attr(genl.L_EXACT, b""), genl.attr(genl.L_DESTS, [batch_server(RIPS[0])])):
+        genl.is_refused(lambda more=more: l4lb.set_services([batch_removal(V4, 80, more)]),
+                        errno.EINVAL)
+    assert "named twice" in genl.is_refused(
+        lambda: l4lb.set_services([batch_entry(V4, 80), batch_removal(V4, 80)]), errno.EEXIST)
+    assert len(ipvs.services()) == 1

@@ -332,7 +332,7 @@ GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
-    L_DRAIN, L_RESET = L4LB.numbers("main")
+    L_DRAIN, L_RESET, L_EXACT, L_REMOVE = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
@@ -373,9 +373,9 @@ def batch_server(addr, port=80, **options):
 
 
 def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
-                options=(), policy=None, **settings):
+                options=(), policy=None, exact=False, **settings):
     """An entry of SET_SERVICES. SERVERS: addresses, or results of batch_server();
-    OPTIONS: (name, value)."""
+    OPTIONS: (name, value). EXACT: the service has no other servers afterwards."""
     af = af or (family_of(addr) if addr else socket.AF_INET)
     inner = [attr(L_SERVICE, ident(proto, addr, port, fwmark, af) +
                   service_options(af, **settings))]
@@ -386,7 +386,16 @@ def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, a
     if servers:
         inner.append(attr(L_DESTS, [s if isinstance(s, bytes) else batch_server(s)
                                     for s in servers]))
+    if exact:
+        inner.append(attr(L_EXACT, b""))
     return attr(L_ENTRY, inner)
+
+
+def batch_removal(addr=None, port=80, *more, proto=packet.TCP, fwmark=0):
+    """An entry that removes a service. MORE: attributes that it should not have."""
+    af = family_of(addr) if addr else socket.AF_INET
+    return attr(L_ENTRY, [attr(L_SERVICE, ident(proto, addr, port, fwmark, af)),
+                          attr(L_REMOVE, b""), *more])
 
 
 def conn_filter(**want):
