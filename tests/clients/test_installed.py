@@ -37,6 +37,7 @@ def nothing_loaded():
     unload()
 
 
+@pytest.mark.stock
 def test_modprobe_of_every_name(system):
     """kube-proxy, kubeadm and /etc/modules-load.d load the modules by their names."""
     assert {"ip_vs", "ip_vs_wlc"} | REFUSED <= set(system)

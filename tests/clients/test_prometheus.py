@@ -26,6 +26,7 @@ def labels(**values):
     return frozenset(values.items())
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @both_modules
 def test_metrics_are_those_of_the_kernel(udp, module):

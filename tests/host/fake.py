@@ -3,6 +3,7 @@
 
 import functools
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -32,8 +33,9 @@ def program():
     objects = sorted((TOP / "build/ipvsctl.obj").glob("*.o"))
     have = {source.stem for source in (TOP / "tools/ipvsctl").glob("*.c")}
     target = out / f"ipvsctl-{os.getpid()}"
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libnl-3.0", "libnl-genl-3.0",
-                            "jansson", "smartcols"],
+    makefile = (TOP / "tools/ipvsctl/Makefile").read_text("utf-8")
+    libraries = re.search(r"^PKGS +:= (.*)", makefile, re.M)[1].split()
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", *libraries],
                            check=True, capture_output=True, text=True).stdout.split()
     subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", target,
                     TOP / "tests/unit/fake_kernel.c", *(o for o in objects if o.stem in have),

@@ -33,12 +33,12 @@ def shield():
     return []
 
 
-def ipvsctl(*words, stdin=""):
+def ipvsctl(*words, stdin="", env=None):
     if os.geteuid() == 0 and not shield():
         pytest.skip("no network namespace to be had: run it as root")
     return subprocess.run([*shield(), IPVSCTL, *words], capture_output=True, text=True,
                           check=False, timeout=30, input=stdin,
-                          env=os.environ | {"LANG": "C"})
+                          env=os.environ | {"LANG": "C"} | (env or {}))
 
 
 def has_backend():
@@ -208,7 +208,7 @@ BAD = [
     ("conn end client 10.0.0.1", 'unknown verb "end"', None),
     ("stats -F xml", 'unknown format "xml"', None),
     ("stats zero all", '"all" does not name a service', None),
-    ("save -F yaml", 'unknown format "yaml"', None),
+    ("save -F ymal", 'unknown format "ymal"', "did you mean: yaml"),
     ("show sort size", "unknown sort key", None),
     ("show vip 10.0.0.0/x", "bad prefix length", None),
     ("fetch -f lb.yaml", 'unknown object "fetch"', None),

@@ -23,14 +23,17 @@ class Director:
         self.ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
                    "addr add 10.0.0.1/24 dev d0", "addr add 192.0.2.10/32 dev lo")
 
-    def ctl(self, *words, stdin=None, code=0, env=None):
-        """Runs ipvsctl with WORDS, split at blanks; returns its output."""
+    def ctl(self, *words, stdin=None, code=0, env=None, out=False):
+        """Runs ipvsctl with WORDS, split at blanks; returns its output, or what it says if
+        CODE is that of a failure. OUT: its output, though CODE is not 0."""
         argv = [IPVSCTL, *" ".join(words).split()]
         with self.ns.enter():
             done = subprocess.run(argv, capture_output=True, text=True, check=False,
                                   timeout=60, input=stdin,
                                   env=os.environ | {"LANG": "C.UTF-8"} | (env or {}))
         assert done.returncode == code, f"{argv}: {done.returncode}\n{done.stderr}"
+        if out:
+            return done.stdout
         if code and "-j" not in argv:
             assert done.stderr.startswith("ipvsctl: ")
             for line in done.stderr.splitlines()[1:]:

@@ -21,6 +21,8 @@ static struct {
 	int err;
 	char *object;
 	char *text;
+	char *excerpt;			/* the line of the file, with a caret */
+	unsigned int line, column;	/* in that file, or 0 */
 	char *hints[HINTS_MAX];
 	int nhints;
 } failure;
@@ -73,6 +75,41 @@ void fail_where(const char *file, unsigned int line)
 		return;
 	free(failure.object);
 	failure.object = where;
+}
+
+/* A line may be long: about the wrong place is shown, on one row of a terminal. */
+void fail_place(const char *file, const struct place *p)
+{
+	enum { WIDTH = 72, BEFORE = 40 };
+	unsigned int skip = p->column > BEFORE + 20 ? p->column - BEFORE : 0;
+	size_t i, from = 0, len;
+	char *where;
+
+	if (failure.excerpt || !failure.text)
+		return;
+	failure.line = p->line;
+	failure.column = p->column;
+	if (asprintf(&where, "%s:%u:%u", file, p->line, p->column) >= 0) {
+		fail_where(where, 0);
+		free(where);
+	}
+	for (i = 0; i < p->len && skip; i++)
+		if ((p->text[i] & 0xc0) != 0x80 && i)
+			skip--, from = i;
+	len = p->len - from < WIDTH ? p->len - from : WIDTH;
+	while (len < p->len - from && (p->text[from + len] & 0xc0) == 0x80)
+		len++;
+	skip = p->column > BEFORE + 20 ? p->column - BEFORE : 0;
+	if (!p->text ||
+	    asprintf(&failure.excerpt, "  %5u | %.*s\n        | %*s^\n",
+		     p->line, (int)len, p->text + from,
+		     (int)(p->column - skip) - 1, "") < 0)
+		failure.excerpt = NULL;
+	for (i = 0; failure.excerpt && failure.excerpt[i]; i++)
+		if (((unsigned char)failure.excerpt[i] < ' ' &&
+		     failure.excerpt[i] != '\n') ||
+		    failure.excerpt[i] == 0x7f)
+			failure.excerpt[i] = ' ';
 }
 
 int fail_code(enum exit_code code)
@@ -134,6 +171,11 @@ static void err_json(void)
 				    json_string(strerrorname_np(failure.err)));
 	if (word)
 		json_object_set_new(body, "object", json_string(word));
+	if (failure.line) {
+		json_object_set_new(body, "line", json_integer(failure.line));
+		json_object_set_new(body, "column",
+				    json_integer(failure.column));
+	}
 	json_object_set_new(body, "message", json_string(failure.text));
 	if (failure.nhints)
 		json_object_set_new(body, "hint", json_string(hints));
@@ -150,6 +192,7 @@ static void err_text(void)
 	fprintf(stderr, "ipvsctl: %s%s%s\n",
 		failure.object ? failure.object : "",
 		failure.object ? ": " : "", failure.text);
+	fputs(failure.excerpt ? failure.excerpt : "", stderr);
 	for (i = 0; i < failure.nhints; i++)
 		fprintf(stderr, "  %s\n", failure.hints[i]);
 }
@@ -164,8 +207,11 @@ void err_flush(void)
 	}
 	free(failure.text);
 	free(failure.object);
+	free(failure.excerpt);
 	while (failure.nhints)
 		free(failure.hints[--failure.nhints]);
 	failure.text = NULL;
 	failure.object = NULL;
+	failure.excerpt = NULL;
+	failure.line = 0;
 }

@@ -3,6 +3,8 @@
 #ifndef IPVSCTL_ERR_H
 #define IPVSCTL_ERR_H
 
+#include <stddef.h>
+
 enum exit_code {
 	RC_OK = 0,
 	RC_DIFF = 1,		/* a difference or a problem was found */
@@ -34,6 +36,20 @@ void fail_errno(int err);
  * failure.
  */
 void fail_where(const char *file, unsigned int line);
+
+/* A place in a file. @text, the line there, is not NUL-terminated; NULL: it is not
+ * to be shown, since it may have a secret.
+ */
+struct place {
+	unsigned int line, column;	/* from 1; characters, not bytes */
+	const char *text;
+	size_t len;
+};
+
+/* Puts "file:line:column: " before the object of the recorded failure, and the
+ * line with a caret below the message. Only the first place counts.
+ */
+void fail_place(const char *file, const struct place *p);
 
 /* Changes the recorded exit code, when a later step makes matters worse. */
 int fail_code(enum exit_code code);

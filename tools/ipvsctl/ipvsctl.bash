@@ -21,7 +21,7 @@ _ipvsctl_verbs() {
 	scheduler) echo list show set ;;
 	monitor) echo service server load drain table peer all ;;
 	sync) echo show start stop peer set resync push wait verify ;;
-	help) echo show service server conn stats timeout scheduler sync info save restore monitor ;;
+	help) echo show service server conn stats timeout scheduler sync info save restore check apply diff export monitor ;;
 	esac
 }
 
@@ -60,7 +60,7 @@ _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
 	local options='--json --pretty --columns --no-header --color --format --netns --watch --output --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
-		--deadline --then --reset
+		--deadline --then --reset --prune --detailed-exitcode
 		--help --version'
 
 	# Bash splits words at colons, which service names have; so the line is
@@ -112,7 +112,7 @@ _ipvsctl() {
 	if [[ -z $w ]]; then
 		case $cur,$place in
 		-*) w=$options ;;
-		*,0) w='show service server conn stats timeout scheduler sync info save restore compat monitor help' ;;
+		*,0) w='show service server conn stats timeout scheduler sync info save restore check apply diff export compat monitor help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
 		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
 			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;
@@ -122,7 +122,7 @@ _ipvsctl() {
 		*) w=$(_ipvsctl_words "$noun" "$verb") ;;
 		esac
 	fi
-	if [[ $noun == restore && $cur != -* ]]; then
+	if [[ $noun == @(restore|check|apply|diff) && $cur != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "$w" -- "$cur")

@@ -187,10 +187,26 @@ static void entry_end(struct batch *b)
 	b->open = NULL;
 }
 
-/* If not @whole, the entry has only more servers of the service before it. */
-static void entry_begin(struct batch *b, const struct service *svc, bool whole)
+/* ENTRY_MORE: only more servers of the service before it. */
+enum entry_kind { ENTRY_MORE, ENTRY_WHOLE, ENTRY_EXACT, ENTRY_REMOVE };
+
+static void put_settings(struct batch *b, const struct service *svc)
 {
 	const uint32_t flags[2] = { svc->flags & ~IP_VS_SVC_F_HASHED, ~0u };
+
+	put(b, IPVS_SVC_ATTR_SCHED_NAME, svc->scheduler,
+	    strlen(svc->scheduler) + 1);
+	put(b, IPVS_SVC_ATTR_FLAGS, flags, sizeof(flags));
+	put_u32(b, IPVS_SVC_ATTR_TIMEOUT, svc->timeout);
+	put_u32(b, IPVS_SVC_ATTR_NETMASK, svc->netmask);
+	if (svc->pe[0])
+		put(b, IPVS_SVC_ATTR_PE_NAME, svc->pe, strlen(svc->pe) + 1);
+}
+
+static void entry_begin(struct batch *b, const struct service *svc,
+			enum entry_kind kind)
+{
+	bool whole = kind == ENTRY_WHOLE || kind == ENTRY_EXACT;
 	size_t nest;
 
 	entry_end(b);
@@ -199,27 +215,33 @@ static void entry_begin(struct batch *b, const struct service *svc, bool whole)
 	b->entry = nest_begin(b, L4LB_ATTR_ENTRY);
 	nest = nest_begin(b, L4LB_ATTR_SERVICE);
 	put_ident(b, &svc->id);
-	if (whole) {
-		put(b, IPVS_SVC_ATTR_SCHED_NAME, svc->scheduler,
-		    strlen(svc->scheduler) + 1);
-		put(b, IPVS_SVC_ATTR_FLAGS, flags, sizeof(flags));
-		put_u32(b, IPVS_SVC_ATTR_TIMEOUT, svc->timeout);
-		put_u32(b, IPVS_SVC_ATTR_NETMASK, svc->netmask);
-		if (svc->pe[0])
-			put(b, IPVS_SVC_ATTR_PE_NAME, svc->pe,
-			    strlen(svc->pe) + 1);
-	}
+	if (whole)
+		put_settings(b, svc);
 	nest_end(b, nest);
 	if (whole && svc->noptions)
 		put_options(b, svc);
 	if (whole && !policy_is_default(&svc->policy))
 		put_policy(b, &svc->policy);
+	if (kind == ENTRY_EXACT)
+		put(b, L4LB_ATTR_EXACT, "", 0);
+	if (kind == ENTRY_REMOVE)
+		put(b, L4LB_ATTR_REMOVE, "", 0);
 	b->dests = nest_begin(b, L4LB_ATTR_DESTS);
 }
 
 void batch_service(struct batch *b, const struct service *svc)
 {
-	entry_begin(b, svc, true);
+	entry_begin(b, svc, ENTRY_WHOLE);
+}
+
+void batch_service_exact(struct batch *b, const struct service *svc)
+{
+	entry_begin(b, svc, ENTRY_EXACT);
+}
+
+void batch_remove(struct batch *b, const struct service *svc)
+{
+	entry_begin(b, svc, ENTRY_REMOVE);
 }
 
 void batch_server(struct batch *b, const struct service *svc,
@@ -228,9 +250,9 @@ void batch_server(struct batch *b, const struct service *svc,
 	size_t nest;
 
 	if (b->open != svc)
-		entry_begin(b, svc, true);
+		entry_begin(b, svc, ENTRY_WHOLE);
 	else if (b->len - b->entry > NEST_MAX)
-		entry_begin(b, svc, false);
+		entry_begin(b, svc, ENTRY_MORE);
 	put_place(b, svc, srv);
 	nest = nest_begin(b, 1);
 	put(b, IPVS_DEST_ATTR_ADDR, &srv->addr, sizeof(srv->addr));

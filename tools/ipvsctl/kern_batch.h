@@ -25,6 +25,14 @@ void batch_service(struct batch *b, const struct service *svc);
 void batch_server(struct batch *b, const struct service *svc,
 		  const struct server *srv);
 
+/* The same as batch_service(), and the service loses all servers that the batch does
+ * not name.
+ */
+void batch_service_exact(struct batch *b, const struct service *svc);
+
+/* The service is removed. */
+void batch_remove(struct batch *b, const struct service *svc);
+
 /* Applies the batch whole or not at all. Returns 0, or -errno with the
  * refused service and server in *svc and *srv, or NULL.
  */

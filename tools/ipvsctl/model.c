@@ -164,14 +164,27 @@ static int cmp_service(const void *a, const void *b)
 	return svc_id_cmp(&x->id, &y->id);
 }
 
-static int cmp_server(const void *a, const void *b)
+int server_cmp(const struct server *x, const struct server *y)
 {
-	const struct server *x = a, *y = b;
 	int d = (int)x->af - y->af;
 
 	if (!d)
 		d = memcmp(&x->addr, &y->addr, sizeof(x->addr));
 	return d ? d : (int)x->port - y->port;
+}
+
+static int cmp_server(const void *a, const void *b)
+{
+	return server_cmp(a, b);
+}
+
+struct server *server_search(const struct service *svc,
+			     const struct server *name)
+{
+	if (!svc->nservers)
+		return NULL;
+	return bsearch(name, svc->servers, svc->nservers,
+		       sizeof(*svc->servers), cmp_server);
 }
 
 void service_list_sort(struct service_list *list)

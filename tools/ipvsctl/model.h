@@ -96,6 +96,11 @@ struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);
 struct server *server_find(const struct service *svc, uint16_t af,
 			   const struct ip *addr, uint16_t port);
+/* By family, address and port. */
+int server_cmp(const struct server *x, const struct server *y);
+/* The server with the name of @name, or NULL; the list must be sorted. */
+struct server *server_search(const struct service *svc,
+			     const struct server *name);
 /* The scheduler's option @name, or NULL if it is at its default. */
 const struct svc_option *service_option(const struct service *svc,
 					const char *name);

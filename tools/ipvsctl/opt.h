@@ -19,6 +19,8 @@ enum {
 	OPT_RESET	= 1 << 8,
 	OPT_WATCH	= 1 << 9,
 	OPT_OUTPUT	= 1 << 10,
+	OPT_PRUNE	= 1 << 11,
+	OPT_DETAILED	= 1 << 12,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };

@@ -97,6 +97,16 @@ static bool wants_color(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]);
 }
 
+void out_diff(char sign, const char *indent, const char *text)
+{
+	const char *color = sign == '+' ? "\033[32m" : sign == '-' ?
+			    "\033[31m" : sign == '~' ? "\033[33m" : "";
+	bool on = color[0] && wants_color();
+
+	printf("%s%c %s%s%s\n", on ? color : "", sign, indent, text,
+	       on ? "\033[0m" : "");
+}
+
 static int add_column(struct table *t, const struct column *cols, size_t i)
 {
 	int flags = (cols[i].right ? SCOLS_FL_RIGHT : 0) |

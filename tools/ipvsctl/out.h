@@ -51,6 +51,9 @@ void table_color(struct table *t, struct row *row, size_t col,
 int table_print(struct table *t);	/* and frees it */
 void table_free(struct table *t);
 
+/* A line of a difference: @sign is '+', '-', '~' or ' '. */
+void out_diff(char sign, const char *indent, const char *text);
+
 /* Flushes stdout; fails if not everything could be written. */
 int out_finish(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl save`: the configuration as a file, either the rules that ipvsadm
- * reads (what `ipvsadm -Sn` writes, in its order) or JSON.
+ * reads (what `ipvsadm -Sn` writes, in its order), JSON, or the YAML of apply.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -19,7 +19,9 @@
 #include "opt.h"
 #include "out.h"
 #include "outfile.h"
+#include "save.h"
 #include "view.h"
+#include "yaml.h"
 
 static void print_ident(char verb, const struct svc_id *id)
 {
@@ -183,29 +185,36 @@ static int print_list(void *arg)
 	return l->print(l->list);
 }
 
-static int save(struct args *a)
+static int (*const printers[])(const struct service_list *list) = {
+	print_rules, print_config_json, yaml_print
+};
+
+int save_as(struct args *a, const char *verb, const char *usual)
 {
-	static const char *const known[] = { "ipvsadm", "json", NULL };
-	int (*print)(const struct service_list *list) = print_rules;
+	static const char *const known[] = { "ipvsadm", "json", "yaml", NULL };
+	const char *format = opt.format ? opt.format : opt.json ? "json" : usual;
 	struct service_list list = { 0 };
 	struct filter f = { .config = true };
-	int rc = arg_end(a, "save");
+	int i, rc = arg_end(a, verb);
 
-	if (rc)
-		return rc;
-	if ((opt.format && !strcmp(opt.format, "json")) ||
-	    (!opt.format && opt.json))
-		print = print_config_json;
-	else if (opt.format && strcmp(opt.format, "ipvsadm"))
-		return arg_unknown("save", "format", opt.format, known);
-	rc = filter_read(&f, &list);
+	for (i = 0; known[i] && strcmp(format, known[i]); i++)
+		;
+	if (!rc && !known[i])
+		return arg_unknown(verb, "format", format, known);
+	if (!rc)
+		rc = filter_read(&f, &list);
 	if (!rc) {
-		struct listing l = { .list = &list, .print = print };
+		struct listing l = { .list = &list, .print = printers[i] };
 
 		rc = outfile_write(opt.columns, print_list, &l);
 	}
 	service_list_free(&list);
 	return rc;
+}
+
+static int save(struct args *a)
+{
+	return save_as(a, "save", "ipvsadm");
 }
 
 static const struct verb verbs[] = {

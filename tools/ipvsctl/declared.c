@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <string.h>
+
+#include "args.h"
+#include "declared.h"
+#include "describe.h"
+#include "err.h"
+#include "opt.h"
+#include "refuse.h"
+#include "wire.h"
+
+static bool may_prune(const void *arg, const struct service *svc)
+{
+	const struct declared *d = arg;
+
+	return declare_in_scope(&d->file, &svc->id);
+}
+
+static int file_name(struct args *a, const char *verb, const char **file)
+{
+	int rc;
+
+	*file = arg_next(a);
+	rc = arg_end(a, verb);
+	if (rc || *file)
+		return rc;
+	rc = fail(RC_USAGE, verb, "no file named");
+	hint("try: ipvsctl %s FILE, or - for standard input", verb);
+	return rc;
+}
+
+static bool differs(uint32_t want, uint32_t have)
+{
+	return want && want != have;
+}
+
+/* Only those that the file names; 0 stands for the others. */
+static int read_timeouts(struct declared *d)
+{
+	const struct kern_timeouts *want = &d->file.timeouts;
+	int err;
+
+	if (!want->tcp && !want->tcp_fin && !want->udp)
+		return RC_OK;
+	err = kern_timeouts(&d->timeouts);
+	if (err)
+		return refuse(err, NULL, "reading the timeouts");
+	d->timeouts_differ = differs(want->tcp, d->timeouts.tcp) ||
+			     differs(want->tcp_fin, d->timeouts.tcp_fin) ||
+			     differs(want->udp, d->timeouts.udp);
+	return RC_OK;
+}
+
+int declared_open(struct declared *d, struct args *a, const char *verb)
+{
+	const char *file;
+	int rc;
+
+	memset(d, 0, sizeof(*d));
+	rc = file_name(a, verb, &file);
+	if (!rc)
+		rc = source_read(file, DECLARE_BYTES, &d->source);
+	if (!rc)
+		rc = declare_read(&d->source, &d->file);
+	if (!rc)
+		rc = wire_open();
+	if (rc)
+		return rc;
+	d->plan.file = d->source.name;
+	d->plan.want = d->file.services;
+	memset(&d->file.services, 0, sizeof(d->file.services));
+	d->plan.prune = opt.given & OPT_PRUNE;
+	d->plan.may_prune = may_prune;
+	d->plan.arg = d;
+	rc = plan_read(&d->plan);
+	if (!rc)
+		rc = read_timeouts(d);
+	return rc ? rc : plan_check(&d->plan);
+}
+
+void declared_close(struct declared *d)
+{
+	plan_free(&d->plan);
+	declaration_free(&d->file);
+	source_free(&d->source);
+}
+
+/* They go first: set back, they leave no trace if the services are refused. */
+static int set_timeouts(const struct declared *d)
+{
+	int err = kern_timeouts_set(&d->file.timeouts);
+
+	return err ? refuse(err, "timeouts", "set") : RC_OK;
+}
+
+int declared_apply(struct declared *d)
+{
+	int rc = d->timeouts_differ ? set_timeouts(d) : RC_OK;
+
+	if (rc)
+		return rc;
+	rc = plan_apply(&d->plan, "apply");
+	if (rc && d->timeouts_differ && !opt.dry_run &&
+	    rc != RC_PARTIAL)
+		kern_timeouts_set(&d->timeouts);
+	return rc;
+}
+
+bool declared_differs(const struct declared *d)
+{
+	return d->plan.done || d->timeouts_differ;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Files that the user names: the whole text in memory. */
+#ifndef IPVSCTL_SOURCE_H
+#define IPVSCTL_SOURCE_H
+
+#include <stddef.h>
+
+struct source {
+	const char *name;	/* for messages */
+	char *text;		/* with a NUL behind it */
+	size_t len;
+};
+
+/* Reads @file, "-" for standard input, of at most @max bytes; returns an exit
+ * code. A file that changes meanwhile is refused.
+ */
+int source_read(const char *file, size_t max, struct source *s);
+void source_free(struct source *s);
+
+#endif
