@@ -56,7 +56,7 @@ def test_uninstall_leaves_nothing(make, prefix):
     assert ".data" in sections or ".bss" in sections
     assert ".debug" not in sections
     unit = (make.root / "usr/lib/systemd/system/l4lb.service").read_text("utf-8")
-    assert f" /{prefix}/sbin/ipvsctl restore " in unit and "@SBIN@" not in unit
+    assert f" /{prefix}/sbin/ipvsctl $$do " in unit and "@SBIN@" not in unit
     assert make("uninstall", *words) == set()
     assert not (make.root / f"lib/modules/{RELEASE}/updates/l4lb").exists()
     assert not (make.root / "etc/l4lb").exists()
@@ -155,9 +155,11 @@ def test_unit_is_what_systemd_understands(make, tmp_path):
 
 
 @pytest.mark.parametrize("files, code, applied", [
-    ({"a.rules": "good", "b.rules": "good"}, 0, ["a", "b"]),
-    ({"a.rules": "bad", "b.rules": "good"}, 2, ["b"]),      # the others are applied, it fails
-    ({"a b.rules": "good", "c.other": "good"}, 0, ["a b"]),
+    ({"a.rules": "good", "b.rules": "good"}, 0, ["restore a.rules", "restore b.rules"]),
+    ({"a.rules": "bad", "b.rules": "good"}, 2, ["restore b.rules"]),      # the others are applied, it fails
+    ({"a b.rules": "good", "c.other": "good"}, 0, ["restore a b.rules"]),
+    ({"a.rules": "good", "b.yaml": "good"}, 0, ["apply b.yaml", "restore a.rules"]),
+    ({"a.yaml": "bad", "b c.yaml": "good"}, 2, ["apply b c.yaml"]),
 ])
 def test_what_the_unit_runs(files, code, applied, make, tmp_path):
     make("install-tool")
@@ -165,8 +167,8 @@ def test_what_the_unit_runs(files, code, applied, make, tmp_path):
         (make.root / "etc/l4lb" / name).write_text(text, "utf-8")
     log = tmp_path / "log"
     tool = make.root / "usr/sbin/ipvsctl"
-    tool.write_text(f'#!/bin/sh\n[ $# = 2 ] && [ "$1" = restore ] && grep -q good "$2" || exit 2\n'
-                    f'basename "$2" .rules >>{log}\n', "utf-8")
+    tool.write_text(f'#!/bin/sh\n[ $# = 2 ] && grep -q good "$2" || exit 2\n'
+                    f'echo "$1 $(basename "$2")" >>{log}\n', "utf-8")
     tool.chmod(0o755)
     unit = (make.root / "usr/lib/systemd/system/l4lb.service").read_text("utf-8")
     for verb in "ExecStart", "ExecReload":
