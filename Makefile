@@ -38,6 +38,7 @@ help:
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
 	@echo '  interop     l4lb in one guest and in-tree ip_vs in another synchronise connections (COUNT=200)'
+	@echo '  test-packages  the Debian packages, built, installed, upgraded, removed (RELEASES="bookworm trixie")'
 	@echo '  coverage    lines of the modules that the tests execute (TESTS=PATTERN; 15 minutes the first time)'
 	@echo '  mutants     breaks the product on purpose: do the tests notice?'
 	@echo '              (MUTANTS="nat-* fast" JOBS=N)'
@@ -304,6 +305,12 @@ uninstall:
 .PHONY: deb
 deb:
 	@tools/deb $(out)/deb
+
+# They are built, installed, upgraded and removed in new roots of Debian 12 and 13.
+.PHONY: test-packages
+test-packages:
+	@tests/lab/deps --packages
+	@tests/lab/packages $(RELEASES)
 
 .PHONY: clean
 clean:

@@ -231,10 +231,13 @@ static int parse_removal(struct l4lb_batch *b, struct nlattr **tb,
 static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
 		      struct nlattr **service, const struct l4lb_svc_key *key)
 {
-	return b->n_services && !tb[L4LB_ATTR_OPTIONS] &&
-	       !tb[L4LB_ATTR_POLICY] && !tb[L4LB_ATTR_EXACT] &&
-	       !tb[L4LB_ATTR_REMOVE] && !service[IPVS_SVC_ATTR_SCHED_NAME] &&
-	       !memcmp(&b->services[b->n_services - 1].key, key, sizeof(*key));
+	const struct l4lb_batch_service *last;
+
+	if (!b->n_services || tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
+	    tb[L4LB_ATTR_EXACT] || service[IPVS_SVC_ATTR_SCHED_NAME])
+		return false;
+	last = &b->services[b->n_services - 1];
+	return !last->remove && !memcmp(&last->key, key, sizeof(*key));
 }
 
 static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,

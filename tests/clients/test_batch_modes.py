@@ -4,7 +4,7 @@
 import errno
 
 import pytest
-from lab import genl
+from lab import genl, packet
 from lab.genl import ADD, CHANGE, MERGE, REPLACE, batch_entry, batch_removal, batch_server
 
 V4, V6 = "198.51.100.191", "2001:db8:1::191"
@@ -89,6 +89,12 @@ def test_removals_of_what_is_not_there(ipvs, l4lb):
     for more in (genl.attr(genl.L_EXACT, b""), genl.attr(genl.L_DESTS, [batch_server(RIPS[0])])):
         genl.is_refused(lambda more=more: l4lb.set_services([batch_removal(V4, 80, more)]),
                         errno.EINVAL)
-    assert "named twice" in genl.is_refused(
-        lambda: l4lb.set_services([batch_entry(V4, 80), batch_removal(V4, 80)]), errno.EEXIST)
+    for twice in (batch_entry(V4, 80), batch_removal(V4, 80)):
+        assert "named twice" in genl.is_refused(
+            lambda twice=twice: l4lb.set_services([twice, batch_removal(V4, 80)]), errno.EEXIST)
+    # More servers for the entry before, which has none.
+    more = genl.attr(genl.L_ENTRY, [
+        genl.attr(genl.L_SERVICE, genl.ident(packet.TCP, V4, 80)),
+        genl.attr(genl.L_DESTS, [batch_server(RIPS[1])])])
+    genl.is_refused(lambda: l4lb.set_services([batch_removal(V4, 80), more]), errno.EINVAL)
     assert len(ipvs.services()) == 1
