@@ -48,7 +48,7 @@ TIERS = {
         "virtual-time": ("(timer or waits) and not emulated and not slow", "pairs"),
         "6.12": ("(stock or emulated) and not slow", "few")},
     "smoke": {name: (SMOKE, "few" if name in DEBIAN else "each") for name in NAMES},
-    "all": {"uml": ("(slow or not slow) and not timer", "all"),
+    "all": {"uml": ("(slow or not slow) and not timer and not waits", "all"),
             "virtual-time": ("timer or waits", "all"),
             "debug": (f"(slow or not slow) and {NO_WAITS}", "pairs")}
     | {name: (f"(emulated or not slow) and {NO_WAITS}", "pairs") for name in DEBIAN}}
