@@ -24,20 +24,21 @@ svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
 svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
 sync start receive dev d0 id 7"""
 
-SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "timeout show", "sync show",
+SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "-b -n top 1",
+         "timeout show", "sync show",
          "scheduler list", "scheduler show lblc", "info", "save",
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
 REFUSED = ((f"service add udp:{VIP}:54", 5), (f"service delete tcp:{VIP}:81", 4),
            ("service add tcp 192.0.2.256:80", 2))
 # Objects whose keys are data, not part of the schema.
-NAMES = ("by", "services[].options")
+NAMES = ("by", "services[].options", "drops_per_second")
 
 
 def keys(value, path="", found=None):
     """{path of a key: the JSON types of its values}"""
     found = {} if found is None else found
-    kind = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean",
-            type(None): "null"}[type(value)]
+    kind = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
+            bool: "boolean", type(None): "null"}[type(value)]
     if path:
         found.setdefault(path, set()).add(kind)
     if kind == "object":

@@ -2,6 +2,10 @@
 """ipvsctl's metrics say what netlink and /proc say; tests/host/test_metrics.py has the rest."""
 
 import json
+import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import time
@@ -11,6 +15,7 @@ from lab import genl
 from lab.backend import both_modules
 from lab.ctl import IPVSCTL, VIP, knock
 from lab.netns import wait_until
+from lab.rows import amount
 from prometheus_client.parser import text_string_to_metric_families
 
 NO_MODULE = True        # `module` loads it
@@ -88,3 +93,62 @@ def test_a_listing_repeats_until_it_is_interrupted(udp):
     counts = [doc["services"][0]["stats"]["conns"] for doc in (first, second)]
     assert counts == [0, 3] and 0 < second["time"] - first["time"] < 30
     assert time.time() - second["time"] < 60
+
+
+@pytest.mark.stock
+@pytest.mark.smoke
+@both_modules
+def test_top_shows_what_the_kernel_counted(udp, module):
+    """Between the second screen and the first there were 40 connections."""
+    with udp.ns.enter():
+        proc = subprocess.Popen([IPVSCTL, *"-j -b -w 3 top".split()], stdout=subprocess.PIPE,
+                                text=True)
+    docs = [json.loads(proc.stdout.readline())]
+    knock(udp, 40)
+    # ip_vs adds its numbers up every two seconds.
+    for _ in range(2):
+        docs.append(json.loads(proc.stdout.readline()))
+    proc.send_signal(signal.SIGINT)
+    assert proc.wait(10) == 0
+    apart = [b["time"] - a["time"] for a, b in zip(docs, docs[1:], strict=False)]
+    seen = [doc["services"][0] for doc in docs[1:]]
+    counted = sum(s["rates"]["conns_per_second"] * t for s, t in zip(seen, apart, strict=True))
+    assert 36 < counted < 44
+    assert [s["share"] for s in seen if s["rates"]["conns_per_second"]][0] == 1
+    shares = [one["share"] for one in seen[0]["servers"]]
+    assert shares == [0.5, 0.5] or not module.is_l4lb
+    assert ("no_dest" in docs[-1]["drops_per_second"]) == module.is_l4lb
+    text = udp.ctl("top -b -n 1")
+    assert text.startswith(f"{module.name} ") and "udp 192.0.2.10:5353" in text
+
+
+def test_top_keeps_pace(director, request):
+    """One dump, its rates, their order and the screen take less of a CPU than the second between
+    two of them, also with 10,000 services of 4 servers. The time is printed."""
+    services = amount(request.config, few=2000, all=10000)
+    director.ctl("restore", stdin="".join(
+        f"-A -t 198.18.{n >> 8}.{n & 255}:80 -s rr\n" + "".join(
+            f"-a -t 198.18.{n >> 8}.{n & 255}:80 -r 10.0.0.{m + 2}:80 -m\n" for m in range(4))
+        for n in range(services)))
+    pid, terminal = pty.fork()
+    if not pid:
+        os.environ |= {"TERM": "vt100", "LINES": "24", "COLUMNS": "80"}
+        with director.ns.enter():
+            os.execv(IPVSCTL, [IPVSCTL, "top"])
+    seen, began = "", time.monotonic()
+    while time.monotonic() < began + 8:
+        if select.select([terminal], [], [], 0.2)[0]:
+            seen += os.read(terminal, 4096).decode()
+    os.kill(pid, signal.SIGINT)
+    _, status, usage = os.wait4(pid, 0)
+    os.close(terminal)
+    cpu = (usage.ru_utime + usage.ru_stime) / 8
+    # The clock is in the first line; only what differs from the last screen is sent.
+    redrawn = len(re.findall(r"\x1b\[1;\d+H", seen))
+    said = f"{services} x 4: {cpu:.2f} s of CPU each second ({usage.ru_utime / 8:.2f} of the " \
+        f"program), redrawn {redrawn} times in 8 s"
+    print(said)
+    assert status == 0 and f"{4 * services}" in seen
+    assert 5 <= redrawn <= 9, said
+    metrics_of = director.ctl("stats -F prometheus by service")
+    assert metrics_of.count("\nipvs_service_connections_total{") == services

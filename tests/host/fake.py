@@ -9,7 +9,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 WRAPPED = ("wire_open", "wire_has_own", "backend_is_l4lb", "backend_name", "module_loaded",
-           "kern_services", "kern_service", "kern_conns", "kern_peers", "kern_drains", "fopen")
+           "kern_services", "kern_service", "kern_conns", "kern_peers", "kern_drains", "fopen",
+           "clock_gettime", "time", "ppoll")
 DROPS = ("header", "checksum", "no_dest", "dest_gone", "no_route", "ttl", "too_big", "memory",
          "fragment", "martian", "drop_packet", "drop_entry", "guard", "full", "evicted",
          "same_replies")
@@ -34,7 +35,7 @@ def program():
     have = {source.stem for source in (TOP / "tools/ipvsctl").glob("*.c")}
     target = out / f"ipvsctl-{os.getpid()}"
     makefile = (TOP / "tools/ipvsctl/Makefile").read_text("utf-8")
-    libraries = re.search(r"^PKGS +:= (.*)", makefile, re.M)[1].split()
+    libraries = " ".join(re.findall(r"^PKGS +[:+]= (.*)", makefile, re.M)).split()
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", *libraries],
                            check=True, capture_output=True, text=True).stdout.split()
     subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", target,
@@ -46,13 +47,16 @@ def program():
 
 
 def proc(directory, sync=True, **more):
-    """Writes files that stand for /proc; returns their directory."""
+    """Writes files that stand for /proc; returns their directory. A counter that is the text
+    "2 5" begins at 2 and grows by 5 in each second of the fake kernel's clock."""
     net, settings = directory / "net", directory / "sys/net/ipv4/vs"
     net.mkdir(parents=True, exist_ok=True)
     settings.mkdir(parents=True, exist_ok=True)
     names = [*DROPS, *FAST, *(SYNC if sync else ())]
     counters = {name: place for place, name in enumerate(names)} | more
-    (net / "l4lb").write_text("".join(f"{n} {v}\n" for n, v in counters.items()), "ascii")
+    # A program may be reading it.
+    (net / "l4lb.new").write_text("".join(f"{n} {v}\n" for n, v in counters.items()), "ascii")
+    (net / "l4lb.new").rename(net / "l4lb")
     (net / "ip_vs_stats").write_text(STATS, "ascii")
     (net / "ip_vs_conn").write_text("", "ascii")
     (settings / "conn_max").write_text("131072\n", "ascii")
@@ -60,8 +64,6 @@ def proc(directory, sync=True, **more):
 
 
 def run(directory, *words, code=0, **env):
-    if not {"-w", "--watch"} & {*words}:
-        env = {"FAKE_STILL": "1"} | env
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False,
                           timeout=60, env=os.environ | {"LANG": "C", "FAKE_PROC": str(directory)}
                           | env)

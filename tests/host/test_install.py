@@ -130,8 +130,8 @@ def test_packages_have_the_version_of_the_module_and_the_tool():
 def test_packages_need_the_libraries_of_the_tool():
     """tools/ipvsctl/Makefile names them as pkg-config does."""
     control = (TOP / "debian/control").read_text("utf-8")
-    wanted = re.search(r"^PKGS +:= (.+)", (TOP / "tools/ipvsctl/Makefile").read_text("utf-8"),
-                       re.M)[1].split()
+    wanted = " ".join(re.findall(r"^PKGS +[:+]= (.+)", (TOP / "tools/ipvsctl/Makefile").read_text("utf-8"),
+                                 re.M)).split()
     debian = {"libnl-3.0": "libnl-3-dev", "libnl-genl-3.0": "libnl-genl-3-dev",
               "jansson": "libjansson-dev", "smartcols": "libsmartcols-dev",
               "yaml-0.1": "libyaml-dev", "ncursesw": "libncurses-dev", "libkmod": "libkmod-dev"}

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A kernel for ipvsctl's watching commands, without one: tests/host/fake.py links the
- * program with it (ld --wrap). Its clock is the real one; its counters grow with that,
- * each at a rate that its service's and server's number give, so that a test knows
- * what has to be shown.
+ * program with it (ld --wrap). Its counters grow with its clock, each at a rate that its
+ * service's and server's number give, so that a test knows what has to be shown. The
+ * clock stands but while the program waits, and then goes by just what it waits for: so
+ * the same is shown however slow the machine is.
  *
  * FAKE_SERVICES, FAKE_SERVERS: how many, and of each; default 6 and 3
- * FAKE_PROC: a directory with net/ip_vs_stats, net/l4lb and so on
+ * FAKE_PROC: a directory with net/ip_vs_stats, net/l4lb and so on; a line of net/l4lb may
+ *	have a third word, by how much the counter grows in a second
  * FAKE_RATE: connections a second of the first server, default 100; 0: nothing moves
  * FAKE_DELAY: milliseconds that reading the services takes
- * FAKE_STILL: its clock stands, so that two runs show the same
+ * FAKE_COMES: the number of a service that is there only every other time
  * FAKE_OLD: in-tree ip_vs
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,20 +38,14 @@ static unsigned long number(const char *name, unsigned long otherwise)
 	return text ? strtoul(text, NULL, 0) : otherwise;
 }
 
-/* Milliseconds for which the counters have grown: an hour, and the time since then. */
+enum { SECOND = 1000000000 };
+
+static uint64_t clock_ns = 3600 * (uint64_t)SECOND;
+
+/* Milliseconds for which the counters have grown: an hour, and the waits since then. */
 static uint64_t age(void)
 {
-	static uint64_t start;
-	struct timespec ts;
-	uint64_t now;
-
-	if (getenv("FAKE_STILL"))
-		return 3600000;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-	if (!start)
-		start = now;
-	return now - start + 3600000;
+	return clock_ns / (SECOND / 1000);
 }
 
 static void grow(struct counters *c, uint64_t cps, uint64_t ms)
@@ -58,11 +56,11 @@ static void grow(struct counters *c, uint64_t cps, uint64_t ms)
 	c->inbytes += 700 * cps * ms / 1000;
 	c->outbytes += 9000 * cps * ms / 1000;
 	/* What the kernel says is another number, to tell them apart. */
-	c->cps += cps + 1;
-	c->inpps += 7 * cps + 1;
-	c->outpps += 9 * cps + 1;
-	c->inbps += 700 * cps + 1;
-	c->outbps += 9000 * cps + 1;
+	c->cps += 2 * cps;
+	c->inpps += 2 * 7 * cps;
+	c->outpps += 2 * 9 * cps;
+	c->inbps += 2 * 700 * cps;
+	c->outbps += 2 * 9000 * cps;
 }
 
 static void name_service(struct service *svc, unsigned long i)
@@ -84,7 +82,8 @@ static void name_service(struct service *svc, unsigned long i)
 	svc->id.addr.b[svc->id.af == AF_INET6 ? 15 : 3] = 10;
 }
 
-static void add_server(struct service *svc, unsigned long i, unsigned long j)
+static void add_server(struct service *svc, unsigned long i, unsigned long j,
+		       uint64_t ms)
 {
 	struct server *srv = server_append(svc);
 	uint64_t cps = number("FAKE_RATE", 100) * (i + 1) / (j + 1);
@@ -100,8 +99,8 @@ static void add_server(struct service *svc, unsigned long i, unsigned long j)
 	srv->active = (uint32_t)(10 * (i + 1) + j);
 	srv->inactive = (uint32_t)i;
 	srv->max_conns = i % 4 == 2 && !j ? 20 : 0;
-	grow(&srv->stats, cps, age());
-	grow(&svc->stats, cps, age());
+	grow(&srv->stats, cps, ms);
+	grow(&svc->stats, cps, ms);
 }
 
 int __wrap_wire_open(void);
@@ -117,6 +116,41 @@ int __wrap_kern_drains(struct service_list *list);
 int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX]);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
+time_t __wrap_time(time_t *out);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+		 const sigset_t *mask);
+int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+		 const sigset_t *mask);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
+{
+	/* It begins at noon on 1 January 2026, UTC. */
+	ts->tv_sec = (time_t)(clock_ns / SECOND) + (id == CLOCK_REALTIME ? 1767265200 : 0);
+	ts->tv_nsec = (long)(clock_ns % SECOND);
+	return 0;
+}
+
+time_t __wrap_time(time_t *out)
+{
+	struct timespec ts;
+
+	__wrap_clock_gettime(CLOCK_REALTIME, &ts);
+	if (out)
+		*out = ts.tv_sec;
+	return ts.tv_sec;
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+		 const sigset_t *mask)
+{
+	int ready = __real_ppoll(fds, n, left, mask);
+
+	/* It is over a little later than asked for, as it always is. */
+	if (!ready && left)
+		clock_ns += (uint64_t)left->tv_sec * SECOND + (uint64_t)left->tv_nsec + 1;
+	return ready;
+}
 
 int __wrap_wire_open(void)
 {
@@ -145,18 +179,26 @@ bool __wrap_module_loaded(const char *name)
 
 int __wrap_kern_services(struct service_list *list, bool servers)
 {
+	static unsigned int reads;
+	uint64_t ms;
 	unsigned long i, j, n = number("FAKE_SERVICES", 6), m = number("FAKE_SERVERS", 3);
 	const struct timespec delay = { 0, (long)number("FAKE_DELAY", 0) * 1000000 };
 
 	nanosleep(&delay, NULL);
-
+	clock_ns += (uint64_t)delay.tv_nsec;
+	ms = age();
+	reads++;
 	for (i = 0; i < n; i++) {
-		struct service *svc = service_append(list);
+		struct service *svc;
+
+		if (i == number("FAKE_COMES", n) && reads % 2)
+			continue;
+		svc = service_append(list);
 
 		name_service(svc, i);
 		/* The last one has no server. */
 		for (j = 0; j < m && (i + 1 < n || n == 1); j++)
-			add_server(svc, i, j);
+			add_server(svc, i, j, ms);
 		if (!servers)
 			service_free(svc);
 		if (i || !servers || getenv("FAKE_OLD"))
@@ -231,13 +273,34 @@ int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX])
 	return 1;
 }
 
+/* The counters of @from as they are now, in a file without a name. */
+static FILE *grown(FILE *from)
+{
+	char name[64], line[128];
+	unsigned long value, rate;
+	FILE *f = from ? tmpfile() : NULL;
+
+	while (f && fgets(line, sizeof(line), from)) {
+		rate = 0;
+		if (sscanf(line, "%63s %lu %lu", name, &value, &rate) >= 2)
+			fprintf(f, "%s %lu\n", name, value + rate * age() / 1000);
+	}
+	if (f)
+		rewind(f);
+	if (from)
+		fclose(from);
+	return f;
+}
+
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	const char *dir = getenv("FAKE_PROC");
 	char other[512];
+	FILE *f;
 
 	if (strncmp(path, "/proc/", 6))
 		return __real_fopen(path, mode);
 	snprintf(other, sizeof(other), "%s/%s", dir ? dir : "/nowhere", path + 6);
-	return __real_fopen(other, mode);
+	f = __real_fopen(other, mode);
+	return strcmp(path, "/proc/net/l4lb") ? f : grown(f);
 }

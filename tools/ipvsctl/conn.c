@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl conn`: connections, by netlink if the kernel has the command, else
- * from /proc. They are printed while they are read: there may be a million.
+/* `ipvsctl conn`: connections. They are printed while they are read: there may be a
+ * million.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,6 +12,7 @@
 #include "args.h"
 #include "backend.h"
 #include "cmd.h"
+#include "conn_walk.h"
 #include "err.h"
 #include "ident.h"
 #include "kern.h"
@@ -25,7 +26,6 @@
 
 struct walk {
 	const struct conn_filter *filter;
-	bool (*fn)(const struct conn *c, void *arg);
 	uint32_t seen;
 	json_t *counts;		/* conn count: name -> number */
 	int by;
@@ -97,67 +97,6 @@ static int filter_word(struct args *a, struct conn_filter *f)
 	f->by_proto = true;
 	return proto_parse(value, &f->proto) ? RC_OK :
 	       arg_unknown(NULL, "protocol", value, protos);
-}
-
-static bool passes(const struct conn_filter *f, const struct conn *c)
-{
-	if (f->af && c->af != f->af)
-		return false;
-	if (f->template && !c->template)
-		return false;
-	if (f->by_proto && c->proto != f->proto)
-		return false;
-	if (f->state && strcmp(c->state, f->state))
-		return false;
-	if (f->by_client && !ip_in_prefix(c->af, &c->client, f->client_af,
-					  &f->client, f->client_len))
-		return false;
-	if (f->by_server &&
-	    (c->server_af != f->server.af ||
-	     !ip_equal(&c->server, &f->server.addr) ||
-	     (f->server.has_port && c->server_port != f->server.port)))
-		return false;
-	return !f->by_service ||
-	       (c->af == f->service.af && c->proto == f->service.proto &&
-		ip_equal(&c->vip, &f->service.addr) &&
-		(!f->service.port || c->vport == f->service.port));
-}
-
-static bool filter_proc(const struct conn *c, void *arg)
-{
-	struct walk *w = arg;
-
-	return !passes(w->filter, c) || w->fn(c, w);
-}
-
-/* Calls w->fn for each connection that passes. */
-static int walk_proc(struct walk *w)
-{
-	const struct svc_id *service = &w->filter->service;
-	int rc;
-
-	if (!w->filter->by_service || !service->fwmark)
-		return proc_conns(filter_proc, w);
-	rc = fail(RC_USAGE, svc_text(service),
-		  "the kernel's list does not say which mark a connection belongs to");
-	hint("try: conn show server SRV");
-	return rc;
-}
-
-static int walk(struct walk *w)
-{
-	int err, rc;
-
-	if (!backend_is_l4lb())
-		return walk_proc(w);
-	rc = wire_open();
-	if (rc)
-		return rc;
-	err = kern_conns(w->filter, w->fn, w);
-	/* Every kernel has the file, and every user may read it. */
-	if (err == -EOPNOTSUPP || err == -EPERM)
-		return walk_proc(w);
-	return err ? refuse(err, NULL, "listing the connections") : RC_OK;
 }
 
 static const char *service_name(const struct conn *c)
@@ -264,7 +203,7 @@ static bool show_one(const struct conn *c, void *arg)
 static int conn_show(struct args *a)
 {
 	struct conn_filter f = { .af = (uint16_t)opt.family };
-	struct walk w = { .filter = &f, .fn = show_one };
+	struct walk w = { .filter = &f };
 	int rc = RC_OK;
 
 	while (!rc && arg_peek(a))
@@ -274,7 +213,7 @@ static int conn_show(struct args *a)
 			  "conn show has fixed columns; select with awk, or with -j and jq");
 	if (rc)
 		return rc;
-	rc = walk(&w);
+	rc = conn_walk(&f, show_one, &w);
 	if (rc)
 		return rc;
 	if (!w.seen)
@@ -397,15 +336,14 @@ static int print_count(struct walk *w)
 static int conn_count(struct args *a)
 {
 	struct conn_filter f = { .af = (uint16_t)opt.family };
-	struct walk w = { .filter = &f, .fn = count_one, .by = -1,
-			  .prefix = 128 };
+	struct walk w = { .filter = &f, .by = -1, .prefix = 128 };
 	int rc = RC_OK;
 
 	w.counts = json_object();
 	while (!rc && arg_peek(a))
 		rc = arg_accept(a, "by") ? parse_by(a, &w) : filter_word(a, &f);
 	if (!rc)
-		rc = walk(&w);
+		rc = conn_walk(&f, count_one, &w);
 	if (!rc)
 		rc = print_count(&w);
 	json_decref(w.counts);
@@ -424,8 +362,8 @@ static bool count_only(const struct conn *c, void *arg)
 /* What would be killed, for --dry-run and for whoever forgot the filter. */
 static int count_all(const struct conn_filter *f, uint32_t *seen)
 {
-	struct walk w = { .filter = f, .fn = count_only };
-	int rc = walk(&w);
+	struct walk w = { .filter = f };
+	int rc = conn_walk(f, count_only, &w);
 
 	*seen = w.seen;
 	return rc;

@@ -21,7 +21,7 @@ _ipvsctl_verbs() {
 	scheduler) echo list show set ;;
 	monitor) echo service server load drain table peer all ;;
 	sync) echo show start stop peer set resync push wait verify ;;
-	help) echo show service server conn stats timeout scheduler sync info save restore check apply diff export monitor ;;
+	help) echo show service server conn stats top timeout scheduler sync info save restore check apply diff export monitor ;;
 	esac
 }
 
@@ -37,6 +37,7 @@ _ipvsctl_words() {
 	"conn show") echo service server client state proto template limit ;;
 	"conn count") echo by service server client state proto template ;;
 	"conn kill") echo service server client state proto template ;;
+	top\ *) echo proto vip port scheduler down overloaded sort ;;
 	"timeout set") echo tcp tcp-fin udp ;;
 	"sync start") echo send receive both dev id maxlen group port ttl ;;
 	"sync stop") echo send receive both ;;
@@ -58,7 +59,7 @@ _ipvsctl_schedulers() {
 
 _ipvsctl() {
 	local cur='' prev noun='' verb='' place=0 w i cword words=()
-	local options='--json --pretty --columns --no-header --color --format --netns --watch --output --ipv4
+	local options='--json --pretty --columns --no-header --color --format --netns --watch --batch --output --ipv4
 		--ipv6 --dry-run --quiet --verbose --timeout --if-exists --yes --wait --kill --timestamp
 		--deadline --then --reset --prune --detailed-exitcode
 		--help --version'
@@ -90,7 +91,7 @@ _ipvsctl() {
 	-F | --format) w='ipvsadm json prometheus table' ;;
 	-C | --color) w='auto always never' ;;
 	scheduler) [[ $place -gt 1 ]] && w=$(_ipvsctl_schedulers) || w= ;;
-	sort) w='name active rate' ;;
+	sort) [[ $noun == top ]] && w='conns packets bytes active name' || w='name active rate' ;;
 	by) [[ $noun == stats ]] && w='service server' || w='service server state client' ;;
 	--output) w=$(compgen -f -- "$cur") ;;
 	option) w=$(_ipvsctl_options) ;;
@@ -112,7 +113,7 @@ _ipvsctl() {
 	if [[ -z $w ]]; then
 		case $cur,$place in
 		-*) w=$options ;;
-		*,0) w='show service server conn stats timeout scheduler sync info save restore check apply diff export compat monitor help' ;;
+		*,0) w='show service server conn stats top timeout scheduler sync info save restore check apply diff export compat monitor help' ;;
 		*,1) w=$(_ipvsctl_verbs "$noun") ;;
 		*,2) [[ $noun$verb == schedulershow ]] && w=$(_ipvsctl_schedulers) ||
 			w="$(_ipvsctl_services) $(_ipvsctl_words "$noun" "$verb")" ;;

@@ -21,6 +21,7 @@ enum {
 	OPT_OUTPUT	= 1 << 10,
 	OPT_PRUNE	= 1 << 11,
 	OPT_DETAILED	= 1 << 12,
+	OPT_BATCH	= 1 << 13,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };

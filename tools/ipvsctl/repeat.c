@@ -23,7 +23,7 @@ static void stop(int sig)
 	stopped = true;
 }
 
-static void catch_signals(void)
+void repeat_catch(void)
 {
 	struct sigaction act = {
 		.sa_handler = stop,
@@ -34,6 +34,11 @@ static void catch_signals(void)
 	sigemptyset(&act.sa_mask);
 	sigaction(SIGINT, &act, NULL);
 	sigaction(SIGTERM, &act, NULL);
+}
+
+void repeat_stop(void)
+{
+	stopped = true;
 }
 
 double repeat_time(void)
@@ -59,18 +64,24 @@ static struct timespec until(const struct timespec *then)
 	return left;
 }
 
-/* Sleeps; a signal that comes just before is noticed, too. */
-static void pause_for(const struct timespec *left)
+bool repeat_stopped(void)
+{
+	return stopped;
+}
+
+int repeat_poll(struct pollfd *fds, unsigned int n, const struct timespec *left)
 {
 	sigset_t block, before;
+	int ready = -1;
 
 	sigemptyset(&block);
 	sigaddset(&block, SIGINT);
 	sigaddset(&block, SIGTERM);
 	sigprocmask(SIG_BLOCK, &block, &before);
 	if (!stopped)
-		ppoll(NULL, 0, left, &before);
+		ready = ppoll(fds, n, left, &before);
 	sigprocmask(SIG_SETMASK, &before, NULL);
+	return ready;
 }
 
 /* Sleeps until the next multiple of @secs after the first call; those that have
@@ -87,7 +98,7 @@ static bool wait_for_next(unsigned int secs)
 		next.tv_sec += secs;
 	while (until(&next).tv_sec < 0);
 	while (!stopped && (left = until(&next)).tv_sec >= 0)
-		pause_for(&left);
+		repeat_poll(NULL, 0, &left);
 	return !stopped;
 }
 
@@ -107,7 +118,7 @@ int repeat_run(int (*print)(void *arg), void *arg)
 	int rc;
 
 	if (opt.watch_secs)
-		catch_signals();
+		repeat_catch();
 	rc = print(arg);
 	if (!rc && opt.watch_secs)
 		rc = out_finish();

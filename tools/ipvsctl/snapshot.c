@@ -19,15 +19,22 @@ static void take_counter(const struct proc_counter *c, void *arg)
 	more[s->ncounters++] = *c;
 }
 
-int snapshot_read(const struct filter *f, struct snapshot *s)
+static uint64_t now_ms(void)
 {
 	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+int snapshot_read(const struct filter *f, struct snapshot *s)
+{
+	uint64_t before = now_ms();
 	int rc;
 
 	memset(s, 0, sizeof(*s));
 	rc = filter_read(f, &s->list);
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	s->when_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	s->when_ms = before + (now_ms() - before) / 2;
 	if (!rc)
 		rc = proc_totals(&s->total);
 	if (!rc)

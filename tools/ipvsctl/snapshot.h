@@ -13,7 +13,7 @@
 struct filter;
 
 struct snapshot {
-	uint64_t when_ms;		/* CLOCK_MONOTONIC, when it was read */
+	uint64_t when_ms;	/* CLOCK_MONOTONIC, half-way through reading */
 	struct service_list list;
 	struct counters total;		/* of the namespace */
 	struct proc_counter *counters;	/* as proc_counters() gives them */
