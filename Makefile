@@ -250,7 +250,11 @@ VERSION  = $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' kernel/main.c)
 moddir   = $(DESTDIR)/lib/modules/$(KREL)/updates/l4lb
 libdir   = $(DESTDIR)/usr/lib
 mandir   = $(DESTDIR)$(PREFIX)/share/man
-compdir  = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+sharedir = $(DESTDIR)$(PREFIX)/share
+bashdir  = $(sharedir)/bash-completion/completions
+# Debian's zsh reads packages' files in another folder than those of /usr/local.
+zshdir   = $(sharedir)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+fishdir  = $(sharedir)/fish/vendor_completions.d
 dkmsdir  = $(DESTDIR)/usr/src/l4lb-$(VERSION)
 # What the loader of modules checks where Secure Boot is on: see doc/installation.md.
 SIGN_KEY  ?=
@@ -278,10 +282,13 @@ install-system:
 	install -m 644 doc/l4lb.7 $(mandir)/man7/
 
 install-tool: ipvsctl
-	install -d $(DESTDIR)$(PREFIX)/sbin $(mandir)/man8 $(compdir) $(libdir)/systemd/system $(DESTDIR)/etc/l4lb
+	install -d $(DESTDIR)$(PREFIX)/sbin $(mandir)/man8 $(bashdir) $(zshdir) $(fishdir) \
+		$(libdir)/systemd/system $(DESTDIR)/etc/l4lb
 	install -m 755 $(out)/ipvsctl $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 tools/ipvsctl/ipvsctl.8 $(mandir)/man8/
-	install -m 644 tools/ipvsctl/ipvsctl.bash $(compdir)/ipvsctl
+	install -m 644 tools/ipvsctl/ipvsctl.bash $(bashdir)/ipvsctl
+	install -m 644 tools/ipvsctl/ipvsctl.zsh $(zshdir)/_ipvsctl
+	install -m 644 tools/ipvsctl/ipvsctl.fish $(fishdir)/ipvsctl.fish
 	sed 's|@SBIN@|$(PREFIX)/sbin|' tools/system/l4lb.service >$(libdir)/systemd/system/l4lb.service
 
 # The sources for dkms, which builds them for each kernel: dkms install l4lb/VERSION
@@ -297,7 +304,8 @@ uninstall:
 	rm -rf $(moddir) $(dkmsdir)
 	rm -f $(libdir)/modprobe.d/l4lb.conf $(libdir)/modules-load.d/l4lb.conf $(libdir)/sysctl.d/60-l4lb.conf \
 		$(libdir)/systemd/system/l4lb.service $(mandir)/man7/l4lb.7 \
-		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 $(compdir)/ipvsctl
+		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 \
+		$(bashdir)/ipvsctl $(zshdir)/_ipvsctl $(fishdir)/ipvsctl.fish
 	rmdir $(DESTDIR)/etc/l4lb 2>/dev/null || true
 	$(if $(DESTDIR),,depmod $(KREL))
 

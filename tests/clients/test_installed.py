@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from lab.backend import Backend
+from lab.ctl import IPVSCTL
 from lab.installed import MODULES, RELEASE, in_tree, installed
 from lab.netns import run
 
@@ -35,6 +36,15 @@ def nothing_loaded():
     unload()
     yield
     unload()
+
+
+@pytest.mark.stock
+def test_completion_loads_nothing(system):
+    """Other commands do: they ask for the netlink family, and the kernel loads its module."""
+    offered = run([IPVSCTL, "__complete", "server", "delete", ""]).stdout
+    assert "fwmark\t" in offered and not L4LB.loaded() and not IP_VS.loaded()
+    run([IPVSCTL, "show"])
+    assert L4LB.loaded()
 
 
 @pytest.mark.stock

@@ -15,7 +15,8 @@ MODULES = "l4lb.ko", "l4lb_rr.ko"
 SYSTEM = {"usr/lib/modprobe.d/l4lb.conf", "usr/lib/modules-load.d/l4lb.conf",
           "usr/lib/sysctl.d/60-l4lb.conf", "usr/lib/systemd/system/l4lb.service"}
 TOOL = {"sbin/ipvsctl", "share/man/man8/ipvsctl.8",
-        "share/bash-completion/completions/ipvsctl"}
+        "share/bash-completion/completions/ipvsctl", "share/zsh/vendor-completions/_ipvsctl",
+        "share/fish/vendor_completions.d/ipvsctl.fish"}
 
 
 @pytest.fixture
@@ -49,7 +50,9 @@ def test_uninstall_leaves_nothing(make, prefix):
     words = [] if prefix == "usr" else [f"PREFIX=/{prefix}"]
     assert make("install", *words) == {
         *(f"lib/modules/{RELEASE}/updates/l4lb/{name}" for name in MODULES), *SYSTEM,
-        f"{prefix}/share/man/man7/l4lb.7", *(f"{prefix}/{name}" for name in TOOL)}
+        f"{prefix}/share/man/man7/l4lb.7", *(f"{prefix}/{name}" for name in (
+            {name.replace("vendor-completions", "site-functions") for name in TOOL}
+            if words else TOOL))}
     sections = subprocess.run(["objdump", "-h", str(
         make.root / f"lib/modules/{RELEASE}/updates/l4lb/l4lb.ko")], text=True,
         capture_output=True, check=True, timeout=60).stdout

@@ -495,7 +495,7 @@ def test_no_rules_crash_it():
         assert ipvsctl("-n", "restore", stdin=text).returncode in range(10), text
 
 
-# Code, help, manual and completion have the same words.
+# Code, help and manual have the same words; completion: test_completion.py.
 
 def help_text(*words):
     done = ipvsctl("help", *words)
@@ -530,26 +530,20 @@ def manual():
 
 
 @pytest.mark.parametrize("noun, names", verbs().items())
-def test_objects_and_verbs_are_in_help_manual_and_completion(noun, names):
-    completion = (SOURCES / "ipvsctl.bash").read_text(encoding="utf-8")
+def test_objects_and_verbs_are_in_help_and_manual(noun, names):
     assert re.search(rf"^  {noun}\b", help_text(), re.M)
-    assert re.search(rf"\b{noun}\b", completion)
     assert re.search(rf"^\.Ss .*\b{noun}\b", manual(), re.M)
     for verb in names:
         assert f"ipvsctl {noun} {verb}" in help_text(noun)
         assert verb in help_text(noun, verb)
-        assert re.search(rf"\b{noun}\).*\b{verb}\b", completion), verb
         assert re.search(rf"^\.It Cm {noun} {verb}\b", manual(), re.M), verb
 
 
 @pytest.mark.parametrize("option", options())
-def test_options_are_in_help_manual_and_completion(option):
-    completion = (SOURCES / "ipvsctl.bash").read_text(encoding="utf-8")
+def test_options_are_in_help_and_manual(option):
     assert re.search(rf"(?<!\S){option}\b", help_text())
     dashed = option[1:].replace("-", r"[\\]?-")
     assert re.search(rf"Fl {dashed}(?!\w)", manual()), option
-    if option.startswith("--"):
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", completion)
 
 
 def test_manual_has_no_option_that_the_code_lacks():
@@ -584,42 +578,6 @@ def test_exit_codes_of_help_and_manual_agree():
     for code in (0, 2, 3, 4, 5, 6, 7, 8, 9):
         assert re.search(rf"(^|\s){code} \w", help_text())
         assert re.search(rf"^\.It {code}$", manual(), re.M)
-
-
-COMPLETE = r"""
-source "$1"
-ipvsctl() {
-	case $* in
-	*"server show"*) printf 'tcp 192.0.2.10:80\n|-10.0.0.11:8080\n`-10.0.0.12:8080\n' ;;
-	*show*) printf 'tcp 192.0.2.10:80 \n|-10.0.0.11:8080\nfwmark 7 inet6\n' ;;
-	*options*scheduler*) printf '\nexpire entries\nexpire entries shrink\n' ;;
-	*scheduler*) printf 'rr\nwrr\n' ;;
-	esac
-}
-COMP_LINE=$2 COMP_POINT=${#2}
-_ipvsctl
-echo "${COMPREPLY[*]}"
-"""
-
-
-@pytest.mark.parametrize("line, words", [
-    ("ipvsctl se", "service server"), ("ipvsctl sched ", "list show set"),
-    ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--watch --wait"),
-    ("ipvsctl svc delete ", "tcp:192.0.2.10:80 fwm6:7"),
-    ("ipvsctl svc delete tcp:19", "192.0.2.10:80"),
-    ("ipvsctl rs delete tcp:192.0.2.10:80 ", "10.0.0.11:8080 10.0.0.12:8080"),
-    ("ipvsctl svc add fwm:7 option e", "entries expire"), ("ipvsctl svc change fwm:7 opt", "option"),
-    ("ipvsctl svc add fwm:7 timeout ", "tcp tcp-fin udp sctp"),
-    ("ipvsctl svc add fwm:7 on-", "on-idle on-loss on-drain"),
-    ("ipvsctl svc add fwm:7 on-drain ", "keep move default"),
-    ("ipvsctl sched show ", "rr wrr"), ("ipvsctl sync sta", "start"),
-    ("ipvsctl sync start both g", "group"),
-    ("ipvsctl svc add fwm:7 scheduler w", "wrr"), ("ipvsctl -j timeout set tcp-", "tcp-fin"),
-])
-def test_completion_offers(line, words):
-    done = subprocess.run(["bash", "-c", COMPLETE, "bash", str(SOURCES / "ipvsctl.bash"), line],
-                          capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == (words, "")
 
 
 def test_manual_is_lint_clean():

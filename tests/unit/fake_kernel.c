@@ -12,6 +12,7 @@
  * FAKE_DELAY: milliseconds that reading the services takes
  * FAKE_COMES: the number of a service that is there only every other time
  * FAKE_OLD: in-tree ip_vs
+ * FAKE_NONE: no module is loaded, and asking for the netlink family is a mistake
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,9 +28,11 @@
 #include <linux/ip_vs.h>
 
 #include "../../tools/ipvsctl/kern_conn.h"
+#include "../../tools/ipvsctl/kern_l4lb.h"
 #include "../../tools/ipvsctl/kern_peer.h"
 #include "../../tools/ipvsctl/model.h"
 #include "../../tools/ipvsctl/proc.h"
+#include "../../tools/ipvsctl/scheduler_list.h"
 
 static unsigned long number(const char *name, unsigned long otherwise)
 {
@@ -113,6 +116,8 @@ int __wrap_kern_service(const struct svc_id *id, struct service *svc, bool serve
 int __wrap_kern_conns(const struct conn_filter *f,
 		      bool (*fn)(const struct conn *c, void *arg), void *arg);
 int __wrap_kern_drains(struct service_list *list);
+int __wrap_kern_schedulers(struct sched_infos *infos);
+void __wrap_scheduler_list_read(struct sched_list *list);
 int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX]);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
@@ -154,6 +159,8 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
 
 int __wrap_wire_open(void)
 {
+	if (getenv("FAKE_NONE"))
+		abort();
 	return 0;
 }
 
@@ -174,7 +181,8 @@ bool __wrap_wire_has_own(void)
 
 bool __wrap_module_loaded(const char *name)
 {
-	return !strcmp(name, __wrap_backend_is_l4lb() ? "l4lb" : "ip_vs");
+	return !getenv("FAKE_NONE") &&
+	       !strcmp(name, __wrap_backend_is_l4lb() ? "l4lb" : "ip_vs");
 }
 
 int __wrap_kern_services(struct service_list *list, bool servers)
@@ -254,6 +262,28 @@ int __wrap_kern_conns(const struct conn_filter *f,
 			break;
 	}
 	return 0;
+}
+
+int __wrap_kern_schedulers(struct sched_infos *infos)
+{
+	infos->v = calloc(1, sizeof(*infos->v));
+	if (!infos->v)
+		return -ENOMEM;
+	infos->n = 1;
+	infos->v->n = 2;
+	strcpy(infos->v->name, "wlc");
+	strcpy(infos->v->options[0].name, "shrink");
+	strcpy(infos->v->options[1].name, "expire");
+	return 0;
+}
+
+void __wrap_scheduler_list_read(struct sched_list *list)
+{
+	/* The last one is what nobody should have at the end of a command line. */
+	static const char *const names[] = { "rr", "wlc", "wrr", "wrong$(reboot)" };
+
+	for (list->n = 0; list->n < 4; list->n++)
+		strcpy(list->name[list->n], names[list->n]);
 }
 
 /* No server drains. */

@@ -28,7 +28,7 @@ void commands_use(const struct noun *const *table)
 	nouns = table;
 }
 
-static const struct noun *noun_find(const char *word)
+const struct noun *commands_noun(const char *word)
 {
 	int i;
 
@@ -55,7 +55,7 @@ static const struct verb *find_exact(const struct noun *noun, const char *word)
 }
 
 /* A noun's own verbs win over the aliases. */
-static const struct verb *verb_find(const struct noun *noun, const char *word)
+const struct verb *commands_verb(const struct noun *noun, const char *word)
 {
 	const struct verb *v = find_exact(noun, word);
 	size_t i;
@@ -76,7 +76,7 @@ static int unknown_noun(const char *word)
 	known[i] = "help";
 	rc = arg_unknown(NULL, "object", word, known);
 	for (i = 0; nouns[i] && !suggest(word, known); i++) {
-		if (!verb_find(nouns[i], word) || !strcmp(word, "delete"))
+		if (!commands_verb(nouns[i], word) || !strcmp(word, "delete"))
 			continue;
 		hint("write the object before it: ipvsctl %s %s",
 		     nouns[i]->name, word);
@@ -124,11 +124,11 @@ int commands_help(struct args *words)
 		help_all(nouns);
 		return RC_OK;
 	}
-	noun = noun_find(word);
+	noun = commands_noun(word);
 	if (!noun)
 		return unknown_noun(word);
 	word = noun->kind == NOUN_SINGLE ? NULL : arg_next(words);
-	v = word ? verb_find(noun, word) : NULL;
+	v = word ? commands_verb(noun, word) : NULL;
 	/* With -h after a half-written line, an unknown verb is no error; nor is
 	 * "help service options".
 	 */
@@ -155,7 +155,7 @@ static int take_verb(const struct noun *noun, struct args *a,
 	*verb = noun->verbs;
 	if (noun->kind == NOUN_SINGLE || !word || !strcmp(word, "help"))
 		return RC_OK;
-	*verb = verb_find(noun, word);
+	*verb = commands_verb(noun, word);
 	if (*verb)
 		arg_next(a);
 	else if (noun->kind == NOUN_FIRST)
@@ -191,13 +191,13 @@ static int run_noun(const struct noun *noun, struct args *a)
 static const struct noun *take_noun(struct args *words)
 {
 	const char *word = arg_next(words);
-	const struct noun *noun = noun_find(word);
+	const struct noun *noun = commands_noun(word);
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(alone) && !noun; i++) {
 		if (strcmp(word, alone[i][0]))
 			continue;
-		noun = noun_find(alone[i][1]);
+		noun = commands_noun(alone[i][1]);
 		if (noun && noun->kind != NOUN_SINGLE)
 			words->pos--;	/* it is the verb */
 	}

@@ -32,26 +32,18 @@ struct walk {
 	uint32_t prefix;
 };
 
-static const char *const states[] = {
-	"ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT", "TIME_WAIT",
-	"CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "SYNACK", "UDP", "NONE",
-	"ASSURED", "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE",
-	"C-ECHOED", "S-SENT", "S-RECEIVED", "S-ACK-SENT", "REJECTED", "CLOSED",
-	NULL
-};
-
 static int parse_state(struct args *a, struct conn_filter *f)
 {
 	const char *word;
 	int i, rc = arg_value(a, NULL, "state", &word);
 
-	for (i = 0; !rc && states[i]; i++) {
-		if (strcasecmp(word, states[i]))
+	for (i = 0; !rc && conn_states[i]; i++) {
+		if (strcasecmp(word, conn_states[i]))
 			continue;
-		f->state = states[i];
+		f->state = conn_states[i];
 		return RC_OK;
 	}
-	return rc ? rc : arg_unknown(NULL, "state", word, states);
+	return rc ? rc : arg_unknown(NULL, "state", word, conn_states);
 }
 
 static int parse_service(struct args *a, struct conn_filter *f)
@@ -450,9 +442,9 @@ static int conn_kill(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "show", conn_show, "[CFILT]...", "list connections", 0 },
+	{ "show", conn_show, "[CFILT|limit N]...", "list connections", 0 },
 	{ "count", conn_count,
-	  "[by {service|server|state|client[/LEN]}] [CFILT]...",
+	  "[by {service|server|state|client[/LEN]}] [CFILT|limit N]...",
 	  "count connections, all or in groups", 0 },
 	{ "kill", conn_kill,
 	  "[CFILT]...",

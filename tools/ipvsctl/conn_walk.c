@@ -11,6 +11,14 @@
 #include "refuse.h"
 #include "wire.h"
 
+const char *const conn_states[] = {
+	"ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT", "TIME_WAIT",
+	"CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "SYNACK", "UDP", "NONE",
+	"ASSURED", "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE",
+	"C-ECHOED", "S-SENT", "S-RECEIVED", "S-ACK-SENT", "REJECTED", "CLOSED",
+	NULL
+};
+
 struct reader {
 	const struct conn_filter *filter;
 	bool (*fn)(const struct conn *c, void *arg);

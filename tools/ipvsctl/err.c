@@ -197,14 +197,8 @@ static void err_text(void)
 		fprintf(stderr, "  %s\n", failure.hints[i]);
 }
 
-void err_flush(void)
+void err_forget(void)
 {
-	if (failure.text) {
-		if (opt.json)
-			err_json();
-		else
-			err_text();
-	}
 	free(failure.text);
 	free(failure.object);
 	free(failure.excerpt);
@@ -214,4 +208,15 @@ void err_flush(void)
 	failure.object = NULL;
 	failure.excerpt = NULL;
 	failure.line = 0;
+}
+
+void err_flush(void)
+{
+	if (failure.text) {
+		if (opt.json)
+			err_json();
+		else
+			err_text();
+	}
+	err_forget();
 }

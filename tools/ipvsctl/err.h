@@ -57,6 +57,9 @@ int fail_code(enum exit_code code);
 /* Prints a remark on stderr, unless -q was given. */
 void note(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* Nothing is recorded any more. */
+void err_forget(void);
+
 /* Prints the recorded failure: text, or a JSON object with -j. */
 void err_flush(void);
 

@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "commands.h"
 #include "compat.h"
+#include "complete.h"
 #include "err.h"
 #include "ipvsadm.h"
 #include "opt.h"
@@ -50,6 +51,10 @@ static int run_line(int argc, char **argv, struct args *words)
 	if (argc && ipvsadm_is_line(argc - 1, argv + 1)) {
 		line = (struct args){ .word = argv + 1, .count = argc - 1 };
 		return compat_teach(&line);
+	}
+	if (argc > 1 && !strcmp(argv[1], "__complete")) {
+		line.pos = 2;
+		return complete_run(nouns, &line);
 	}
 	rc = options_parse(argc, argv, words);
 	return rc ? rc : run(words);

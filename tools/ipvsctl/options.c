@@ -348,6 +348,35 @@ int options_allow(const char *verb, const char *usage, unsigned int allowed)
 	return RC_OK;
 }
 
+const char *options_value(const char *word)
+{
+	const struct option_def *def = NULL;
+	const char *p;
+
+	if (!is_option(word) || !strcmp(word, "--"))
+		return NULL;
+	if (word[1] == '-')
+		def = find(word + 2, strlen(word + 2), 0);
+	/* The first letter that has a value takes the rest of the word. */
+	for (p = word + 1; word[1] != '-' && *p; p++) {
+		def = find(NULL, 0, *p);
+		if (!def || def->kind != NONE)
+			break;
+	}
+	return def && (word[1] == '-' || !p[0] || !p[1]) ? def->value : NULL;
+}
+
+void options_each(unsigned int verbs,
+		  void (*fn)(const char *name, const char *help, void *arg),
+		  void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(defs); i++)
+		if (!defs[i].verbs || verbs & defs[i].verbs)
+			fn(defs[i].name, defs[i].help, arg);
+}
+
 void options_of(unsigned int verbs)
 {
 	size_t i;

@@ -20,6 +20,16 @@ const char *options_unknown(void);
  */
 int options_allow(const char *verb, const char *usage, unsigned int allowed);
 
+/* The value, as in a usage, that the option @word wants from the next word, or NULL. What is
+ * in brackets may be missing.
+ */
+const char *options_value(const char *word);
+
+/* Calls @fn for each option that all verbs or those with these OPT_* take. */
+void options_each(unsigned int verbs,
+		  void (*fn)(const char *name, const char *help, void *arg),
+		  void *arg);
+
 /* Prints the options that only the verbs with these OPT_* take. */
 void options_of(unsigned int verbs);
 

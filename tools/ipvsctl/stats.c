@@ -412,11 +412,11 @@ static int stats_zero(struct args *a)
 enum { SHOW_OPTIONS = OPT_FORMAT | OPT_WATCH | OPT_OUTPUT };
 
 static const struct verb verbs[] = {
-	{ "show", stats_show, "[ID [SRV]] [FILTER]... [by service|server] [rate|total]",
+	{ "show", stats_show, "[ID [SRV]] [FILTER]... [by {service|server}] [rate|total]",
 	  "counters (or rates) of services and servers", SHOW_OPTIONS },
-	{ "rate", stats_rate, "[ID [SRV]] [FILTER]... [by service|server]",
+	{ "rate", stats_rate, "[ID [SRV]] [FILTER]... [by {service|server}]",
 	  "rates per second", SHOW_OPTIONS },
-	{ "total", stats_total, "[ID [SRV]] [FILTER]... [by service|server]",
+	{ "total", stats_total, "[ID [SRV]] [FILTER]... [by {service|server}]",
 	  "counters since the start or the last zero", SHOW_OPTIONS },
 	{ "percpu", stats_percpu, "", "the namespace's counters for each CPU",
 	  OPT_FORMAT },

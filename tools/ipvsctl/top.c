@@ -211,7 +211,7 @@ static int run(struct args *a)
 }
 
 static const struct verb verbs[] = {
-	{ "top", run, "[ID [SRV]] [FILTER]... [sort {conns|packets|bytes|active|name}]",
+	{ "top", run, "[ID [SRV]] [MATCH]... [sort {conns|packets|bytes|active|name}]",
 	  "who does most, drawn once a second; -b -n N: printed N times", OPT_WATCH | OPT_BATCH },
 	{ NULL, NULL, NULL, NULL, 0 }
 };

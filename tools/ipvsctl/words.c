@@ -22,14 +22,13 @@ static const struct word words[] = {
 	  "in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7" },
 	{ "SRV", NULL, "ADDR[:PORT]; without a port: the service's port" },
 	{ "DUR", NULL, "90, 90s, 15m, 2h or 1d" },
-	{ "FILTER",
-	  "proto PROTO|vip ADDR|port N|scheduler SCHED|down|overloaded|sort {name|active|rate}",
-	  "proto P, vip ADDR[/LEN], port N, scheduler SCHED, down, overloaded,\n"
-	  "sort name|active|rate" },
+	{ "FILTER", "MATCH|sort {name|active|rate}", "MATCH, or sort name|active|rate" },
+	{ "MATCH",
+	  "proto PROTO|vip ADDR|port N|scheduler SCHED|down|overloaded",
+	  "proto P, vip ADDR[/LEN], port N, scheduler SCHED, down, overloaded" },
 	{ "CFILT",
-	  "service ID|server SRV|client ADDR|state STATE|proto PROTO|template|limit N",
-	  "service ID, server SRV, client ADDR[/LEN], state STATE, proto P, template,\n"
-	  "limit N" },
+	  "service ID|server SRV|client ADDR|state STATE|proto PROTO|template",
+	  "service ID, server SRV, client ADDR[/LEN], state STATE, proto P, template" },
 	{ "SVCOPT",
 	  "SCHEDOPT|PERSISTOPT|POLICY|PATHOPT",
 	  "scheduler SCHED, flags FLAG,..., persistent [DUR], no-persistent, mask LEN,\n"
@@ -55,7 +54,21 @@ static const struct word words[] = {
 	  NULL },
 	{ "SYNCOPT", "sync {on|off|templates|exceptions}", NULL },
 	{ "TUNOPT", "type {ipip|gue|gre}|port N|csum|no-csum|remcsum", NULL },
+	/* Values of options. */
+	{ "WHEN", "auto|always|never", NULL },
+	{ "WHAT", "stay|delete|reset|move", NULL },
 };
+
+const char *words_grammar(const char *name, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i].name) == len &&
+		    !strncmp(words[i].name, name, len))
+			return words[i].grammar;
+	return NULL;
+}
 
 static bool is_letter(char c)
 {
