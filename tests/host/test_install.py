@@ -136,6 +136,7 @@ def test_packages_need_the_libraries_of_the_tool():
     wanted = " ".join(re.findall(r"^PKGS +[:+]= (.+)", (TOP / "tools/ipvsctl/Makefile").read_text("utf-8"),
                                  re.M)).split()
     debian = {"libnl-3.0": "libnl-3-dev", "libnl-genl-3.0": "libnl-genl-3-dev",
+              "libnl-route-3.0": "libnl-route-3-dev",
               "jansson": "libjansson-dev", "smartcols": "libsmartcols-dev",
               "yaml-0.1": "libyaml-dev", "ncursesw": "libncurses-dev", "libkmod": "libkmod-dev"}
     build = control[control.index("Build-Depends:"):control.index("Standards-Version")]

@@ -212,6 +212,8 @@ BAD = [
     ("show sort size", "unknown sort key", None),
     ("show vip 10.0.0.0/x", "bad prefix length", None),
     ("fetch -f lb.yaml", 'unknown object "fetch"', None),
+    ("doctor tcp 192.0.2.10:80 now", 'unexpected word "now"', None),
+    ("doctor --yes", "does not belong", None),
     ("monitor servers", 'unknown class of events "servers"', "did you mean: server"),
     # options
     ("show --jsn", 'unknown option "--jsn"', "did you mean: --json"),

@@ -98,7 +98,7 @@ static void search_one(const char *name, void *arg)
 	s->found |= !strcmp(name, s->name);
 }
 
-static bool module_on_disk(const char *name)
+bool module_on_disk(const char *name)
 {
 	struct search s = { .name = name };
 

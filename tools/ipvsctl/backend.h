@@ -15,6 +15,9 @@ const char *backend_version(void);
 /* True if a module of that name is loaded or built in. */
 bool module_loaded(const char *name);
 
+/* True if a module of that name is installed for this kernel, or built in. */
+bool module_on_disk(const char *name);
+
 /* Calls @fn for every module on disk whose name begins with @prefix. */
 void module_each(const char *prefix, void (*fn)(const char *name, void *arg),
 		 void *arg);
