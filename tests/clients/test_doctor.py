@@ -29,6 +29,17 @@ TUN6 = (f"ipvsctl service add tcp [{VIP6}]:PORT scheduler rr server [2001:db8:3:
 ONE = f"ipvsctl service add tcp {VIP}:PORT scheduler rr server"
 MODULES = "mount -t tmpfs none /lib/modules; mkdir /lib/modules/$(uname -r); cd /lib/modules/*; "
 SYS = "mount -t tmpfs none /sys/module; cd /sys/module; mkdir -p l4lb module/parameters; "
+# An ordinary one, without a rule for the service.
+FIREWALL = """\
+director# nft add table inet fw
+director# nft 'add chain inet fw input { type filter hook input priority 0; policy drop; }'
+director# nft 'add rule inet fw input iifname lo accept'
+director# nft 'add rule inet fw input meta l4proto { icmp, ipv6-icmp } accept'
+director# nft 'add rule inet fw input ct state established,related accept'
+director# nft 'add rule inet fw input tcp dport 22 accept'
+director# nft 'add chain inet fw forward { type filter hook forward priority 0; policy drop; }'
+director# nft 'add rule inet fw forward ct state established,related accept'"""
+NO_FIREWALL = "director# nft delete table inet fw"
 
 
 @dataclasses.dataclass
@@ -118,6 +129,19 @@ client# ip addr add 172.16.0.9/32 dev eth0
 client# ping -q -c 1 -W 0.1 -I 172.16.0.9 {VIP} >/dev/null || :""", """\
 director# ip route replace default via 198.51.100.2
 client# ip addr del 172.16.0.9/32 dev eth0""", settings={"net/ipv4/conf/eth0/rp_filter": 1}),
+    "requests dropped": Row("firewall", "nat", f"""\
+director# {NAT}
+{FIREWALL}""", NO_FIREWALL),
+    "replies dropped": Row("firewall", "nat", f"""\
+director# {NAT}
+{FIREWALL}
+director# nft add rule inet fw input tcp dport PORT accept
+director# nft insert rule inet fw forward ip saddr 192.0.2.0/24 tcp sport PORT reject""", NO_FIREWALL),
+    "VIP rewritten": Row("firewall", "nat", f"""\
+director# {NAT}
+director# nft add table inet fw
+director# nft 'add chain inet fw dstnat {{ type nat hook prerouting priority -100; }}'
+director# nft add rule inet fw dstnat ip daddr {VIP} tcp dport PORT dnat ip to 192.0.2.11""", NO_FIREWALL),
     "no server": Row("usable", "nat", f"director# ipvsctl service add tcp {VIP}:PORT scheduler rr"),
     "weight 0": Row("usable", "nat", f"director# {ONE} 192.0.2.11 nat weight 0"),
     "overloaded": Row("overload", "nat", f"""\
@@ -263,7 +287,17 @@ def test_healthy(name, ward):
     one.do(knock(2) if shape == "nat" else "")
     assert one.found() == ""
     code, text = one.doctor("-4")
-    assert (code, text) == (0, "22 checks, no problem found\n")
+    assert (code, text) == (0, "23 checks, no problem found\n")
+
+
+def test_a_firewall_that_lets_clients_in(ward):
+    one = ward("nat")
+    try:
+        one.do(f"director# {NAT}\n{FIREWALL}\n"
+               f"director# nft add rule inet fw input ip daddr {VIP} tcp dport '{{ 443, PORT }}' accept")
+        assert one.found() == ""
+    finally:
+        one.do(NO_FIREWALL)
 
 
 @pytest.mark.waits
@@ -312,7 +346,7 @@ def test_without_the_right_to_ask(ward):
         done = run([*drop, IPVSCTL, "doctor"], check=False)
         assert done.returncode == 0
         assert "not checked: vip-answer: a link cannot be asked" in done.stdout
-        assert "22 checks, no problem found\n" in done.stdout
+        assert "23 checks, no problem found\n" in done.stdout
         done = run([*[w.replace("net_raw", "net_admin") for w in drop], IPVSCTL, "doctor"],
                    check=False)
         assert (done.returncode, done.stdout) == (6, "")

@@ -10,7 +10,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 WRAPPED = ("wire_open", "wire_has_own", "backend_is_l4lb", "backend_name", "module_loaded",
            "kern_services", "kern_service", "kern_conns", "kern_peers", "kern_drains", "fopen",
-           "clock_gettime", "time", "ppoll", "kern_schedulers", "scheduler_list_read")
+           "kern_sync_list", "clock_gettime", "time", "ppoll", "kern_schedulers", "scheduler_list_read")
 DROPS = ("header", "checksum", "no_dest", "dest_gone", "no_route", "ttl", "too_big", "memory",
          "fragment", "martian", "drop_packet", "drop_entry", "guard", "full", "evicted",
          "same_replies")
@@ -63,9 +63,9 @@ def proc(directory, sync=True, **more):
     return directory
 
 
-def run(directory, *words, code=0, **env):
+def run(directory, *words, code=0, out=False, **env):
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False,
                           timeout=60, env=os.environ | {"LANG": "C", "FAKE_PROC": str(directory)}
                           | env)
     assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+    return done.stderr if code and not out else done.stdout

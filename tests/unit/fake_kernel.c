@@ -30,6 +30,7 @@
 #include "../../tools/ipvsctl/kern_conn.h"
 #include "../../tools/ipvsctl/kern_l4lb.h"
 #include "../../tools/ipvsctl/kern_peer.h"
+#include "../../tools/ipvsctl/kern_sync.h"
 #include "../../tools/ipvsctl/model.h"
 #include "../../tools/ipvsctl/proc.h"
 #include "../../tools/ipvsctl/scheduler_list.h"
@@ -118,6 +119,7 @@ int __wrap_kern_conns(const struct conn_filter *f,
 int __wrap_kern_drains(struct service_list *list);
 int __wrap_kern_schedulers(struct sched_infos *infos);
 void __wrap_scheduler_list_read(struct sched_list *list);
+int __wrap_kern_sync_list(struct sync_daemon list[SYNC_DAEMONS_MAX]);
 int __wrap_kern_peers(struct sync_peer list[L4LB_PEERS_MAX]);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
@@ -217,6 +219,12 @@ int __wrap_kern_services(struct service_list *list, bool servers)
 			svc->bands[j] = (struct band){ 10 * (j + 1), 1000 * (j + 1) };
 	}
 	service_list_sort(list);
+	return 0;
+}
+
+int __wrap_kern_sync_list(struct sync_daemon list[SYNC_DAEMONS_MAX])
+{
+	(void)list;
 	return 0;
 }
 

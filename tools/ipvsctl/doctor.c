@@ -12,6 +12,7 @@
 #include "doctor_pair.h"
 #include "doctor_path.h"
 #include "doctor_reply.h"
+#include "doctor_rules.h"
 #include "err.h"
 #include "exam.h"
 #include "report.h"
@@ -37,6 +38,7 @@ static const struct check {
 	{ "forwarding", check_forwarding },
 	{ "replies", check_replies },
 	{ "rp-filter", check_rp_filter },
+	{ "firewall", check_firewall },
 	{ "usable", check_usable },
 	{ "overload", check_overload },
 	{ "conn-max", check_conn_max },

@@ -174,7 +174,7 @@ static void listen_for(struct prober *p)
 
 	while (p->left && (left = end - now_ms()) > 0) {
 		if (poll(fds, 2, (int)left) <= 0)
-			continue;
+			return;
 		if (fds[0].revents)
 			take_arp(p);
 		if (fds[1].revents)
