@@ -67,7 +67,7 @@ BROKEN = {
                       settings={"net/ipv4/ip_forward": 0}),
     "ipv6 forwarding": Row("forwarding", "nat", f"director# {NAT6}",
                            settings={"net/ipv6/conf/all/forwarding": 0}),
-    "device forwarding": Row("forwarding", "nat", f"director# {NAT}",
+    "device-forwarding": Row("forwarding", "nat", f"director# {NAT}",
                              settings={"net/ipv4/conf/eth1/forwarding": 0}),
     "no VIP": Row("vip", "dr", f"""\
 director# {DR}

@@ -58,6 +58,7 @@ REQUESTS = [
     ("-", ["drop", [meta("l4proto", of("tcp", "udp")), ACCEPT]]),
     # what may let it pass, or drop it
     ("-", ["drop", [field("ip", "saddr", prefix("10.0.0.0", 8)), ACCEPT]]),
+    ("-", [[field("ip", "saddr", prefix("10.0.0.0", 8)), ACCEPT], [WEB, DROP]]),
     ("-", [[field("ip", "saddr", "10.0.0.9"), DROP]]), ("-", ["drop", [meta("iifname", "eth0"), ACCEPT]]),
     ("-", [[{"limit": {"rate": 5, "per": "second"}}, DROP]]), ("-", [[{"xt": None}, DROP]]),
     ("-", ["drop", [{"xt": None}]]), ("-", ["drop", [HERE, {"queue": None}]]),
