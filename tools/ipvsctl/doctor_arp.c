@@ -179,6 +179,9 @@ static const char *name_of(const struct exam *e, const struct probe *q)
 	return neigh ? ip_text(neigh->af, &neigh->addr) : NULL;
 }
 
+static const char not_for_vips[] =
+	"net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2";
+
 static void another_answers(const struct exam *e, struct report *r,
 			    const struct probe *q)
 {
@@ -193,8 +196,8 @@ static void another_answers(const struct exam *e, struct report *r,
 		   who ? who : "", who ? " (" : "", q->mac[0], q->mac[1], q->mac[2],
 		   q->mac[3], q->mac[4], q->mac[5], who ? ")" : "", link->name);
 	if (q->af == AF_INET)
-		report_cure(r, "on %s: sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
-			    who ? who : "that machine");
+		report_cure(r, "on %s: sysctl -w %s", who ? who : "that machine",
+			    not_for_vips);
 	else
 		report_cure(r, "on %s: the VIP on lo only (ip addr add %s/128 dev lo)",
 			    who ? who : "that machine", ip_text(q->af, &q->addr));

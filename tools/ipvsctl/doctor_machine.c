@@ -33,6 +33,9 @@ static bool needs_signature(void)
 	       file_has(lockdown, "[confidentiality]");
 }
 
+static const char with_key[] =
+	"modprobe l4lb; if its key is rejected: mokutil --import /var/lib/dkms/mok.pub";
+
 void check_module(const struct exam *e, struct report *r)
 {
 	struct utsname uts;
@@ -43,7 +46,7 @@ void check_module(const struct exam *e, struct report *r)
 	if (module_on_disk("l4lb") && needs_signature()) {
 		report_add(r, SEVERITY_ERROR, NULL,
 			   "l4lb is not loaded, and this kernel takes signed modules only (Secure Boot)");
-		report_cure(r, "modprobe l4lb; if its key is rejected: mokutil --import /var/lib/dkms/mok.pub, and reboot");
+		report_cure(r, "%s", with_key);
 	} else if (module_on_disk("l4lb")) {
 		report_add(r, SEVERITY_ERROR, NULL, "l4lb is installed but not loaded");
 		report_cure(r, "modprobe l4lb");
@@ -104,7 +107,7 @@ void check_scheduler(const struct exam *e, struct report *r)
 		report_add(r, SEVERITY_WARNING, svc_text(&e->list.v[i].id),
 			   "module %s is not installed for this kernel",
 			   module);
-		report_cure(r, "install it: without it the service cannot be restored after a boot");
+		report_cure(r, "install it, or the service is lost at the next boot");
 	}
 }
 

@@ -116,7 +116,7 @@ void check_route(const struct exam *e, struct report *r)
 		report_add(r, SEVERITY_ERROR,
 			   exam_server_text(to->svc, to->srv),
 			   "no route to %s", ip_text(to->af, &to->addr));
-		report_cure(r, "ip route add %s via GATEWAY, or an address of its network on a device",
+		report_cure(r, "ip route add %s via GATEWAY",
 			    ip_text(to->af, &to->addr));
 	}
 }
@@ -144,7 +144,7 @@ static void direct_to(const struct exam *e, struct report *r,
 	report_add(r, SEVERITY_ERROR, exam_server_text(svc, srv),
 		   "direct routing does not pass the router %s",
 		   ip_text(route->next_af, &route->next));
-	report_cure(r, "tun, and a tunnel device on the server; or a server on a link of this machine");
+	report_cure(r, "tun, and a tunnel device on the server");
 }
 
 /* The router gets a packet for the VIP, and sends it back here. */

@@ -181,8 +181,9 @@ void check_replies(const struct exam *e, struct report *r)
 }
 
 /* A counter of /proc/net/netstat: a line of names, then one of numbers. */
-static uint64_t netstat(const char *name)
+static uint64_t counted(const char *name)
 {
+	static const char between[] = { ' ', '\n', 0 };
 	char *names = NULL, *numbers = NULL, *n, *v, *at, *at2;
 	size_t size = 0, size2 = 0;
 	uint64_t value = 0;
@@ -190,11 +191,11 @@ static uint64_t netstat(const char *name)
 
 	while (f && getline(&names, &size, f) > 0 &&
 	       getline(&numbers, &size2, f) > 0) {
-		n = strtok_r(names, " \n", &at);
-		v = strtok_r(numbers, " \n", &at2);
+		n = strtok_r(names, between, &at);
+		v = strtok_r(numbers, between, &at2);
 		while (n && v && strcmp(n, name)) {
-			n = strtok_r(NULL, " \n", &at);
-			v = strtok_r(NULL, " \n", &at2);
+			n = strtok_r(NULL, between, &at);
+			v = strtok_r(NULL, between, &at2);
 		}
 		if (n && v)
 			value = strtoull(v, NULL, 10);
@@ -225,7 +226,7 @@ void check_rp_filter(const struct exam *e, struct report *r)
 {
 	/* 198.18.0.1, of a network that is nowhere */
 	const struct ip far = { .b = { 198, 18, 0, 1 } };
-	uint64_t dropped = netstat("IPReversePathFilter");
+	uint64_t dropped = counted("IPReversePathFilter");
 	const struct net_link *dev;
 	struct net_route route;
 	int said = 0;

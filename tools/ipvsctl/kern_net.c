@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <linux/rtnetlink.h>
 #include <net/if_arp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -57,7 +58,7 @@ static void take_link(struct nl_object *object, void *arg)
 	if (!link)
 		return;
 	link->index = rtnl_link_get_ifindex(from);
-	strncpy(link->name, rtnl_link_get_name(from), IF_NAMESIZE - 1);
+	snprintf(link->name, sizeof(link->name), "%s", rtnl_link_get_name(from));
 	link->flags = rtnl_link_get_flags(from);
 	link->type = rtnl_link_get_arptype(from);
 	link->mtu = rtnl_link_get_mtu(from);

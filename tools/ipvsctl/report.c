@@ -21,13 +21,13 @@ static const char *const severities[] = {
 static void end_check(struct report *r)
 {
 	size_t more = r->alike > ALIKE_MAX ? r->alike - ALIKE_MAX : 0;
-	enum severity severity;
+	enum severity worst;
 
 	r->alike = 0;
 	if (!more)
 		return;
-	severity = r->v[r->n - 1].severity;
-	report_add(r, severity, NULL, "%zu more findings of this kind", more);
+	worst = r->v[r->n - 1].severity;
+	report_add(r, worst, NULL, "%zu more findings of this kind", more);
 	r->alike = 0;
 }
 
@@ -45,7 +45,7 @@ static char *text_of(const char *fmt, va_list ap)
 	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
 }
 
-void report_add(struct report *r, enum severity severity, const char *object,
+void report_add(struct report *r, enum severity how, const char *object,
 		const char *fmt, ...)
 {
 	struct finding *more;
@@ -58,7 +58,7 @@ void report_add(struct report *r, enum severity severity, const char *object,
 		return;
 	r->v = more;
 	more = &r->v[r->n++];
-	*more = (struct finding){ .check = r->check, .severity = severity };
+	*more = (struct finding){ .check = r->check, .severity = how };
 	more->object = object ? strdup(object) : NULL;
 	va_start(ap, fmt);
 	more->text = text_of(fmt, ap);
@@ -104,24 +104,31 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
+static json_t *finding_json(const struct finding *f)
+{
+	return json_pack("{s:s, s:s, s:s?, s:s, s:s?}", "check", f->check,
+			 "severity", severities[f->severity], "object",
+			 f->object, "message", or_empty(f->text), "try", f->cure);
+}
+
+static json_t *unknown_json(const struct unknown *u)
+{
+	return json_pack("{s:s, s:s}", "check", u->check, "why", or_empty(u->why));
+}
+
 static int print_json(const struct report *r)
 {
 	json_t *findings = json_array(), *unknown = json_array(), *doc = doc_new();
+	json_t *found;
 	size_t i;
 
 	for (i = 0; i < r->n; i++)
-		json_array_append_new(findings, json_pack(
-			"{s:s, s:s, s:s?, s:s, s:s?}", "check", r->v[i].check,
-			"severity", severities[r->v[i].severity], "object",
-			r->v[i].object, "message", or_empty(r->v[i].text), "try",
-			r->v[i].cure));
+		json_array_append_new(findings, finding_json(&r->v[i]));
 	for (i = 0; i < r->nunknown; i++)
-		json_array_append_new(unknown, json_pack(
-			"{s:s, s:s}", "check", r->unknown[i].check, "why",
-			or_empty(r->unknown[i].why)));
-	json_object_set_new(doc, "doctor", json_pack(
-		"{s:I, s:o, s:o}", "checks", (json_int_t)r->checks, "findings",
-		findings, "not_checked", unknown));
+		json_array_append_new(unknown, unknown_json(&r->unknown[i]));
+	found = json_pack("{s:I, s:o, s:o}", "checks", (json_int_t)r->checks,
+			  "findings", findings, "not_checked", unknown);
+	json_object_set_new(doc, "doctor", found);
 	return print_doc(doc);
 }
 

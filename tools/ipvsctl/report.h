@@ -37,7 +37,7 @@ struct report {
 void report_begin(struct report *r, const char *name);
 
 /* Adds a finding. Of one check, only the first few are kept; the rest is counted. */
-void report_add(struct report *r, enum severity severity, const char *object,
+void report_add(struct report *r, enum severity how, const char *object,
 		const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /* What to do about the last finding, as words after "try: ". */

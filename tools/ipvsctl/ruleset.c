@@ -35,7 +35,7 @@ static const char *word(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-static _Noreturn void run_nft(int out)
+static __attribute__((noreturn)) void run_nft(int out)
 {
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
