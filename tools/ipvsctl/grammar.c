@@ -196,8 +196,10 @@ static struct set match_sequence(struct part part, struct set in,
 		if (item.end == p)	/* no grammar */
 			return (struct set){ { 0 } };
 		for (p = item.end + strspn(item.end, " ."); is_movable(item.p, part.end) &&
-		     is_movable(p, part.end); p += strspn(p, " ."))
-			item.end = p = item_end(p, part.end);
+		     is_movable(p, part.end); p += strspn(p, " .")) {
+			p = item_end(p, part.end);
+			item.end = p;
+		}
 		if (!strncmp(item.end, "...", 3) && !many) {
 			in = match_once(item, in, line);
 			many = true;
