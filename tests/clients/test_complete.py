@@ -8,7 +8,6 @@ from lab.ctl import VIP
 NO_MODULE = True        # `module` loads it
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 @both_modules
 def test_completion_offers_what_the_kernel_has(udp, module):

@@ -327,7 +327,6 @@ rs4# ipvsctl -q service flush --yes""")
 
 
 @pytest.mark.smoke
-@pytest.mark.stock
 def test_on_a_stock_kernel(ward):
     one = ward("nat")
     one.do(f"director# {NAT}")

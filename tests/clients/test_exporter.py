@@ -73,7 +73,6 @@ def backends(services):
     return found
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 def test_exports_what_netlink_says(nat):
     """Services of both families and marks, servers of both, with connections."""

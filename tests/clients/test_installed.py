@@ -38,7 +38,6 @@ def nothing_loaded():
     unload()
 
 
-@pytest.mark.stock
 def test_completion_loads_nothing(system):
     """Other commands do: they ask for the netlink family, and the kernel loads its module."""
     offered = run([IPVSCTL, "__complete", "server", "delete", ""]).stdout
@@ -47,7 +46,6 @@ def test_completion_loads_nothing(system):
     assert L4LB.loaded()
 
 
-@pytest.mark.stock
 def test_modprobe_of_every_name(system):
     """kube-proxy, kubeadm and /etc/modules-load.d load the modules by their names."""
     assert {"ip_vs", "ip_vs_wlc"} | REFUSED <= set(system)

@@ -39,7 +39,7 @@ def play(director, program, name):
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.smoke, pytest.mark.stock] if name == "methods" else [])
+    pytest.param(name, marks=[pytest.mark.smoke] if name == "methods" else [])
     for name in RULES])
 def test_the_same_state(director, name):
     refused, state = play(director, "ipvsadm", name)

@@ -53,7 +53,6 @@ def asked(connection):
 
 
 @pytest.mark.timer
-@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("check", (TCP_CHECK, HTTP_GET), ids=("tcp", "http"))
 def test_server_dies_and_returns(nat, run, check):

@@ -466,7 +466,6 @@ def test_key_is_that_of_the_next_packet(oracle):
     assert c.set(key=0, order=0) == public
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", ("lblc", "lblcr"))
 def test_entries_lowered_under_traffic(oracle, sched):

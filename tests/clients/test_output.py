@@ -35,7 +35,6 @@ def transcript():
     return [(command, "".join(f"{line}\n" for line in out)) for command, out in steps]
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 def test_transcript_of_the_readme(director):  # noqa: F811
     """Each line, run by a shell, prints what README.md shows, character for character;

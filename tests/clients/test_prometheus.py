@@ -31,7 +31,6 @@ def labels(**values):
     return frozenset(values.items())
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 @both_modules
 def test_metrics_are_those_of_the_kernel(udp, module):
@@ -95,7 +94,6 @@ def test_a_listing_repeats_until_it_is_interrupted(udp):
     assert time.time() - second["time"] < 60
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 @both_modules
 def test_top_shows_what_the_kernel_counted(udp, module):

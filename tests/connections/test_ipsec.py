@@ -43,7 +43,6 @@ def known_difference(backend, kind, family):
         pytest.skip("ip_vs looks behind an AH header of IPv6; runs with --backend l4lb")
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 def test_follows_the_key_exchange(lab, family, kind, backend):
     known_difference(backend, kind, family)

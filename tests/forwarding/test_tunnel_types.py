@@ -36,7 +36,6 @@ def tunnelled(tun, kind, family, outer, proto=TCP, *, numbers=(1,)):
                server={"tunnel": TYPES[kind][0]})
 
 
-@pytest.mark.stock
 @pytest.mark.smoke
 def test_headers(tun, family, outer, kind):
     """Every byte of the headers; arrive() checks the checksums."""

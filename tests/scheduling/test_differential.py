@@ -145,7 +145,9 @@ def test_choices(topologies, sched, steps):
     assert len(set(got) - {None}) > 2
 
 
-@pytest.mark.parametrize("sched", BY_LOAD)
+@pytest.mark.parametrize("sched", [
+    pytest.param(name, marks=[pytest.mark.slow] if name in ("sed", "nq", "fo", "lblc") else [])
+    for name in BY_LOAD])
 def test_choices_among_many(topologies, sched):
     """So many servers that not each is looked at, see kernel/service/tournament.c."""
     case = random_case(sched, MANY + 200, MANY)

@@ -32,7 +32,6 @@ def ctl(nat, *words, code=0):
 
 
 @pytest.mark.smoke
-@pytest.mark.stock
 def test_by_server(nat, family, proto, l4lb):
     """Those of one server end at once, and its counts follow; others go on."""
     raw = Raw(nat, proto, family, numbers=(1, 2))

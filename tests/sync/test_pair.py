@@ -14,7 +14,6 @@ V0 = "v0"
 
 @pytest.mark.waits
 @pytest.mark.smoke
-@pytest.mark.stock
 @pytest.mark.parametrize("how", (4, 6, V0), ids=("v4-group", "v6-group", "v0"))
 def test_matrix(request, lab, side_of, how):
     """The same server, state and end on both; version 0 has neither IPv6 nor timeouts."""

@@ -211,7 +211,7 @@ def still_masters(both, used, choice):
 def test_split_brain(request, lab, family, wire):
     """No connection is lost, none moves to another server than its client's director has chosen,
     and in the end both know the same."""
-    count = amount(request.config, all=250, pairs=20, few=10)
+    count = amount(request.config, all=250, few=10)
     with masters(lab, family, wire) as both:
         flows = both.flows(count, FIRST) + both.flows(count, SECOND)
         for director in (FIRST, SECOND):
