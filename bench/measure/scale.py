@@ -231,7 +231,20 @@ def namespaces(session):
     for kind, make in (("unused", lambda ipvs: None),
                        ("used", lambda ipvs: ipvs.service("198.18.0.1", 80, sched="rr"))):
         session.figure(f"{count} {kind} namespaces end",
-                       lambda make=make: ended([Bare(make) for _ in range(count)]), "ms")
+                       lambda make=make: ended(bare(count, make)), "ms")
+
+
+def bare(count, make):
+    """COUNT namespaces; none is left if one cannot be made."""
+    many = []
+    try:
+        for _ in range(count):
+            many.append(Bare(make))
+    except OSError:
+        for each in many:
+            os.close(each.fd)
+        raise
+    return many
 
 
 def ended(many):
