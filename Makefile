@@ -34,7 +34,7 @@ help:
 	@echo 'l4lb targets:'
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
 	@echo '  demo-ha     two directors: one dies under 200 downloads, and comes back; nothing is lost'
-	@echo '  test        the test suite, each test on the kernel that runs it fastest (9 minutes)'
+	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
 	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
 	@echo '  interop     l4lb in one guest and in-tree ip_vs in another synchronise connections (COUNT=200)'
