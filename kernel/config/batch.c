@@ -291,8 +291,8 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 			err = prepare_removal(ln, b, s, extack);
 		else
 			err = prepare_service(ln, b, s, extack) ?:
-			      prepare_servers(b, s, extack) ?:
-			      check_signal(extack);
+			      prepare_servers(b, s, extack);
+		err = err ?: check_signal(extack);
 	}
 	return err;
 }

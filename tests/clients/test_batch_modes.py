@@ -2,10 +2,12 @@
 """SET_SERVICES of family L4LB: services that exist already, and those that do not."""
 
 import errno
+import time
 
 import pytest
 from lab import genl, packet
 from lab.genl import ADD, CHANGE, MERGE, REPLACE, batch_entry, batch_removal, batch_server
+from lab.rows import amount
 
 V4, V6 = "198.51.100.191", "2001:db8:1::191"
 RIPS, RIPS6 = [f"192.0.2.{20 + n}" for n in range(4)], [f"2001:db8:2::{20 + n}" for n in range(4)]
@@ -98,3 +100,19 @@ def test_removals_of_what_is_not_there(ipvs, l4lb):
         genl.attr(genl.L_DESTS, [batch_server(RIPS[1])])])
     genl.is_refused(lambda: l4lb.set_services([batch_removal(V4, 80), more]), errno.EINVAL)
     assert len(ipvs.services()) == 1
+
+
+def test_many_removals_cost_no_more_each(request, ipvs, l4lb):
+    """Ten times the services in one message take ten times as long; a walk takes a hundred."""
+    many = amount(request.config, few=1000, pairs=5000, all=50_000)
+
+    def each(count):
+        names = [(f"198.{18 + (n >> 16)}.{n >> 8 & 255}.{n & 255}", 80) for n in range(count)]
+        l4lb.set_services([batch_entry(*name) for name in names])
+        removals = [batch_removal(*name) for name in names]
+        began = time.perf_counter()
+        l4lb.set_services(removals)
+        took = time.perf_counter() - began
+        assert ipvs.services() == []
+        return took / count
+    assert min(each(many) for _ in range(3)) < 3 * max(each(many // 10) for _ in range(3))
