@@ -254,7 +254,7 @@ def ward(topologies, module_life):
 def test_broken(name, ward, backend):
     row = BROKEN[name]
     if row.l4lb and not backend.is_l4lb:
-        pytest.skip("ip_vs has nothing of the kind")
+        pytest.skip("ip_vs has nothing of the kind; runs with --backend l4lb")
     one = ward(row.shape)
     with broken(one, row):
         # A carrier or an address needs a moment until the kernel has noticed.

@@ -9,7 +9,6 @@ import pty
 import re
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -21,7 +20,6 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 DOC = TOP / "doc/watching.md"
 BAR = "\N{FULL BLOCK}"
-needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
 
 @pytest.fixture
@@ -125,7 +123,6 @@ def documented_alone(path, screen):
         assert path.read_text("utf-8") == shown
 
 
-@needs_tmux
 def test_an_ordinary_terminal(proc):
     with Terminal(proc, 80, 24) as t:
         screen = t.wait(measured)
@@ -154,7 +151,6 @@ def test_an_ordinary_terminal(proc):
         assert t.ended() == 0
 
 
-@needs_tmux
 def test_a_large_terminal(proc):
     with Terminal(proc, 200, 60) as t:
         screen = t.wait(measured)
@@ -165,7 +161,6 @@ def test_a_large_terminal(proc):
         documented_alone(TOP / "doc/top-200x60.txt", screen)
 
 
-@needs_tmux
 def test_a_tiny_terminal(proc):
     with Terminal(proc, 20, 10) as t:
         screen = t.wait(r"fwmark 4 +916$")
@@ -183,7 +178,6 @@ def test_a_tiny_terminal(proc):
         assert "INACT" not in t.wait(r"^l4lb .* every 1 s$") and services(t.screen()) == BY_CONNS[:5]
 
 
-@needs_tmux
 def test_keys(proc):
     with Terminal(proc, 120, 30) as t:
         t.wait(measured)
@@ -211,7 +205,6 @@ def test_keys(proc):
         t.wait("every 3 s")
 
 
-@needs_tmux
 def test_filter_by_a_servers_name(proc):
     """Its services stay, with that server alone; shares are still of the whole."""
     with Terminal(proc, 120, 30) as t:
@@ -224,7 +217,6 @@ def test_filter_by_a_servers_name(proc):
         t.wait("nothing has this in its name")
 
 
-@needs_tmux
 def test_connections_of_a_service(proc):
     with Terminal(proc, 100, 20) as t:
         t.wait(measured)
@@ -239,7 +231,6 @@ def test_connections_of_a_service(proc):
         t.wait("SERVICE / SERVER")
 
 
-@needs_tmux
 def test_the_old_module(proc):
     with Terminal(proc, 100, 20, FAKE_OLD="1") as t:
         screen = t.wait(measured)
@@ -250,7 +241,6 @@ def test_the_old_module(proc):
         t.wait("this module has none")
 
 
-@needs_tmux
 def test_pause(proc):
     with Terminal(proc, 100, 20) as t:
         t.wait(measured)
@@ -265,7 +255,6 @@ def test_pause(proc):
         t.wait("drops/s: header 70$")
 
 
-@needs_tmux
 def test_the_choice_follows_its_service(proc):
     """Whatever the order is; the first screen's first row is not a choice."""
     with Terminal(proc, 100, 12) as t:
@@ -276,7 +265,6 @@ def test_the_choice_follows_its_service(proc):
         t.wait(r"^CLIENTS OF sctp 192\.0\.2\.10:82$")
 
 
-@needs_tmux
 def test_plain_ascii_and_no_colour(proc):
     with Terminal(proc, 120, 24, LANG="C", NO_COLOR="1") as t:
         screen = t.wait(measured)
@@ -288,7 +276,6 @@ def test_plain_ascii_and_no_colour(proc):
         assert re.search(r"\x1b\[(?:\d+;)*3[13]m", t.tmux("capture-pane", "-p", "-e"))
 
 
-@needs_tmux
 @pytest.mark.parametrize("how", ["C-c", "TERM", "module"])
 def test_ends(proc, how):
     """The terminal is as before, and the failure is said after that."""
@@ -308,7 +295,6 @@ def test_ends(proc, how):
         assert "SERVICE" not in t.screen()
 
 
-@needs_tmux
 def test_many_services_within_a_second(proc):
     """10,000 services with 4 servers: read, computed and drawn again each second."""
     with Terminal(proc, 80, 24, FAKE_SERVICES="10000", FAKE_SERVERS="4") as t:

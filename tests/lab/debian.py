@@ -15,7 +15,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "l4lb
 MIRROR, SECURITY = "http://deb.debian.org/debian", "http://deb.debian.org/debian-security"
 WEEK = 7 * 86400
 # apt and dpkg keep lists and logs of their own.
-NOT_OURS = ("proc", "dev", "tmp", "var/cache", "var/lib/apt", "var/lib/dpkg", "var/log", "work")
+NOT_OURS = ("proc", "dev", "tmp", "var/cache", "var/lib/apt", "var/lib/dpkg", "var/log", "packages")
 
 # Mounts in namespaces that end with the command.
 ENTER = r"""
