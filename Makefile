@@ -53,7 +53,7 @@ help:
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
 	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
-	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1; quick 6 minutes)'
+	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1 RESUME=1; quick 6 minutes)'
 	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'
 	@echo '  bench-misses  modelled cache misses per packet, compared with the recorded figures'
 	@echo '              (KERNEL=6.12|6.1 UPDATE=1; 2 minutes)'
@@ -223,7 +223,7 @@ bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:
 	@tests/lab/deps
 	@bench/$* $(call options,$(options_$*)) $(if $(filter-out 0,$(QUICK)),--quick) \
-		$(if $(filter-out 0,$(UPDATE)),--update)
+		$(if $(filter-out 0,$(UPDATE)),--update) $(if $(filter-out 0,$(RESUME)),--resume)
 
 .PHONY: bench-instructions bench-misses
 bench-instructions bench-misses: bench-%:

@@ -356,6 +356,81 @@ def test_what_a_run_measures():
     assert set(speed.GROUPS) == set(report.TITLES)
 
 
+class Guests:
+    """A kernel whose guests answer with a row of each of their groups, or fail."""
+    release = "6.12.1"
+
+    def __init__(self):
+        self.failing, self.measured = set(), []
+
+    def build(self):
+        pass
+
+    def measure(self, _script, spec, *_rest):
+        groups = json.loads(spec)["groups"]
+        self.measured.append(groups)
+        if self.failing & set(groups):
+            raise host.BenchError("measuring failed (exit status 124)")
+        return json.dumps([{"group": g, "what": "w", "system": "l4lb", "unit": "ns", "values": [1.0]}
+                           for g in groups])
+
+
+@pytest.fixture
+def guests(monkeypatch):
+    kernel = Guests()
+    monkeypatch.setattr(speed, "Kernel", lambda name: kernel)
+    # The bench has its own copy of the module.
+    monkeypatch.setattr(speed, "BenchError", host.BenchError)
+    return kernel
+
+
+def run_bench(out, *words):
+    status = speed.bench(speed.parse(["--kernel", "uml", "--out", str(out), *words]))
+    return status, [row["group"] for row in json.loads((out / "results.json").read_text("utf-8"))["rows"]]
+
+
+def test_a_lost_guest_loses_its_part_only(guests, tmp_path, capsys):
+    guests.failing = {"new"}
+    status, groups = run_bench(tmp_path, "--groups", "established new expiry route-churn")
+    assert (status, groups) == (1, ["established", "expiry"])
+    assert "bench: new, route-churn: measuring failed" in capsys.readouterr().out
+    assert guests.measured == [["established"], ["new", "route-churn"], ["expiry"]]
+
+
+def test_a_run_goes_on_where_it_was_interrupted(guests, tmp_path):
+    guests.failing = {"new"}
+    words = "--groups", "established new expiry"
+    run_bench(tmp_path, *words)
+    guests.failing, guests.measured = set(), []
+    assert run_bench(tmp_path, *words, "--resume") == (0, ["established", "new", "expiry"])
+    assert guests.measured == [["new"]]
+    # Other amounts are another run; and without the option all is measured again.
+    run_bench(tmp_path, *words, "--resume", "--rounds", "7")
+    run_bench(tmp_path, *words)
+    assert guests.measured[1:] == 2 * [["established"], ["new"], ["expiry"]]
+
+
+def test_a_part_of_other_modules_is_not_taken(guests, tmp_path, monkeypatch):
+    monkeypatch.setattr(speed, "TOP", tmp_path)
+    module = tmp_path / "build" / guests.release / "l4lb.ko"
+    module.parent.mkdir(parents=True)
+    for content in (b"one", b"another"):
+        module.write_bytes(content)
+        run_bench(tmp_path / "out", "--groups", "new", "--resume")
+    assert len(guests.measured) == 2
+
+
+def test_no_results_of_no_guest(guests, tmp_path):
+    guests.failing = {"new"}
+    with pytest.raises(host.BenchError, match="no guest"):
+        run_bench(tmp_path, "--groups", "new")
+    assert not (tmp_path / "results.json").exists()
+
+
+def test_each_group_has_a_part():
+    assert sorted(g for part in speed.PARTS for g in part) == sorted(speed.GROUPS)
+
+
 # -- instruction counts
 
 
