@@ -125,6 +125,25 @@
  *		signal ends it: EINTR; those killed by then are gone.
  *		Reply: COUNT, the number of them.
  *
+ *	L4LB_CMD_EXPORT_CONNS
+ *		dump: without attributes.
+ *		Reply: HANDOVER { RECORDS, LEFT_OUT, MESSAGE } with some of the
+ *		connections and templates in each: all that are open or closed by
+ *		one end only.  LEFT_OUT is the number of those that no MESSAGE can
+ *		tell, because their real server was removed or has another family
+ *		than the client.  MESSAGE is one of ip_vs's synchronisation, in
+ *		version 1.
+ *
+ *	L4LB_CMD_IMPORT_CONNS
+ *		HANDOVER { MESSAGE }, one of EXPORT_CONNS, of this director or of the
+ *		module that was loaded before it.  Services and real servers must be
+ *		there.  A connection that is in use here stays as it is.  EINVAL if
+ *		MESSAGE is damaged: then nothing changes.
+ *		Reply: HANDOVER { RECORDS, the number of those that are here now;
+ *		NO_SERVER, FULL, UNSUPPORTED, the numbers of those that are not,
+ *		because there is no such real server, no room, or because this
+ *		director cannot have them }.
+ *
  *	L4LB_CMD_GET_EVENT
  *		do: without attributes.
  *		Reply: SEQ, the number of this namespace's last event.
@@ -180,6 +199,7 @@
 #define L4LB_SYNC_KEY_LEN	32	/* bytes */
 #define L4LB_SYNC_RATE		20000	/* default */
 #define L4LB_SYNC_VERIFY	60	/* seconds, default */
+#define L4LB_HANDOVER_LEN	4096	/* bytes of a MESSAGE at most */
 
 enum l4lb_cmd {
 	L4LB_CMD_UNSPEC,
@@ -201,6 +221,8 @@ enum l4lb_cmd {
 	L4LB_CMD_SET_DRAIN,
 	L4LB_CMD_GET_DRAIN,
 	L4LB_CMD_KILL_CONNS,
+	L4LB_CMD_EXPORT_CONNS,
+	L4LB_CMD_IMPORT_CONNS,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -231,6 +253,7 @@ enum l4lb_attr {
 	L4LB_ATTR_RESET,	/* flag */
 	L4LB_ATTR_EXACT,	/* flag, in ENTRY */
 	L4LB_ATTR_REMOVE,	/* flag, in ENTRY */
+	L4LB_ATTR_HANDOVER,	/* nest: enum l4lb_handover_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -557,6 +580,19 @@ enum l4lb_drain_attr {
 
 	__L4LB_DRAIN_ATTR_MAX,
 	L4LB_DRAIN_ATTR_MAX = __L4LB_DRAIN_ATTR_MAX - 1
+};
+
+enum l4lb_handover_attr {
+	L4LB_HANDOVER_ATTR_UNSPEC,
+	L4LB_HANDOVER_ATTR_MESSAGE,	/* binary, 8 to L4LB_HANDOVER_LEN bytes */
+	L4LB_HANDOVER_ATTR_RECORDS,	/* u32 */
+	L4LB_HANDOVER_ATTR_LEFT_OUT,	/* u32 */
+	L4LB_HANDOVER_ATTR_NO_SERVER,	/* u32 */
+	L4LB_HANDOVER_ATTR_FULL,	/* u32 */
+	L4LB_HANDOVER_ATTR_UNSUPPORTED,	/* u32 */
+
+	__L4LB_HANDOVER_ATTR_MAX,
+	L4LB_HANDOVER_ATTR_MAX = __L4LB_HANDOVER_ATTR_MAX - 1
 };
 
 #define L4LB_DRAIN_SECONDS_MAX	2678400	/* 31 days */

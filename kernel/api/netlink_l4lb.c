@@ -18,6 +18,7 @@
 #include "api/netlink_drain.h"
 #include "api/netlink_event.h"
 #include "api/netlink_fill.h"
+#include "api/netlink_handover.h"
 #include "api/netlink_list.h"
 #include "api/netlink_option.h"
 #include "api/netlink_parse.h"
@@ -107,6 +108,10 @@ static const struct nla_policy resync_request[] = {
 static const struct nla_policy drain_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_DRAIN]	= NLA_POLICY_NESTED(l4lb_nl_drain_policy),
+};
+
+static const struct nla_policy handover_request[] = {
+	[L4LB_ATTR_HANDOVER]	= NLA_POLICY_NESTED(l4lb_nl_handover_policy),
 };
 
 enum {
@@ -549,6 +554,9 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(GET_DRAIN, no_request, .start = dump_start,
 		.dumpit = l4lb_nl_dump_drains),
 	COMMAND(KILL_CONNS, kill_request, .doit = l4lb_nl_kill_conns),
+	COMMAND(EXPORT_CONNS, no_request, .start = l4lb_nl_start_export,
+		.dumpit = l4lb_nl_dump_export, .done = l4lb_nl_done_export),
+	COMMAND(IMPORT_CONNS, handover_request, .doit = l4lb_nl_import_conns),
 };
 
 #undef COMMAND

@@ -409,7 +409,7 @@ static void follow(struct l4lb_conn *conn, const struct news *news)
 			  idle);
 }
 
-static void create(const struct news *news, struct l4lb_server *server)
+static int create(const struct news *news, struct l4lb_server *server)
 {
 	const struct l4lb_conn_target target = {
 		.server	= server,
@@ -420,11 +420,14 @@ static void create(const struct news *news, struct l4lb_server *server)
 
 	conn = l4lb_conn_create_copy(news->ln, &news->flow, target,
 				     news->template, &reason);
-	if (!conn)
+	if (!conn) {
 		l4lb_sync_count(news->ln, L4LB_SYNC_N_FULL);
+		return -ENOSPC;
+	}
 	/* A packet may have created another one meanwhile. */
-	else if (has_server(conn, news))
+	if (has_server(conn, news))
 		follow(conn, news);
+	return 0;
 }
 
 static struct l4lb_conn *find_conn(const struct news *news)
@@ -447,8 +450,8 @@ static void end_copy(struct l4lb_conn *conn, const struct news *news)
 		follow(conn, news);
 }
 
-/* Return: false, there is no real server for it. */
-static bool handle(struct news *news)
+/* Return: 0; -ESRCH, there is no real server for it; -ENOSPC, no room. */
+static int handle(struct news *news)
 {
 	struct l4lb_conn *old = find_conn(news);
 	bool same = old && has_server(old, news);
@@ -457,39 +460,38 @@ static bool handle(struct news *news)
 	if (news->record->gone) {
 		if (old)
 			end_copy(old, news);
-		return true;
+		return 0;
 	}
 	if (old ? !is_news(old, news, same) : !is_missing(news))
-		return true;
+		return 0;
 	if (same && !is_outdated(old)) {
 		follow(old, news);
-		return true;
+		return 0;
 	}
 	if (old && !same && !gives_way(old, news))
-		return true;
+		return 0;
 	server = find_server(news);
 	if (same && !(server && l4lb_server_available(server))) {
 		follow(old, news);
-		return true;
+		return 0;
 	}
 	if (!server)
-		return false;
+		return -ESRCH;
 	if (old)
 		l4lb_conn_kill(old);
-	create(news, server);
-	return true;
+	return create(news, server);
 }
 
-static bool try(struct news *news)
+static int try(struct news *news)
 {
-	bool done;
+	int err;
 
 	local_bh_disable();
 	rcu_read_lock();
-	done = handle(news);
+	err = handle(news);
 	rcu_read_unlock();
 	local_bh_enable();
-	return done;
+	return err;
 }
 
 /**
@@ -500,19 +502,27 @@ static bool try(struct news *news)
  *
  * Counts why it was not applied.
  *
- * Context: thread that receives messages; may sleep.
+ * Context: thread that receives messages, or with %L4LB_SYNC_HANDOVER a user's; may
+ * sleep.
+ * Return: 0, also if the director knows better; -EOPNOTSUPP, it cannot have such a
+ * connection; -ESRCH, it has no such real server; -ENOSPC, no room or memory.
  */
-void l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
-		     unsigned int how)
+int l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
+		    unsigned int how)
 {
 	struct news news;
+	int err;
 
 	if (!is_supported(record)) {
 		l4lb_sync_count_error(ln, L4LB_SYNC_UNSUPPORTED);
-		return;
+		return -EOPNOTSUPP;
 	}
 	news_read(&news, ln, record, how);
-	if (try(&news) || (foresee_server(&news) && try(&news)))
-		return;
-	l4lb_sync_count(ln, L4LB_SYNC_N_NO_SERVER);
+	err = try(&news);
+	if (err == -ESRCH && !(how & L4LB_SYNC_HANDOVER) &&
+	    foresee_server(&news))
+		err = try(&news);
+	if (err == -ESRCH)
+		l4lb_sync_count(ln, L4LB_SYNC_N_NO_SERVER);
+	return err;
 }

@@ -227,7 +227,9 @@ static void fill(struct l4lb_sync_bulk *bulk, unsigned int *n)
 		if (!conn)
 			break;
 		if (!is_asked_for(bulk, conn) ||
-		    !l4lb_sync_describe(conn, !bulk->all, &record))
+		    !l4lb_sync_describe(conn, bulk->all ? L4LB_SYNC_WORTH :
+							  L4LB_SYNC_ALSO_OVER,
+					&record))
 			continue;
 		if (!l4lb_sync_append(&bulk->buf, &record)) {
 			l4lb_conn_walk_back(bulk->tour.walk);

@@ -258,14 +258,30 @@ static bool is_worth_it(const struct l4lb_conn *conn)
 	       (phase == L4LB_SEND_OPEN && conn->proto != IPPROTO_UDP);
 }
 
-bool l4lb_sync_describe(struct l4lb_conn *conn, bool also_over,
+bool l4lb_sync_lasts(const struct l4lb_conn *conn)
+{
+	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+
+	return (phase == L4LB_SEND_OPEN || phase == L4LB_SEND_CLOSING) &&
+	       !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET);
+}
+
+static bool is_one_of(const struct l4lb_conn *conn, enum l4lb_sync_which which)
+{
+	if (which == L4LB_SYNC_WHOLE)
+		return l4lb_sync_lasts(conn) && l4lb_send_tellable(conn);
+	return (is_worth_it(conn) ||
+		(which == L4LB_SYNC_ALSO_OVER &&
+		 l4lb_send_phase(conn) == L4LB_SEND_OVER)) &&
+	       l4lb_send_possible(conn);
+}
+
+bool l4lb_sync_describe(struct l4lb_conn *conn, enum l4lb_sync_which which,
 			struct l4lb_sync_record *record)
 {
-	bool wanted;
+	bool wanted = is_one_of(conn, which);
 
-	wanted = is_worth_it(conn) ||
-		 (also_over && l4lb_send_phase(conn) == L4LB_SEND_OVER);
-	if (!wanted || !l4lb_send_possible(conn))
+	if (!wanted)
 		return false;
 	spin_lock_bh(l4lb_conn_lock(conn));
 	wanted = !l4lb_conn_test(conn, L4LB_CONN_DEAD);

@@ -18,11 +18,25 @@ extern const struct l4lb_conn_events l4lb_sync_events;
 bool l4lb_sync_counted(struct l4lb_conn *conn);
 void l4lb_sync_due(struct l4lb_conn *conn);
 
-/* Make a record of a connection as it is now, with the time that is left.
- * @also_over: also if both ends have closed it.  Return: false, other directors
- * need not know it.
+/**
+ * enum l4lb_sync_which - connections that are described
+ * @L4LB_SYNC_WORTH: those that other directors need
+ * @L4LB_SYNC_ALSO_OVER: also those that both ends have closed
+ * @L4LB_SYNC_WHOLE: all that last, whatever other directors are told
  */
-bool l4lb_sync_describe(struct l4lb_conn *conn, bool also_over,
+enum l4lb_sync_which {
+	L4LB_SYNC_WORTH,
+	L4LB_SYNC_ALSO_OVER,
+	L4LB_SYNC_WHOLE,
+};
+
+/* Does it last: open, or closed by one end, and not for one packet only? */
+bool l4lb_sync_lasts(const struct l4lb_conn *conn);
+
+/* Make a record of a connection as it is now, with the time that is left.
+ * Return: false, it is none of @which.
+ */
+bool l4lb_sync_describe(struct l4lb_conn *conn, enum l4lb_sync_which which,
 			struct l4lb_sync_record *record);
 
 /* Announce it whether or not it was.  False: there is no room now. */

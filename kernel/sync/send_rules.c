@@ -107,16 +107,21 @@ static bool is_wanted(const struct l4lb_conn *conn, struct l4lb_service *svc)
 /* Records have one family for client and real server, and other directors cannot
  * tell a removed server, a placeholder, or a bypass.
  */
+bool l4lb_send_tellable(const struct l4lb_conn *conn)
+{
+	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) &&
+	       rcu_access_pointer(conn->server->svc) &&
+	       conn->server->sched.af == conn->af;
+}
+
 bool l4lb_send_possible(const struct l4lb_conn *conn)
 {
-	const struct l4lb_server *server = conn->server;
-	struct l4lb_service *svc = rcu_dereference(server->svc);
+	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	if (l4lb_conn_test(conn, L4LB_CONN_CONTROLLED) &&
-	    READ_ONCE(server->ln->sysctl.sync_persist_mode))
+	    READ_ONCE(l4lb_conn_net(conn)->sysctl.sync_persist_mode))
 		return false;
-	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) && svc &&
-	       server->sched.af == conn->af && is_wanted(conn, svc);
+	return svc && l4lb_send_tellable(conn) && is_wanted(conn, svc);
 }
 
 /* A copy belongs to the director that has announced it. */

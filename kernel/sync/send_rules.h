@@ -29,6 +29,8 @@ enum l4lb_send_phase l4lb_send_phase_of(u8 state);
 enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn);
 /* Is it announced at all? */
 bool l4lb_send_allowed(const struct l4lb_conn *conn);
+/* Can a record tell it at all? */
+bool l4lb_send_tellable(const struct l4lb_conn *conn);
 /* Do its records make sense to other directors, also of a copy? */
 bool l4lb_send_possible(const struct l4lb_conn *conn);
 /* Is it of those that all directors have: established, and announced? */

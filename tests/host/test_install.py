@@ -50,7 +50,8 @@ def test_uninstall_leaves_nothing(make, prefix):
     words = [] if prefix == "usr" else [f"PREFIX=/{prefix}"]
     assert make("install", *words) == {
         *(f"lib/modules/{RELEASE}/updates/l4lb/{name}" for name in MODULES), *SYSTEM,
-        f"{prefix}/share/man/man7/l4lb.7", *(f"{prefix}/{name}" for name in (
+        f"{prefix}/share/man/man7/l4lb.7", f"{prefix}/sbin/l4lb-reload",
+        f"{prefix}/share/man/man8/l4lb-reload.8", *(f"{prefix}/{name}" for name in (
             {name.replace("vendor-completions", "site-functions") for name in TOOL}
             if words else TOOL))}
     sections = subprocess.run(["objdump", "-h", str(

@@ -328,11 +328,11 @@ class Ipvs(Genl):
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS, GET_SYNC, SET_SYNC, NEW_PEER, DEL_PEER, SYNC_RESYNC, SYNC_VERIFY, \
-    GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS = \
+    GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS, EXPORT_CONNS, IMPORT_CONNS = \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
-    L_DRAIN, L_RESET, L_EXACT, L_REMOVE = L4LB.numbers("main")
+    L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
@@ -340,6 +340,7 @@ O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
 DRAIN = {name.replace("-", "_"): a for name, a in L4LB.sets["drain"].items()}
+HANDOVER = {a.number: name.replace("-", "_") for name, a in L4LB.sets["handover"].items()}
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
 F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER = (
     1 << n for n in range(len(L4LB.enums["conn-flags"])))
@@ -396,6 +397,13 @@ def batch_removal(addr=None, port=80, *more, proto=packet.TCP, fwmark=0):
     af = family_of(addr) if addr else socket.AF_INET
     return attr(L_ENTRY, [attr(L_SERVICE, ident(proto, addr, port, fwmark, af)),
                           attr(L_REMOVE, b""), *more])
+
+
+def handover(payload):
+    found = {HANDOVER[kind]: value
+             for kind, value in attributes(dict(attributes(payload))[L_HANDOVER])}
+    return {name: value if name == "message" else int.from_bytes(value, "little")
+            for name, value in found.items()}
 
 
 def conn_filter(**want):
@@ -509,6 +517,15 @@ class L4lb(Genl):
         """The number of connections and templates that were ended."""
         reply = self.request(KILL_CONNS, conn_filter(**want) + (attr(L_RESET, b"") if reset else b""))
         return int.from_bytes(dict(attributes(reply[0][1]))[L_COUNT], "little")
+
+    def export(self):
+        """[{"records", "left_out", "message"}] of all connections."""
+        return [handover(payload) for _, payload in self.dump(EXPORT_CONNS)]
+
+    def import_(self, message):
+        """{"records", "no_server", "full", "unsupported"} of MESSAGE's connections."""
+        reply = self.request(IMPORT_CONNS, attr(L_HANDOVER, [attr(1, message)]))
+        return handover(reply[0][1])
 
     def drains(self):
         """[{"server", "port", "last_weight", "then", "left"}], then and left if there are any."""

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "conn_walk.h"
 #include "err.h"
+#include "handover.h"
 #include "ident.h"
 #include "kern.h"
 #include "kern_conn.h"
@@ -449,6 +450,8 @@ static const struct verb verbs[] = {
 	{ "kill", conn_kill,
 	  "[CFILT]...",
 	  "end the connections that match", OPT_YES | OPT_RESET },
+	{ "export", conn_export, "FILE", "write all into a file", 0 },
+	{ "import", conn_import, "FILE", "take those of a file", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 
