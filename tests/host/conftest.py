@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Fixtures of the tests that run on the host, without a guest."""
 
+import os
 import re
 import subprocess
 
 import pytest
 from simulator import README, ROOT, SCHEDULERS, UNIT, compiled, linked, stubs
+
+# Tests say by LANG in which language a program is to speak; these would win.
+for name in [name for name in os.environ if name.startswith("LC_") or name == "LANGUAGE"]:
+    del os.environ[name]
 
 
 @pytest.fixture(scope="session")
