@@ -6,6 +6,7 @@
  */
 #include "sync/handover.h"
 
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "sync/apply.h"
@@ -96,7 +97,9 @@ static void fill(struct l4lb_handover *handover)
 	};
 	handover->left_out = 0;
 	l4lb_sync_begin(&handover->buf, 1, 0);
-	while (!handover->tour.over && fill_some(handover))
+	/* Many connections may be none of those that are told. */
+	while (!handover->tour.over && fill_some(handover) &&
+	       !fatal_signal_pending(current))
 		cond_resched();
 	l4lb_sync_finish(&handover->buf);
 	handover->ready = true;

@@ -259,6 +259,7 @@ def test_ipvsctl(nat, l4lb, tmp_path):
         client.establish()
     file = tmp_path / "conns"
     assert ctl(nat, "conn", "export", str(file)) == ""
+    assert file.stat().st_mode & 0o777 == 0o600
     l4lb.kill()
     assert "would import 4 connections" in ctl(nat, "-n", "conn", "import", str(file))
     assert l4lb.conns() == []

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "args.h"
@@ -100,6 +101,8 @@ int conn_export(struct args *a)
 	rc = wire_open();
 	if (!rc && !backend_is_l4lb())
 		rc = cannot("conn export");
+	/* Clients' addresses are not for every user. */
+	umask(077);
 	if (!rc)
 		rc = outfile_write(out ? NULL : file, write_file, &e);
 	if (rc)
