@@ -317,6 +317,7 @@ def test_many(backend, request):
     assert min(ratios) < 4, ratios
 
 
+@pytest.mark.smoke
 def test_a_dump_that_is_given_up(backend):
     """The walk ends with its socket; conftest.py finds what is left behind."""
     backend.need_scheduler("rr")
