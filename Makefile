@@ -292,6 +292,7 @@ install-tool: ipvsctl
 	install -m 644 tools/ipvsctl/ipvsctl.bash $(bashdir)/ipvsctl
 	install -m 644 tools/ipvsctl/ipvsctl.zsh $(zshdir)/_ipvsctl
 	install -m 644 tools/ipvsctl/ipvsctl.fish $(fishdir)/ipvsctl.fish
+	install -D -m 644 tools/ipvsctl/config.schema.json $(sharedir)/ipvsctl/config.schema.json
 	sed 's|@SBIN@|$(PREFIX)/sbin|' tools/system/l4lb.service >$(libdir)/systemd/system/l4lb.service
 
 # The sources for dkms, which builds them for each kernel: dkms install l4lb/VERSION
@@ -309,7 +310,9 @@ uninstall:
 		$(libdir)/systemd/system/l4lb.service $(mandir)/man7/l4lb.7 \
 		$(DESTDIR)$(PREFIX)/sbin/l4lb-reload $(mandir)/man8/l4lb-reload.8 \
 		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 \
-		$(bashdir)/ipvsctl $(zshdir)/_ipvsctl $(fishdir)/ipvsctl.fish
+		$(bashdir)/ipvsctl $(zshdir)/_ipvsctl $(fishdir)/ipvsctl.fish \
+		$(sharedir)/ipvsctl/config.schema.json
+	rmdir $(sharedir)/ipvsctl 2>/dev/null || true
 	rmdir $(DESTDIR)/etc/l4lb 2>/dev/null || true
 	$(if $(DESTDIR),,depmod $(KREL))
 

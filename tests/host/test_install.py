@@ -17,7 +17,7 @@ SYSTEM = {"usr/lib/modprobe.d/l4lb.conf", "usr/lib/modules-load.d/l4lb.conf",
 RELOAD = {"sbin/l4lb-reload", "share/man/man8/l4lb-reload.8", "share/man/man7/l4lb.7"}
 TOOL = {"sbin/ipvsctl", "share/man/man8/ipvsctl.8",
         "share/bash-completion/completions/ipvsctl", "share/zsh/vendor-completions/_ipvsctl",
-        "share/fish/vendor_completions.d/ipvsctl.fish"}
+        "share/fish/vendor_completions.d/ipvsctl.fish", "share/ipvsctl/config.schema.json"}
 
 
 @pytest.fixture
