@@ -3,7 +3,6 @@
 else changes. Most tests run on in-tree ip_vs, too."""
 
 import random
-import time
 
 import pytest
 from lab import genl
@@ -188,29 +187,3 @@ def large(services, changed=0):
         lines.append(f"- service: tcp 198.18.{n >> 8}.{n & 255}:80\n  scheduler: wrr\n  servers:")
         lines += [f"  - 10.0.0.{m + 2} weight {m + 1 + (n < changed)}" for m in range(4)]
     return "\n".join(lines) + "\n"
-
-
-@pytest.mark.slow
-def test_times(director, module, tmp_path):  # noqa: F811
-    """2,000 services at once beside restore; ten of 10,000 changed. The figures are printed."""
-    def timed(*words, **more):
-        began = time.monotonic()
-        said = director.ctl(*words, **more)
-        return time.monotonic() - began, said
-
-    small, whole, next_one = tmp_path / "small", tmp_path / "whole", tmp_path / "next"
-    small.write_text(large(2000), encoding="ascii")
-    whole.write_text(large(10000), encoding="ascii")
-    next_one.write_text(large(10000, 10), encoding="ascii")
-    apply, _ = timed("apply", str(small))
-    rules = director.ctl("save")
-    director.ctl("svc flush --yes")
-    restore, _ = timed("restore", stdin=rules)
-    first, _ = timed("apply", str(whole))
-    same, said = timed("apply", str(whole))
-    assert "no changes" in said
-    diff, _ = timed("diff", str(next_one), code=1, out=True)
-    ten, said = timed("apply", str(next_one))
-    assert "servers:  0 added, 40 changed" in said
-    print(f"2,000 x 4: apply {apply:.2f} s, restore {restore:.2f} s; 10,000 x 4: apply {first:.2f} s, "
-          f"again {same:.2f} s; ten changed: diff {diff:.2f} s, apply {ten:.2f} s")

@@ -190,22 +190,20 @@ static int read_service(struct reader *r, const struct node *map)
 {
 	struct service_list *list = &r->d->services;
 	const struct service *old;
-	struct service svc;
+	struct service svc = { .options = NULL };
 	int rc;
 
 	if (list->n == L4LB_SERVICES_MAX)
 		return tree_fail(r->tree, map, fail(RC_USAGE, NULL,
 			"more than %d services", L4LB_SERVICES_MAX));
 	rc = declare_service(r->tree, map, r->defaults, &svc);
-	if (rc)
-		return rc;
-	old = service_find(list, &svc.id);
+	old = rc ? NULL : service_find(list, &svc.id);
 	if (old)
-		return tree_fail(r->tree, map, fail(RC_USAGE,
-			svc_text(&svc.id),
+		rc = tree_fail(r->tree, map, fail(RC_USAGE, svc_text(&svc.id),
 			"the service is named twice: first in line %u",
 			old->line));
-	rc = read_servers(r, key_find(map, "servers"), &svc);
+	if (!rc)
+		rc = read_servers(r, key_find(map, "servers"), &svc);
 	if (rc)
 		service_free(&svc);
 	else

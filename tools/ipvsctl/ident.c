@@ -14,12 +14,13 @@
 #include "opt.h"
 #include "suggest.h"
 
-enum { TEXT_LEN = 96, TEXT_RING = 16 };
+enum { TEXT_LEN = 96, TEXT_RING = 32 };
+
+static unsigned int turn;	/* of the ring: texts made so far */
 
 static char *text_slot(void)
 {
 	static char ring[TEXT_RING][TEXT_LEN];
-	static unsigned int turn;
 
 	return ring[turn++ % TEXT_RING];
 }
@@ -77,16 +78,26 @@ const char *ip_port_text(uint16_t af, const struct ip *addr, uint16_t port)
 	return s;
 }
 
+/* Parsers ask for the name of a service with each word of each server, for messages
+ * that are rarely printed: the last answer is given again while it is young.
+ */
 const char *svc_text(const struct svc_id *id)
 {
-	char *s = text_slot();
+	static struct svc_id last;
+	static unsigned int when;
+	static char *s;
 
+	if (s && turn - when < TEXT_RING / 2 && svc_id_equal(id, &last))
+		return s;
+	s = text_slot();
 	if (id->fwmark)
 		snprintf(s, TEXT_LEN, "fwmark %u%s", id->fwmark,
 			 id->af == AF_INET6 ? " inet6" : "");
 	else
 		snprintf(s, TEXT_LEN, "%s %s", proto_name(id->proto),
 			 ip_port_text(id->af, &id->addr, id->port));
+	last = *id;
+	when = turn;
 	return s;
 }
 

@@ -46,6 +46,9 @@ void service_free(struct service *svc)
 	free(svc->servers);
 	svc->servers = NULL;
 	svc->nservers = 0;
+	free(svc->options);
+	svc->options = NULL;
+	svc->noptions = 0;
 }
 
 void service_list_free(struct service_list *list)
@@ -143,6 +146,11 @@ bool service_option_put(struct service *svc, const struct svc_option *option)
 			break;
 	if (i == SERVICE_OPTIONS_MAX)
 		return false;
+	if (!svc->options)
+		svc->options = calloc(SERVICE_OPTIONS_MAX,
+				      sizeof(*svc->options));
+	if (!svc->options)
+		err(3, "out of memory");
 	svc->options[i] = *option;
 	if (i == svc->noptions)
 		svc->noptions++;

@@ -66,8 +66,10 @@ struct service {
 	uint32_t flags;		/* IP_VS_SVC_F_* */
 	uint32_t timeout;	/* of persistence, seconds */
 	uint32_t netmask;	/* IPv4: network order mask; IPv6: length */
-	/* Those not at their default, in the scheduler's order if read. */
-	struct svc_option options[SERVICE_OPTIONS_MAX];
+	/* Those not at their default, in the scheduler's order if read. NULL, or
+	 * room for SERVICE_OPTIONS_MAX: most services have none.
+	 */
+	struct svc_option *options;
 	size_t noptions;
 	struct policy policy;
 	struct band bands[L4LB_BANDS];
@@ -90,7 +92,7 @@ struct service_list {
 struct service *service_append(struct service_list *list);
 struct server *server_append(struct service *svc);
 void service_list_free(struct service_list *list);
-void service_free(struct service *svc);	/* its servers, not itself */
+void service_free(struct service *svc);	/* what it has, not itself */
 
 struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);

@@ -342,10 +342,11 @@ static int scheduler_set(struct args *a)
 	snprintf(o.scheduler, sizeof(o.scheduler), "%s", name);
 	svc_opts_apply(&svc, &o);
 	rc = scheduler_settle(&svc, FOREIGN_DROPPED);
-	if (rc)
-		return rc;
-	err = kern_service_set(&svc);
-	return err ? refuse_service(err, &svc) : RC_OK;
+	err = rc ? 0 : kern_service_set(&svc);
+	if (err)
+		rc = refuse_service(err, &svc);
+	service_free(&svc);
+	return rc;
 }
 
 static const struct verb verbs[] = {

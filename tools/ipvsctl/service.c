@@ -97,6 +97,8 @@ static int service_add(struct args *a)
 		struct service old;
 
 		err = kern_service(&svc.id, &old, false);
+		if (!err)
+			service_free(&old);
 		if (err != -ESRCH) {
 			rc = refuse_service(err ? err : -EEXIST, &svc);
 			goto out;
@@ -174,7 +176,11 @@ static int service_change(struct args *a)
 		rc = wire_open();
 	if (!rc)
 		rc = service_lookup(&id, &svc, false);
-	return rc ? rc : change(&svc, &o);
+	if (rc)
+		return rc;
+	rc = change(&svc, &o);
+	service_free(&svc);
+	return rc;
 }
 
 static int service_replace(struct args *a)
@@ -197,12 +203,19 @@ static int service_replace(struct args *a)
 	if (!rc)
 		rc = policy_settle(&svc);
 	if (rc)
-		return rc;
+		goto out;
 	err = kern_service(&id, &old, false);
-	if (err && err != -ESRCH)
-		return refuse(err, svc_text(&id), "reading the service");
+	if (err && err != -ESRCH) {
+		rc = refuse(err, svc_text(&id), "reading the service");
+		goto out;
+	}
+	if (!err)
+		service_free(&old);
 	err = err ? kern_service_add(&svc) : kern_service_set(&svc);
-	return err ? refuse_service(err, &svc) : RC_OK;
+	rc = err ? refuse_service(err, &svc) : RC_OK;
+out:
+	service_free(&svc);
+	return rc;
 }
 
 static int service_delete(struct args *a)
@@ -219,6 +232,8 @@ static int service_delete(struct args *a)
 	if (rc)
 		return rc;
 	err = opt.dry_run ? kern_service(&id, &old, false) : 0;
+	if (!err && opt.dry_run)
+		service_free(&old);
 	if (!err)
 		err = kern_service_delete(&id);
 	if (err == -ESRCH)

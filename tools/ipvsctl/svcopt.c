@@ -78,16 +78,15 @@ static int parse_option(struct args *a, const struct svc_id *id,
 			struct svc_opts *o)
 {
 	const char *object = svc_text(id), *name, *value;
-	struct service svc = { .id = *id, .noptions = o->noptions };
+	struct service svc = { .id = *id, .options = o->options,
+			       .noptions = o->noptions };
 	int rc = arg_value(a, object, "option", &name);
 
 	if (!rc)
 		rc = arg_value(a, object, name, &value);
 	if (rc)
 		return rc;
-	memcpy(svc.options, o->options, sizeof(svc.options));
 	rc = option_named(&svc, name, value);
-	memcpy(o->options, svc.options, sizeof(svc.options));
 	o->noptions = svc.noptions;
 	o->named |= SVC_OPTION;
 	return rc;

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,14 @@
 #include "source.h"
 #include "tree.h"
 
-enum { NODES_MAX = 1 << 20, KEYS_MAX = 64 };
+enum { NODES_MAX = 1 << 20, KEYS_MAX = 64, CHUNK = 1 << 16 };
+
+/* A tree of 10,000 services has 100,000 nodes, and goes as a whole. */
+struct tree_chunk {
+	struct tree_chunk *next;
+	size_t used, size;
+	_Alignas(max_align_t) char data[];
+};
 
 /* The place after a line break as libyaml counts lines, or NULL. */
 static const char *after_break(const char *p, const char *end)
@@ -136,17 +144,32 @@ static int fail_parser(const struct tree *t, const yaml_parser_t *parser)
 
 /* ---- building ---- */
 
+/* Zeroed; aligned for a node. */
+static void *take_memory(struct tree *t, size_t size)
+{
+	struct tree_chunk *c = t->chunks;
+	void *memory;
+
+	size = (size + _Alignof(struct node) - 1) & ~(_Alignof(struct node) - 1);
+	if (!c || c->size - c->used < size) {
+		c = calloc(1, sizeof(*c) + (size > CHUNK ? size : CHUNK));
+		if (!c)
+			err(3, "out of memory");
+		c->size = size > CHUNK ? size : CHUNK;
+		c->next = t->chunks;
+		t->chunks = c;
+	}
+	memory = c->data + c->used;
+	c->used += size;
+	return memory;
+}
+
 static struct node *node_new(struct tree *t, enum node_kind kind,
 			     const yaml_mark_t *mark)
 {
-	struct node *node = calloc(1, sizeof(*node));
+	struct node *node = take_memory(t, sizeof(*node));
 
-	if (!(t->n & (t->n - 1)))
-		t->all = reallocarray(t->all, t->n ? 2 * t->n : 1,
-				      sizeof(*t->all));
-	if (!node || !t->all)
-		err(3, "out of memory");
-	t->all[t->n++] = node;
+	t->n++;
 	node->kind = kind;
 	node->line = (unsigned int)mark->line + 1;
 	node->column = (unsigned int)mark->column + 1;
@@ -260,9 +283,7 @@ static int scalar(struct builder *b, const yaml_event_t *e)
 	struct node *node = node_new(b->tree, NODE_TEXT, &e->start_mark);
 	const char *text = (const char *)e->data.scalar.value;
 
-	node->text = strdup(text);
-	if (!node->text)
-		err(3, "out of memory");
+	node->text = strcpy(take_memory(b->tree, strlen(text) + 1), text);
 	node->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	if (strlen(text) != e->data.scalar.length)
 		return tree_fail(b->tree, node, fail(RC_USAGE, NULL,
@@ -341,14 +362,13 @@ int tree_parse(const struct source *s, struct tree *t)
 
 void tree_free(struct tree *t)
 {
-	while (t->n) {
-		struct node *node = t->all[--t->n];
+	struct tree_chunk *c;
 
-		if (node->text)
-			explicit_bzero(node->text, strlen(node->text));
-		free(node->text);
-		free(node);
+	/* There may be keys in it. */
+	while ((c = t->chunks)) {
+		t->chunks = c->next;
+		explicit_bzero(c->data, c->used);
+		free(c);
 	}
-	free(t->all);
 	*t = (struct tree){ .source = NULL };
 }

@@ -22,8 +22,8 @@ struct node {
 struct tree {
 	const struct source *source;
 	struct node *root;
-	struct node **all;	/* each node, to free them */
-	size_t n;
+	struct tree_chunk *chunks;	/* the memory of the nodes and their text */
+	size_t n;			/* nodes */
 };
 
 /* Parses one document; fails, with the place, for anything that is not a plain

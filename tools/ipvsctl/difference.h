@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* A plan in the form of diff -u. */
+#ifndef IPVSCTL_DIFFERENCE_H
+#define IPVSCTL_DIFFERENCE_H
+
+#include <jansson.h>
+
+struct plan;
+struct plan_item;
+struct service;
+
+struct difference {
+	const struct service *head;	/* the service whose name was printed */
+	json_t *list;			/* with -j, instead of lines */
+};
+
+void difference_line(struct difference *d, char sign, const char *indent,
+		     const char *text);
+
+/* For plan_walk(), with a struct difference as its argument. */
+int difference_see(struct plan *p, const struct plan_item *item, void *arg);
+
+#endif
