@@ -41,6 +41,7 @@ extern const struct noun noun_show, noun_service, noun_server, noun_conn,
 			 noun_stats, noun_timeout, noun_scheduler, noun_sync,
 			 noun_info, noun_save, noun_restore, noun_compat,
 			 noun_check, noun_apply, noun_diff, noun_export,
-			 noun_monitor, noun_top, noun_doctor;
+			 noun_rollback, noun_confirm, noun_monitor, noun_top,
+			 noun_doctor;
 
 #endif

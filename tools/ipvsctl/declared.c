@@ -7,6 +7,7 @@
 #include "err.h"
 #include "opt.h"
 #include "refuse.h"
+#include "undo.h"
 #include "wire.h"
 
 static bool may_prune(const void *arg, const struct service *svc)
@@ -104,6 +105,19 @@ int declared_apply(struct declared *d)
 	    rc != RC_PARTIAL)
 		kern_timeouts_set(&d->timeouts);
 	return rc;
+}
+
+void declared_undo(struct declared *d, struct undo *u)
+{
+	const struct kern_timeouts *want = &d->file.timeouts;
+
+	undo_of_plan(u, &d->plan);
+	if (!d->timeouts_differ)
+		return;
+	u->set = *want;
+	u->had.tcp = want->tcp ? d->timeouts.tcp : 0;
+	u->had.tcp_fin = want->tcp_fin ? d->timeouts.tcp_fin : 0;
+	u->had.udp = want->udp ? d->timeouts.udp : 0;
 }
 
 bool declared_differs(const struct declared *d)

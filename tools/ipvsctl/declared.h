@@ -10,6 +10,7 @@
 #include "source.h"
 
 struct args;
+struct undo;
 
 struct declared {
 	struct source source;
@@ -27,6 +28,9 @@ void declared_close(struct declared *d);
 
 /* Sends the difference, or prints it with --dry-run. */
 int declared_apply(struct declared *d);
+
+/* What takes it back; walks the plan. */
+void declared_undo(struct declared *d, struct undo *u);
 
 /* Of the last walk: is there anything to do? */
 bool declared_differs(const struct declared *d);

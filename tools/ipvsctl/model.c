@@ -51,6 +51,33 @@ void service_free(struct service *svc)
 	svc->noptions = 0;
 }
 
+static void *must(void *p)
+{
+	if (!p)
+		err(3, "out of memory");
+	return p;
+}
+
+void service_copy(struct service *to, const struct service *from)
+{
+	const size_t size = sizeof(*to->servers);
+	const size_t options = SERVICE_OPTIONS_MAX * sizeof(*to->options);
+	size_t room = 1;
+
+	*to = *from;
+	/* As much as grow() would have made. */
+	while (room < from->nservers)
+		room *= 2;
+	if (from->nservers)
+		to->servers = memcpy(must(reallocarray(NULL, room, size)),
+				     from->servers, from->nservers * size);
+	else
+		to->servers = NULL;
+	if (from->options)
+		to->options = memcpy(must(malloc(options)), from->options,
+				     options);
+}
+
 void service_list_free(struct service_list *list)
 {
 	while (list->n)
@@ -147,10 +174,8 @@ bool service_option_put(struct service *svc, const struct svc_option *option)
 	if (i == SERVICE_OPTIONS_MAX)
 		return false;
 	if (!svc->options)
-		svc->options = calloc(SERVICE_OPTIONS_MAX,
-				      sizeof(*svc->options));
-	if (!svc->options)
-		err(3, "out of memory");
+		svc->options = must(calloc(SERVICE_OPTIONS_MAX,
+					   sizeof(*svc->options)));
 	svc->options[i] = *option;
 	if (i == svc->noptions)
 		svc->noptions++;
@@ -195,6 +220,13 @@ struct server *server_search(const struct service *svc,
 		       sizeof(*svc->servers), cmp_server);
 }
 
+void service_sort(struct service *svc)
+{
+	if (svc->nservers)
+		qsort(svc->servers, svc->nservers, sizeof(*svc->servers),
+		      cmp_server);
+}
+
 void service_list_sort(struct service_list *list)
 {
 	size_t i;
@@ -207,9 +239,7 @@ void service_list_sort(struct service_list *list)
 	if (list->n)
 		qsort(list->v, list->n, sizeof(*list->v), cmp_service);
 	for (i = 0; i < list->n; i++)
-		if (list->v[i].nservers)
-			qsort(list->v[i].servers, list->v[i].nservers,
-			      sizeof(*list->v[i].servers), cmp_server);
+		service_sort(&list->v[i]);
 }
 
 /* The rule by which the kernel sets its overload flag, which is not exported.

@@ -94,6 +94,9 @@ struct server *server_append(struct service *svc);
 void service_list_free(struct service_list *list);
 void service_free(struct service *svc);	/* what it has, not itself */
 
+/* A copy with servers and options of its own. */
+void service_copy(struct service *to, const struct service *from);
+
 struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);
 struct server *server_find(const struct service *svc, uint16_t af,
@@ -110,6 +113,7 @@ const struct svc_option *service_option(const struct service *svc,
 bool service_option_put(struct service *svc, const struct svc_option *option);
 bool service_option_set(struct service *svc, const char *name, uint32_t value);
 void service_list_sort(struct service_list *list);
+void service_sort(struct service *svc);	/* its servers */
 
 /* Judged by max-conns: the kernel does not export its own flag. */
 bool server_is_overloaded(const struct server *srv);

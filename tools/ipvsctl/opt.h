@@ -22,6 +22,7 @@ enum {
 	OPT_PRUNE	= 1 << 11,
 	OPT_DETAILED	= 1 << 12,
 	OPT_BATCH	= 1 << 13,
+	OPT_CONFIRM	= 1 << 14,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -38,6 +39,7 @@ struct options {
 	uint32_t wait_secs;
 	uint32_t deadline_secs;
 	const char *then;	/* --then */
+	uint32_t confirm_secs;	/* --confirm */
 	uint32_t watch_secs;	/* 0: once */
 	const char *output;	/* --output: the file to write */
 	unsigned int given;	/* OPT_* that were on the command line */

@@ -69,6 +69,9 @@ static const struct option_def {
 	  "apply, diff: also remove what the file does not name", OPT_PRUNE },
 	{ 0, "detailed-exitcode", NONE, 'x', NULL,
 	  "apply: exit status 1 if anything was changed", OPT_DETAILED },
+	{ 0, "confirm", VALUE, 'K', "DUR",
+	  "apply: take the change back after DUR unless \"ipvsctl confirm\" keeps it",
+	  OPT_CONFIRM },
 	{ 't', "timestamp", NONE, 't', NULL,
 	  "monitor: put the time before each event", OPT_TIMESTAMP },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
@@ -147,6 +150,8 @@ static int set_value(const struct option_def *def, const char *value)
 		return value ? set_number("wait", value, &opt.wait_secs) : RC_OK;
 	case 'D':
 		return set_number("deadline", value, &opt.deadline_secs);
+	case 'K':
+		return set_number("confirm", value, &opt.confirm_secs);
 	case 'E':
 		opt.then = value;
 		return RC_OK;

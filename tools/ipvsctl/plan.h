@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "model.h"
+#include "tally.h"
 
 enum plan_step { PLAN_SAME, PLAN_ADD, PLAN_CHANGE, PLAN_REMOVE };
 
@@ -20,10 +21,6 @@ struct plan_item {
 	const struct service *svc, *old;
 	const struct server *srv, *old_srv;
 	bool loses;	/* servers of this service are removed */
-};
-
-struct tally {
-	size_t added, changed, removed, same, extra;
 };
 
 struct plan {

@@ -66,7 +66,7 @@ static int read_file(const char *file, struct service_list *list)
 	return rc;
 }
 
-static json_t *tally_json(const struct tally *t)
+static json_t *counts_json(const struct tally *t)
 {
 	return json_pack("{s:I, s:I, s:I, s:I}",
 			 "added", (json_int_t)t->added,
@@ -83,8 +83,8 @@ static int report(const struct plan *p)
 	if (opt.json) {
 		doc = doc_new();
 		done = json_pack("{s:b, s:o, s:o}", "dry_run", opt.dry_run,
-				 "services", tally_json(s),
-				 "servers", tally_json(r));
+				 "services", counts_json(s),
+				 "servers", counts_json(r));
 		if (opt.dry_run)
 			json_object_set_new(doc, "plan", plan_json());
 		json_object_set_new(doc, "restore", done);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What takes an apply back: the services that it changed, as they were before and as
+ * it left them. Services that it did not change are not in it, and stay.
+ */
+#ifndef IPVSCTL_UNDO_H
+#define IPVSCTL_UNDO_H
+
+#include <stdbool.h>
+
+#include "kern.h"
+#include "model.h"
+
+struct plan;
+
+struct undo {
+	struct service_list before, after;	/* sorted */
+	struct kern_timeouts had, set;		/* 0: not changed */
+	bool keys;	/* undo_settle() has read numbers of keys */
+};
+
+/* Of a plan that was not sent yet. */
+void undo_of_plan(struct undo *u, struct plan *p);
+void undo_free(struct undo *u);
+
+/* Once the plan was sent: the kernel has made numbers of the keys in it. Returns an
+ * exit code.
+ */
+int undo_settle(struct undo *u);
+
+/* Is the kernel as the apply left it? */
+int undo_matches(struct undo *u, bool *same);
+
+/* Refuses if it is not; prints the difference. */
+int undo_check(struct undo *u);
+
+/* Sets everything back as one transaction; @p counts what was done. */
+int undo_run(struct undo *u, struct plan *p);
+
+#endif
