@@ -33,10 +33,15 @@
  *		dump: without attributes.  The services with any value that is
  *		not the default.
  *		Reply: SERVICE, POLICY with all values; BANDS if the service
- *		has had a PRIORITY.
+ *		has had a PRIORITY; OWNER and PROTECTED if it has them.
  *
  *	L4LB_CMD_SET_POLICY
- *		SERVICE, POLICY { ... }.  All values are applied or none;
+ *		SERVICE and any of POLICY { ... }, OWNER, PROTECTED.  OWNER is
+ *		a name of letters, digits, '.', '_', '-' and '@', for programs
+ *		that share a director; nothing is refused because of it.  A
+ *		service with PROTECTED 1 is not removed: EBUSY for
+ *		IPVS_CMD_DEL_SERVICE and for SET_SERVICES with REMOVE or MODE
+ *		REPLACE; IPVS_CMD_FLUSH leaves it.  All values are applied or none;
  *		values that are not named stay.  IPVS_CMD_SET_SERVICE does not
  *		change them.  ERANGE for a value out of range, EINVAL for GUARD
  *		of a service by firewall mark or if LAS_BYTES_* do not increase.
@@ -44,11 +49,12 @@
  *	L4LB_CMD_SET_SERVICES
  *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
  *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
- *		VALUE or KEY } ... ], POLICY { ... }, DESTS [ { ADDR, PORT, FWD_METHOD,
+ *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED, DESTS [ { ADDR, PORT, FWD_METHOD,
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
  *		Any number of services with their real servers: all are applied
- *		or none.  An entry has all settings of its service: options and
- *		policy values that it does not name get their default.  With
+ *		or none.  An entry has all settings of its service: options,
+ *		policy values, owner and protection that it does not name get
+ *		their default.  With
  *		EXACT the service loses the real servers that the message does
  *		not name.  An entry with REMOVE has only the name of a service,
  *		which is removed; if it is not there, ESRCH in MODE CHANGE, and
@@ -188,6 +194,7 @@
 #define L4LB_GENL_EVENTS	"events"	/* multicast group */
 
 #define L4LB_NAME_LEN		16	/* bytes of a name with its NUL */
+#define L4LB_OWNER_LEN		16	/* of OWNER, likewise */
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
 #define L4LB_KEY_LEN		16	/* bytes of a scheduler's secret */
@@ -254,6 +261,8 @@ enum l4lb_attr {
 	L4LB_ATTR_EXACT,	/* flag, in ENTRY */
 	L4LB_ATTR_REMOVE,	/* flag, in ENTRY */
 	L4LB_ATTR_HANDOVER,	/* nest: enum l4lb_handover_attr */
+	L4LB_ATTR_OWNER,	/* string, "" for none; in ENTRY, too */
+	L4LB_ATTR_PROTECTED,	/* u8: 0 or 1; in ENTRY, too */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1

@@ -76,7 +76,7 @@ static void __net_exit net_pre_exit(struct net *net)
 static void __net_exit net_empty(struct l4lb_net *ln)
 {
 	mutex_lock(&ln->lock);
-	l4lb_service_flush(ln);
+	l4lb_service_del_all(ln);
 	l4lb_conn_table_stop(ln);
 	l4lb_server_bypass_destroy(ln);
 	mutex_unlock(&ln->lock);

@@ -62,6 +62,9 @@ static const struct nla_policy entry_policy[] = {
 	[L4LB_ATTR_DESTS]	= { .type = NLA_NESTED },
 	[L4LB_ATTR_EXACT]	= { .type = NLA_FLAG },
 	[L4LB_ATTR_REMOVE]	= { .type = NLA_FLAG },
+	[L4LB_ATTR_OWNER]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_OWNER_LEN - 1 },
+	[L4LB_ATTR_PROTECTED]	= NLA_POLICY_MAX(NLA_U8, 1),
 };
 
 enum {
@@ -196,7 +199,16 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	if (!err && tb[L4LB_ATTR_POLICY])
 		err = l4lb_nl_parse_policy(&svc->policy, tb[L4LB_ATTR_POLICY],
 					   extack);
-	return err ?: parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
+	return err ?: l4lb_nl_parse_claim(&svc->claim, tb, extack) ?:
+	       parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
+}
+
+/* Of the service, beside those in SERVICE. */
+static bool has_settings(struct nlattr **tb)
+{
+	return tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
+	       tb[L4LB_ATTR_EXACT] || tb[L4LB_ATTR_OWNER] ||
+	       tb[L4LB_ATTR_PROTECTED];
 }
 
 /* Such an entry names a service, and nothing of it. */
@@ -211,8 +223,7 @@ static int parse_removal(struct l4lb_batch *b, struct nlattr **tb,
 				    "REMOVE is for MODE MERGE and CHANGE");
 		return -EINVAL;
 	}
-	if (tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
-	    tb[L4LB_ATTR_EXACT] ||
+	if (has_settings(tb) ||
 	    (tb[L4LB_ATTR_DESTS] && nla_len(tb[L4LB_ATTR_DESTS]))) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[L4LB_ATTR_REMOVE],
 				    "a service that is removed can have no settings and real servers");
@@ -233,8 +244,8 @@ static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
 {
 	const struct l4lb_batch_service *last;
 
-	if (!b->n_services || tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
-	    tb[L4LB_ATTR_EXACT] || service[IPVS_SVC_ATTR_SCHED_NAME])
+	if (!b->n_services || has_settings(tb) ||
+	    service[IPVS_SVC_ATTR_SCHED_NAME])
 		return false;
 	last = &b->services[b->n_services - 1];
 	return !last->remove && !memcmp(&last->key, key, sizeof(*key));
@@ -348,7 +359,7 @@ int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 		err = l4lb_batch_apply(ln, &b, info->extack);
 		mutex_unlock(&ln->lock);
 	}
-	if (err && n_services)
+	if (err && b.at_service < n_services)
 		say_where(&b, where(&b), info->extack);
 	l4lb_batch_free(&b);
 	return err;

@@ -139,7 +139,8 @@ static int set_service(struct sk_buff *skb, struct genl_info *info)
 
 /* DEL_SERVICE and ZERO of one service. */
 static int do_service(struct sk_buff *skb, struct genl_info *info,
-		      void (*fn)(struct l4lb_service *svc))
+		      int (*fn)(struct l4lb_service *svc,
+				struct genl_info *info))
 {
 	struct l4lb_net *ln = info->user_ptr[0];
 	struct l4lb_service *service;
@@ -153,15 +154,29 @@ static int do_service(struct sk_buff *skb, struct genl_info *info,
 
 	mutex_lock(&ln->lock);
 	service = find_service(ln, &svc, info);
-	if (service)
-		fn(service);
+	err = service ? fn(service, info) : -ESRCH;
 	mutex_unlock(&ln->lock);
-	return service ? 0 : -ESRCH;
+	return err;
+}
+
+static int remove_service(struct l4lb_service *svc, struct genl_info *info)
+{
+	int err = l4lb_service_may_go(svc, info->extack);
+
+	if (!err)
+		l4lb_service_del(svc);
+	return err;
 }
 
 static int del_service(struct sk_buff *skb, struct genl_info *info)
 {
-	return do_service(skb, info, l4lb_service_del);
+	return do_service(skb, info, remove_service);
+}
+
+static int zero_service(struct l4lb_service *svc, struct genl_info *info)
+{
+	l4lb_service_zero(svc);
+	return 0;
 }
 
 static int zero(struct sk_buff *skb, struct genl_info *info)
@@ -170,7 +185,7 @@ static int zero(struct sk_buff *skb, struct genl_info *info)
 	struct l4lb_service *service;
 
 	if (info->attrs[IPVS_CMD_ATTR_SERVICE])
-		return do_service(skb, info, l4lb_service_zero);
+		return do_service(skb, info, zero_service);
 
 	mutex_lock(&ln->lock);
 	list_for_each_entry(service, &ln->services, list)

@@ -85,6 +85,9 @@ static const struct nla_policy kill_request[] = {
 static const struct nla_policy policy_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_POLICY]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_OWNER]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_OWNER_LEN - 1 },
+	[L4LB_ATTR_PROTECTED]	= NLA_POLICY_MAX(NLA_U8, 1),
 };
 
 /* Without attributes. */
@@ -272,6 +275,7 @@ static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy) ?:
+	       l4lb_nl_fill_claim(skb, &svc->claim) ?:
 	       l4lb_nl_fill_bands(skb, svc);
 }
 
@@ -462,10 +466,21 @@ static int change_service(struct genl_info *info,
 static int change_policy(struct l4lb_service *svc, struct genl_info *info)
 {
 	struct l4lb_policy policy = svc->policy;
+	struct l4lb_claim claim = svc->claim;
+	struct nlattr **attrs = info->attrs;
+	int err = 0;
 
-	return l4lb_nl_parse_policy(&policy, info->attrs[L4LB_ATTR_POLICY],
-				    info->extack) ?:
-	       l4lb_service_set_policy(svc, &policy, info->extack);
+	if (attrs[L4LB_ATTR_POLICY] ||
+	    (!attrs[L4LB_ATTR_OWNER] && !attrs[L4LB_ATTR_PROTECTED]))
+		err = l4lb_nl_parse_policy(&policy, attrs[L4LB_ATTR_POLICY],
+					   info->extack);
+	if (!err)
+		err = l4lb_nl_parse_claim(&claim, attrs, info->extack);
+	if (!err)
+		err = l4lb_service_set_policy(svc, &policy, info->extack);
+	if (!err)
+		svc->claim = claim;
+	return err;
 }
 
 static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
@@ -483,7 +498,8 @@ static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	void *hdr;
 
-	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
+	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)) &&
+	    !svc->claim.owner[0] && !svc->claim.protected)
 		return 0;
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);

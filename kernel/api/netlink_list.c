@@ -114,7 +114,7 @@ static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 	nla_nest_end(skb, nest);
 	if (!all)
 		return 0;
-	if (fill_options(skb, svc))
+	if (fill_options(skb, svc) || l4lb_nl_fill_claim(skb, &svc->claim))
 		return -EMSGSIZE;
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;

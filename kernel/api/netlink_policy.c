@@ -6,6 +6,7 @@
  */
 #include "api/netlink_policy.h"
 
+#include <linux/ctype.h>
 #include <net/netlink.h>
 
 #include "service/las.h"
@@ -90,6 +91,41 @@ int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
 			return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
+}
+
+static int check_owner(const char *name, const struct nlattr *attr,
+		       struct netlink_ext_ack *extack)
+{
+	for (; *name; name++) {
+		if (isascii(*name) && (isalnum(*name) || strchr("._-@", *name)))
+			continue;
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "owner: letters, digits and . _ - @ only");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int l4lb_nl_parse_claim(struct l4lb_claim *claim, struct nlattr **attrs,
+			struct netlink_ext_ack *extack)
+{
+	struct nlattr *owner = attrs[L4LB_ATTR_OWNER];
+
+	if (attrs[L4LB_ATTR_PROTECTED])
+		claim->protected = nla_get_u8(attrs[L4LB_ATTR_PROTECTED]);
+	if (!owner)
+		return 0;
+	nla_strscpy(claim->owner, owner, sizeof(claim->owner));
+	return check_owner(claim->owner, owner, extack);
+}
+
+int l4lb_nl_fill_claim(struct sk_buff *skb, const struct l4lb_claim *claim)
+{
+	if (claim->owner[0] &&
+	    nla_put_string(skb, L4LB_ATTR_OWNER, claim->owner))
+		return -EMSGSIZE;
+	return claim->protected ?
+	       nla_put_u8(skb, L4LB_ATTR_PROTECTED, 1) : 0;
 }
 
 /* Adds nothing for a service that has never had PRIORITY. */

@@ -13,6 +13,13 @@
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 			 struct netlink_ext_ack *extack);
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
+
+/* OWNER and PROTECTED, whose types and lengths genetlink has checked.  Parse: those
+ * that are there replace the ones in @claim.  Fill: those that are set.
+ */
+int l4lb_nl_parse_claim(struct l4lb_claim *claim, struct nlattr **attrs,
+			struct netlink_ext_ack *extack);
+int l4lb_nl_fill_claim(struct sk_buff *skb, const struct l4lb_claim *claim);
 int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc);
 
 #endif /* _L4LB_NETLINK_POLICY_H */

@@ -222,7 +222,9 @@ static int prepare_removal(struct l4lb_net *ln, const struct l4lb_batch *b,
 			   struct netlink_ext_ack *extack)
 {
 	s->svc = l4lb_service_find(ln, &s->key);
-	if (s->svc || b->mode != L4LB_SET_CHANGE)
+	if (s->svc)
+		return l4lb_service_may_go(s->svc, extack);
+	if (b->mode != L4LB_SET_CHANGE)
 		return 0;
 	NL_SET_ERR_MSG(extack, "there is no such service");
 	return -ESRCH;
@@ -276,6 +278,29 @@ static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	return 0;
 }
 
+/* REPLACE removes services that the batch does not name. */
+static int prepare_others(struct l4lb_net *ln, struct l4lb_batch *b,
+			  struct netlink_ext_ack *extack)
+{
+	struct l4lb_service *svc;
+	int err;
+
+	if (b->mode != L4LB_SET_REPLACE)
+		return 0;
+	b->at_service = b->n_services;
+	list_for_each_entry(svc, &ln->services, list) {
+		if (!svc->named && svc->claim.protected) {
+			NL_SET_ERR_MSG(extack,
+				       "a service that is not named is protected");
+			return -EBUSY;
+		}
+		err = check_signal(extack);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 		   struct netlink_ext_ack *extack)
 {
@@ -294,7 +319,7 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 			      prepare_servers(b, s, extack);
 		err = err ?: check_signal(extack);
 	}
-	return err;
+	return err ?: prepare_others(ln, b, extack);
 }
 
 /* ---- try ---- */
@@ -501,7 +526,9 @@ static enum l4lb_event what_happens(const struct l4lb_batch_service *s)
 	if (s->differs || s->cfg.flags != svc->flags ||
 	    s->cfg.timeout != svc->timeout ||
 	    s->cfg.netmask != svc->netmask ||
-	    memcmp(&s->policy, &svc->policy, sizeof(s->policy)))
+	    memcmp(&s->policy, &svc->policy, sizeof(s->policy)) ||
+	    strcmp(s->claim.owner, svc->claim.owner) ||
+	    s->claim.protected != svc->claim.protected)
 		return L4LB_EVENT_SERVICE_CHANGED;
 	return L4LB_EVENT_UNSPEC;
 }
@@ -533,6 +560,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	if (s->swapped)
 		l4lb_values_commit(&s->values, s->inst, s->set);
 	l4lb_service_apply_policy(svc, &s->policy);
+	svc->claim = s->claim;
 	if (s->is_new) {
 		l4lb_pool_publish(svc, s->pool);
 		l4lb_service_enlist(svc, &s->cfg);

@@ -31,6 +31,7 @@ struct l4lb_batch_server {
  * @mask: flags that it sets or clears
  * @ops: its scheduler, with a reference; NULL for "none"
  * @policy: all of its policy
+ * @claim: its owner and protection
  * @values: of the scheduler's options that are in @set
  * @set: bits of the options it sets; the others get their default
  * @where: the attribute it was read from
@@ -52,6 +53,7 @@ struct l4lb_batch_service {
 	u32				mask;
 	const struct l4lb_sched_ops	*ops;
 	struct l4lb_policy		policy;
+	struct l4lb_claim		claim;
 	struct l4lb_sched_values	values;
 	unsigned long			set;
 	const struct nlattr		*where;
@@ -72,7 +74,8 @@ struct l4lb_batch_service {
  * @n_services: number of @services
  * @n_servers: number of @servers
  * @mode: L4LB_SET_*: how existing services and real servers are treated
- * @at_service: index of the service being checked, for error messages
+ * @at_service: index of the service being checked, for error messages; @n_services:
+ *	one that the batch does not name
  * @at_server: index of its real server being checked, or -1
  */
 struct l4lb_batch {

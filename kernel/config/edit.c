@@ -311,6 +311,22 @@ static void service_del(struct l4lb_service *svc)
 	module_put(THIS_MODULE);
 }
 
+/**
+ * l4lb_service_may_go() - may this service be removed on request?
+ * @svc: the service
+ * @extack: gets a sentence if not
+ *
+ * Return: 0, or -EBUSY: it is protected.
+ */
+int l4lb_service_may_go(const struct l4lb_service *svc,
+			struct netlink_ext_ack *extack)
+{
+	if (!svc->claim.protected)
+		return 0;
+	NL_SET_ERR_MSG(extack, "the service is protected");
+	return -EBUSY;
+}
+
 /* One of many: l4lb_server_removed() is to follow. */
 void l4lb_service_del_one(struct l4lb_service *svc)
 {
@@ -328,14 +344,22 @@ void l4lb_service_del(struct l4lb_service *svc)
 	l4lb_server_removed(ln);
 }
 
-static void services_del(struct l4lb_net *ln, bool named)
+enum which { ALL, UNPROTECTED, UNNAMED };
+
+static bool is_one(const struct l4lb_service *svc, enum which which)
+{
+	return which == ALL || (which == UNNAMED && !svc->named) ||
+	       (which == UNPROTECTED && !svc->claim.protected);
+}
+
+static void services_del(struct l4lb_net *ln, enum which which)
 {
 	struct l4lb_service *svc, *next;
 	bool any = false;
 
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry_safe(svc, next, &ln->services, list) {
-		if (svc->named && !named)
+		if (!is_one(svc, which))
 			continue;
 		service_del(svc);
 		any = true;
@@ -347,11 +371,17 @@ static void services_del(struct l4lb_net *ln, bool named)
 
 void l4lb_service_flush(struct l4lb_net *ln)
 {
-	services_del(ln, true);
+	services_del(ln, UNPROTECTED);
+}
+
+/* For the end of a namespace. */
+void l4lb_service_del_all(struct l4lb_net *ln)
+{
+	services_del(ln, ALL);
 }
 
 /* Delete the services that the batch does not name. */
 void l4lb_service_del_others(struct l4lb_net *ln)
 {
-	services_del(ln, false);
+	services_del(ln, UNNAMED);
 }

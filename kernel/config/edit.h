@@ -21,7 +21,10 @@ int l4lb_service_edit(struct l4lb_service *svc,
 void l4lb_service_del(struct l4lb_service *svc);
 void l4lb_service_del_one(struct l4lb_service *svc);
 void l4lb_service_flush(struct l4lb_net *ln);
+void l4lb_service_del_all(struct l4lb_net *ln);
 void l4lb_service_del_others(struct l4lb_net *ln);
+int l4lb_service_may_go(const struct l4lb_service *svc,
+			struct netlink_ext_ack *extack);
 
 /* Steps of adding and editing, for batches.  Creating, inserting and building a
  * pool may fail: then discard the service.  Enlist and settle cannot fail.

@@ -42,4 +42,16 @@ struct l4lb_policy {
 	u32	las_bytes[L4LB_BANDS - 1];
 };
 
+/**
+ * struct l4lb_claim - whose a service is; packets do not care
+ * @owner: a name of at most 15 bytes, padded with zeros; "": nobody's
+ * @protected: it is not removed, but with its namespace
+ *
+ * Configuration mutex.
+ */
+struct l4lb_claim {
+	char	owner[L4LB_OWNER_LEN];
+	bool	protected;
+};
+
 #endif /* _L4LB_POLICY_H */

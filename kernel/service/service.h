@@ -55,6 +55,7 @@ struct l4lb_svc_config {
  * @guard: of its address, once it has or had a guard (configuration mutex)
  * @inserted: it is in l4lb_net.svc_table
  * @named: the batch that is being applied names it (configuration mutex)
+ * @claim: its owner and protection (configuration mutex)
  * @list: in l4lb_net.services
  * @work: to free it
  */
@@ -83,6 +84,7 @@ struct l4lb_service {
 	struct l4lb_guarded		*guard;
 	bool				inserted;
 	bool				named;
+	struct l4lb_claim		claim;
 	struct list_head		list;
 	struct rcu_work			work;
 };

@@ -80,6 +80,8 @@ LINES = {
     "sync: off": True, "sync: templates": True, "sync: all": False, "priority: las": True,
     "priority: las 16K,128K": True, "priority: las 1,2,3,4": False, "priority: x": False,
     "priority: las\n  las-bytes: [1, 2K, 3M]": True, "priority: las\n  las-bytes: 1": False,
+    "owner: web-1": True, "owner: none": True, "owner: 1234567890abcdef": False, "owner: 'a b'": False,
+    "owner: []": False, "protected: on": True, "protected: maybe": False, "protected: off": True,
     "timeout: {tcp: 1h, sctp: default}": True, "timeout: tcp 1h udp 5": True, "timeout: 5": False,
     "timeout: []": False, "timeout: {tcp: 0}": False, "options: {a: 1}": True, "options: [a]": False,
     "options: {A: 1}": False, "servers:": True, "servers: [10.0.0.1]": True, "servers: [10.0.0.1:81]": True,
@@ -157,7 +159,7 @@ def test_words_of_the_settings():
     """Those that policy.c reads."""
     text = (TOOL / "policy.c").read_text(encoding="utf-8")
     service = SCHEMA["definitions"]["service"]["properties"]
-    for name in re.findall(r'^\t\{ "([a-z-]+)", "[a-z_]+", L4LB_POLICY_ATTR_\w+,\s+(\w+) \}', text, re.M):
+    for name in re.findall(r'^\t\{ "([a-z-]+)", "[a-z_]+", (?:L4LB_)?POLICY_\w+,\s+(\w+) \}', text, re.M):
         choices = set(re.findall(r'"([^"]+)"', re.search(rf"\b{name[1]}\[\] = \{{(.*?)\}}", text, re.S)[1]))
         schema = service[name[0]]
         assert schema.get("enum") is None or set(schema["enum"]) == choices

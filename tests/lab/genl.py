@@ -332,7 +332,7 @@ GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
-    L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER = L4LB.numbers("main")
+    L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
@@ -373,8 +373,14 @@ def batch_server(addr, port=80, **options):
     return attr(1, dest_ident(addr, port) + dest_options(**options))
 
 
+def claim(owner=None, protected=None):
+    """OWNER and PROTECTED, those that are not None."""
+    return ([] if owner is None else [attr(L_OWNER, text(owner))]) + \
+        ([] if protected is None else [attr(L_PROTECTED, u8(protected))])
+
+
 def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
-                options=(), policy=None, exact=False, **settings):
+                options=(), policy=None, exact=False, owner=None, protected=None, **settings):
     """An entry of SET_SERVICES. SERVERS: addresses, or results of batch_server();
     OPTIONS: (name, value). EXACT: the service has no other servers afterwards."""
     af = af or (family_of(addr) if addr else socket.AF_INET)
@@ -389,6 +395,7 @@ def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, a
                                     for s in servers]))
     if exact:
         inner.append(attr(L_EXACT, b""))
+    inner += claim(owner, protected)
     return attr(L_ENTRY, inner)
 
 
@@ -469,6 +476,15 @@ class L4lb(Genl):
 
     def policy(self, service):
         return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
+
+    def claim(self, service, owner=None, protected=None):
+        """Sets what is not None; returns (owner, protected)."""
+        name = attr(L_SERVICE, service.ident)
+        new = claim(owner, protected)
+        if new:
+            self.request(SET_POLICY, [name, *new])
+        got = dict(attributes(self.request(GET_POLICY, name)[0][1]))
+        return got.get(L_OWNER, b"").rstrip(b"\0").decode(), got.get(L_PROTECTED, b"\0")[0]
 
     def bands(self, service):
         """[(packets, bytes)] that have left in each band."""

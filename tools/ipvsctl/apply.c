@@ -125,7 +125,7 @@ static int apply(struct args *a)
 static const struct verb verbs[] = {
 	{ "apply", apply, "FILE",
 	  "add and change what FILE lists; with --prune, remove the rest",
-	  OPT_PRUNE | OPT_DETAILED | OPT_CONFIRM },
+	  OPT_PRUNE | OPT_DETAILED | OPT_CONFIRM | OPT_OWNER },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

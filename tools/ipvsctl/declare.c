@@ -14,7 +14,8 @@
 #include "tree.h"
 
 static const char *const known[] = {
-	"version", "ipvsctl", "scope", "timeouts", "defaults", "services", NULL
+	"version", "ipvsctl", "owner", "scope", "timeouts", "defaults",
+	"services", NULL
 };
 
 struct reader {
@@ -69,6 +70,16 @@ static int read_scope(struct reader *r, const struct node *list)
 						    &s->af, &s->addr, &s->len));
 	}
 	return rc;
+}
+
+static int read_owner(struct reader *r, const struct node *value)
+{
+	const struct tree *t = r->tree;
+	int rc = node_expect(t, value, NODE_TEXT, "owner");
+
+	return rc ? rc : tree_fail(t, value,
+				   policy_parse_owner(value->text, NULL,
+						      r->d->owner));
 }
 
 static int read_timeouts(struct reader *r, const struct node *map)
@@ -235,6 +246,9 @@ static int read_document(struct reader *r)
 
 	if (!rc)
 		rc = read_version(r->tree);
+	value = rc ? NULL : key_find(root, "owner");
+	if (!rc && value)
+		rc = read_owner(r, value);
 	value = rc ? NULL : key_find(root, "scope");
 	if (!rc && value)
 		rc = read_scope(r, value);

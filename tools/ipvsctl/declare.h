@@ -28,6 +28,7 @@ struct scope {
 struct declaration {
 	struct service_list services;
 	struct kern_timeouts timeouts;	/* 0: not in the file */
+	char owner[L4LB_OWNER_LEN];	/* of services that name none; or "" */
 	struct scope scopes[DECLARE_SCOPES];
 	size_t nscopes;			/* 0: every address */
 };

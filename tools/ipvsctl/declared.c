@@ -14,7 +14,51 @@ static bool may_prune(const void *arg, const struct service *svc)
 {
 	const struct declared *d = arg;
 
-	return declare_in_scope(&d->file, &svc->id);
+	return declare_in_scope(&d->file, &svc->id) &&
+	       !svc->policy.value[POLICY_PROTECTED] &&
+	       !strcmp(svc->policy.owner, d->file.owner);
+}
+
+/* Services of the file have its owner, unless they name one. */
+static int set_owner(struct declared *d)
+{
+	struct service_list *list = &d->plan.want;
+	int rc = RC_OK;
+	size_t i;
+
+	if (opt.owner)
+		rc = policy_parse_owner(opt.owner, "--owner", d->file.owner);
+	for (i = 0; i < list->n && !rc; i++)
+		if (!list->v[i].policy.owner[0])
+			memcpy(list->v[i].policy.owner, d->file.owner,
+			       sizeof(d->file.owner));
+	return rc;
+}
+
+/* A service that another owner has is not taken over. */
+static int check_owners(struct declared *d)
+{
+	struct service_list *list = &d->plan.want;
+	const struct service *old;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < list->n; i++) {
+		const char *owner = list->v[i].policy.owner;
+
+		old = service_find(&d->plan.have, &list->v[i].id);
+		if (!old || !old->policy.owner[0] ||
+		    !strcmp(old->policy.owner, owner))
+			continue;
+		rc = fail(RC_REFUSED, svc_text(&old->id),
+			  "the service belongs to owner %s, not to %s",
+			  old->policy.owner,
+			  owner[0] ? owner : "a file without owner");
+		fail_where(d->plan.file, list->v[i].line);
+		hint("nothing was changed");
+		return rc;
+	}
+	return RC_OK;
 }
 
 static int file_name(struct args *a, const char *verb, const char **file)
@@ -73,7 +117,11 @@ int declared_open(struct declared *d, struct args *a, const char *verb)
 	d->plan.prune = opt.given & OPT_PRUNE;
 	d->plan.may_prune = may_prune;
 	d->plan.arg = d;
-	rc = plan_read(&d->plan);
+	rc = set_owner(d);
+	if (!rc)
+		rc = plan_read(&d->plan);
+	if (!rc)
+		rc = check_owners(d);
 	if (!rc)
 		rc = read_timeouts(d);
 	return rc ? rc : plan_check(&d->plan);

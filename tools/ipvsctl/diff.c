@@ -70,7 +70,7 @@ static int diff(struct args *a)
 static const struct verb verbs[] = {
 	{ "diff", diff, "FILE",
 	  "print what apply would change; exit status 1 if there is anything",
-	  OPT_PRUNE },
+	  OPT_PRUNE | OPT_OWNER },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -178,6 +178,17 @@ static void put_policy(struct batch *b, const struct policy *policy)
 	nest_end(b, nest);
 }
 
+static void put_claim(struct batch *b, const struct policy *policy)
+{
+	const uint8_t on = 1;
+
+	if (policy->owner[0])
+		put(b, L4LB_ATTR_OWNER, policy->owner,
+		    strlen(policy->owner) + 1);
+	if (policy->value[POLICY_PROTECTED])
+		put(b, L4LB_ATTR_PROTECTED, &on, 1);
+}
+
 static void entry_end(struct batch *b)
 {
 	if (!b->open)
@@ -220,8 +231,10 @@ static void entry_begin(struct batch *b, const struct service *svc,
 	nest_end(b, nest);
 	if (whole && svc->noptions)
 		put_options(b, svc);
-	if (whole && !policy_is_default(&svc->policy))
+	if (whole && policy_has_values(&svc->policy))
 		put_policy(b, &svc->policy);
+	if (whole)
+		put_claim(b, &svc->policy);
 	if (kind == ENTRY_EXACT)
 		put(b, L4LB_ATTR_EXACT, "", 0);
 	if (kind == ENTRY_REMOVE)
@@ -344,6 +357,7 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 		kern_get_service(attrs, svc);
 		if (tb[L4LB_ATTR_OPTIONS])
 			take_options(tb[L4LB_ATTR_OPTIONS], svc);
+		l4lb_take_claim(tb, svc);
 		if (tb[L4LB_ATTR_POLICY])
 			l4lb_take_policy(tb[L4LB_ATTR_POLICY], svc);
 		if (tb[L4LB_ATTR_BANDS])

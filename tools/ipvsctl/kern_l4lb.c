@@ -221,6 +221,18 @@ void l4lb_take_policy(struct nlattr *nest, struct service *svc)
 			svc->policy.value[i] = nla_get_u32(value[i]);
 }
 
+void l4lb_take_claim(struct nlattr **tb, struct service *svc)
+{
+	struct policy *policy = &svc->policy;
+
+	if (tb[L4LB_ATTR_OWNER])
+		strncpy(policy->owner, nla_get_string(tb[L4LB_ATTR_OWNER]),
+			sizeof(policy->owner) - 1);
+	if (tb[L4LB_ATTR_PROTECTED])
+		policy->value[POLICY_PROTECTED] =
+			nla_get_u8(tb[L4LB_ATTR_PROTECTED]);
+}
+
 void l4lb_take_bands(struct nlattr *list, struct service *svc)
 {
 	struct nlattr *value[L4LB_BAND_ATTR_MAX + 1], *nest;
@@ -245,6 +257,7 @@ static void take_policy(struct nlmsghdr *nlh, void *arg)
 
 	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0)
 		return;
+	l4lb_take_claim(top, arg);
 	if (top[L4LB_ATTR_POLICY])
 		l4lb_take_policy(top[L4LB_ATTR_POLICY], arg);
 	if (top[L4LB_ATTR_BANDS])
@@ -261,8 +274,9 @@ static int get_policy(struct service *svc)
 
 static int sync_policy(const struct service *svc)
 {
+	const struct policy *want = &svc->policy, *have;
 	struct service now = { .id = svc->id };
-	struct nlattr *nest;
+	struct nlattr *nest = NULL;
 	struct nl_msg *msg;
 	int i, err;
 
@@ -272,11 +286,21 @@ static int sync_policy(const struct service *svc)
 	msg = service_request(L4LB_CMD_SET_POLICY, &svc->id);
 	if (!msg)
 		return -ENOMEM;
-	nest = nla_nest_start(msg, L4LB_ATTR_POLICY);
-	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
-		if (svc->policy.value[i] != now.policy.value[i])
-			nla_put_u32(msg, i, svc->policy.value[i]);
-	nla_nest_end(msg, nest);
+	have = &now.policy;
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++) {
+		if (want->value[i] == have->value[i])
+			continue;
+		if (!nest)
+			nest = nla_nest_start(msg, L4LB_ATTR_POLICY);
+		nla_put_u32(msg, i, want->value[i]);
+	}
+	if (nest)
+		nla_nest_end(msg, nest);
+	if (strcmp(want->owner, have->owner))
+		nla_put_string(msg, L4LB_ATTR_OWNER, want->owner);
+	if (want->value[POLICY_PROTECTED] != have->value[POLICY_PROTECTED])
+		nla_put_u8(msg, L4LB_ATTR_PROTECTED,
+			   (uint8_t)want->value[POLICY_PROTECTED]);
 	return wire_call(msg, NULL, NULL);
 }
 

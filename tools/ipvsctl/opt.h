@@ -23,6 +23,7 @@ enum {
 	OPT_DETAILED	= 1 << 12,
 	OPT_BATCH	= 1 << 13,
 	OPT_CONFIRM	= 1 << 14,
+	OPT_OWNER	= 1 << 15,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -39,6 +40,7 @@ struct options {
 	uint32_t wait_secs;
 	uint32_t deadline_secs;
 	const char *then;	/* --then */
+	const char *owner;	/* --owner */
 	uint32_t confirm_secs;	/* --confirm */
 	uint32_t watch_secs;	/* 0: once */
 	const char *output;	/* --output: the file to write */

@@ -72,6 +72,9 @@ static const struct option_def {
 	{ 0, "confirm", VALUE, 'K', "DUR",
 	  "apply: take the change back after DUR unless \"ipvsctl confirm\" keeps it",
 	  OPT_CONFIRM },
+	{ 0, "owner", VALUE, 'A', "NAME",
+	  "apply, diff: whose the services are; --prune removes only such",
+	  OPT_OWNER },
 	{ 't', "timestamp", NONE, 't', NULL,
 	  "monitor: put the time before each event", OPT_TIMESTAMP },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
@@ -150,6 +153,9 @@ static int set_value(const struct option_def *def, const char *value)
 		return value ? set_number("wait", value, &opt.wait_secs) : RC_OK;
 	case 'D':
 		return set_number("deadline", value, &opt.deadline_secs);
+	case 'A':
+		opt.owner = value;
+		return RC_OK;
 	case 'K':
 		return set_number("confirm", value, &opt.confirm_secs);
 	case 'E':

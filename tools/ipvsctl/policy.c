@@ -41,6 +41,8 @@ static const char *const sync_words[] = {
 
 static const char *const priority_words[] = { "off", "las", NULL };
 
+static const char *const protected_words[] = { "off", "on", NULL };
+
 enum { BAND_ENDS = L4LB_BANDS - 1 };
 
 static const struct {
@@ -56,6 +58,7 @@ static const struct {
 	  fast_path_words },
 	{ "sync", "sync", L4LB_POLICY_ATTR_SYNC, sync_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
+	{ "protected", "protected", POLICY_PROTECTED, protected_words },
 };
 
 static const char *const timeout_words[] = {
@@ -88,7 +91,7 @@ static size_t choice_of(const char *word)
 
 bool policy_is_word(const char *word)
 {
-	return !strcmp(word, "timeout") ||
+	return !strcmp(word, "timeout") || !strcmp(word, "owner") ||
 	       choice_of(word) < ARRAY_SIZE(choices);
 }
 
@@ -177,6 +180,34 @@ static int parse_bands(struct args *a, const char *object, bool on,
 		    BAND_ENDS);
 }
 
+int policy_parse_owner(const char *word, const char *object, char *out)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyz"
+				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
+	size_t len = strlen(word);
+
+	if (!len || len >= L4LB_OWNER_LEN || strspn(word, good) != len)
+		return fail(RC_USAGE, object,
+			    "bad owner \"%s\": write a name of 1 to %d letters, digits and . _ - @, or none",
+			    word, L4LB_OWNER_LEN - 1);
+	memset(out, 0, L4LB_OWNER_LEN);
+	if (strcmp(word, "none"))
+		memcpy(out, word, len);
+	return RC_OK;
+}
+
+static int parse_owner(struct args *a, const char *object,
+		       struct policy_opts *o)
+{
+	const char *word;
+	int rc = arg_value(a, object, "owner", &word);
+
+	if (!rc && o->named & POLICY_OWNER)
+		rc = fail(RC_USAGE, object, "\"owner\" is given twice");
+	o->named |= POLICY_OWNER;
+	return rc ? rc : policy_parse_owner(word, object, o->policy.owner);
+}
+
 int policy_parse(struct args *a, const char *object, const char *word,
 		 struct policy_opts *o)
 {
@@ -184,6 +215,8 @@ int policy_parse(struct args *a, const char *object, const char *word,
 	const char *value;
 	int rc;
 
+	if (!strcmp(word, "owner"))
+		return parse_owner(a, object, o);
 	if (i == ARRAY_SIZE(choices))
 		return parse_timeouts(a, object, o);
 	rc = arg_value(a, object, word, &value);
@@ -205,6 +238,8 @@ void policy_apply(struct policy *policy, const struct policy_opts *o)
 	for (i = 0; i < ARRAY_SIZE(policy->value); i++)
 		if (o->named & 1u << i)
 			policy->value[i] = o->policy.value[i];
+	if (o->named & POLICY_OWNER)
+		memcpy(policy->owner, o->policy.owner, sizeof(policy->owner));
 }
 
 uint32_t policy_band_end(const struct policy *policy, size_t band)
@@ -220,6 +255,16 @@ uint32_t policy_band_end(const struct policy *policy, size_t band)
 bool policy_equal(const struct policy *a, const struct policy *b)
 {
 	return !memcmp(a, b, sizeof(*a));
+}
+
+bool policy_has_values(const struct policy *policy)
+{
+	size_t i;
+
+	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
+		if (policy->value[i])
+			return true;
+	return false;
 }
 
 bool policy_is_default(const struct policy *policy)
@@ -275,6 +320,9 @@ const char *policy_text(const struct policy *policy)
 						 sizeof(line) - used, "%s%s",
 						 i ? "," : " ", size_text(end));
 	}
+	if (policy->owner[0])
+		snprintf(line + used, sizeof(line) - used, "%sowner %s",
+			 used ? " " : "", policy->owner);
 	return line;
 }
 
@@ -317,6 +365,19 @@ void policy_to_json(json_t *o, const struct policy *policy)
 					    json_string(text));
 	}
 	bands_to_json(o, policy);
+	if (policy->owner[0])
+		json_object_set_new(o, "owner", json_string(policy->owner));
+}
+
+static int owner_from_json(json_t *o, const char *object, struct policy *policy)
+{
+	json_t *v = json_object_get(o, "owner");
+
+	if (!v)
+		return RC_OK;
+	if (!json_is_string(v))
+		return fail(RC_USAGE, object, "\"owner\" must be a string");
+	return policy_parse_owner(json_string_value(v), object, policy->owner);
 }
 
 static int bands_from_json(json_t *o, const char *object, struct policy *policy)
@@ -397,6 +458,8 @@ int policy_from_json(json_t *o, const char *object, struct policy *policy)
 		rc = timeouts_from_json(secs, object, policy);
 	for (i = 0; i < ARRAY_SIZE(choices) && !rc; i++)
 		rc = choice_from_json(o, object, i, policy);
+	if (!rc)
+		rc = owner_from_json(o, object, policy);
 	return rc ? rc : bands_from_json(o, object, policy);
 }
 

@@ -16,12 +16,18 @@
 struct args;
 struct service;
 
-/* Indexed by L4LB_POLICY_ATTR_*; 0 is the default of each. */
+/* Is the service protected? Behind those that are attributes of a policy. */
+enum { POLICY_PROTECTED = L4LB_POLICY_ATTR_MAX + 1, POLICY_VALUES };
+
+/* Indexed by L4LB_POLICY_ATTR_*; 0 is the default of each. Without padding. */
 struct policy {
-	uint32_t value[L4LB_POLICY_ATTR_MAX + 1];
+	uint32_t value[POLICY_VALUES];
+	char owner[L4LB_OWNER_LEN];	/* "": none; padded with zeros */
 };
 
-/* Values that were named: bit n of @named for attribute n. */
+/* Values that were named: bit n of @named for attribute n, POLICY_OWNER. */
+enum { POLICY_OWNER = 1 << 30 };
+
 struct policy_opts {
 	struct policy policy;
 	unsigned int named;
@@ -29,9 +35,9 @@ struct policy_opts {
 
 /* The words that begin a setting, for lists of known words. */
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
-		     "fast-path", "sync", "priority"
+		     "fast-path", "sync", "priority", "owner", "protected"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
-		    "fast_path", "sync", "priority", "las_bytes"
+		    "fast_path", "sync", "priority", "las_bytes", "owner", "protected"
 
 /* Is it one of POLICY_WORDS? */
 bool policy_is_word(const char *word);
@@ -40,6 +46,12 @@ bool policy_is_word(const char *word);
 int policy_parse(struct args *a, const char *object, const char *word,
 		 struct policy_opts *o);
 void policy_apply(struct policy *policy, const struct policy_opts *o);
+
+/* Checks a name; @out has L4LB_OWNER_LEN bytes. "none" is "". */
+int policy_parse_owner(const char *word, const char *object, char *out);
+
+/* Does one of its L4LB_POLICY_ATTR_* differ from its default? */
+bool policy_has_values(const struct policy *policy);
 
 bool policy_is_default(const struct policy *policy);
 /* Where a band of `priority las` ends, in bytes; 0: it is the last one. */

@@ -265,6 +265,12 @@ static int service_flush(struct args *a)
 		return rc;
 	}
 	err = kern_flush();
+	if (!err && !opt.dry_run)
+		err = kern_services(&list, false);
+	if (list.n)
+		note("ipvsctl: %zu protected service%s stay%s", list.n,
+		     list.n == 1 ? "" : "s", list.n == 1 ? "s" : "");
+	service_list_free(&list);
 	return err ? refuse(err, NULL, "flush") : RC_OK;
 }
 

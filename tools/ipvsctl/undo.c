@@ -217,11 +217,33 @@ int undo_check(struct undo *u)
 	return rc;
 }
 
+/* The kernel removes no protected service. */
+static int unprotect(struct undo *u, struct plan *p)
+{
+	struct service *svc;
+	int err = 0;
+	size_t i;
+
+	for (i = 0; i < p->have.n && !err; i++) {
+		svc = &p->have.v[i];
+		if (!svc->policy.value[POLICY_PROTECTED] ||
+		    service_find(&u->before, &svc->id))
+			continue;
+		svc->policy.value[POLICY_PROTECTED] = 0;
+		err = kern_l4lb_set(svc);
+		if (err)
+			return refuse_service(err, svc);
+	}
+	return RC_OK;
+}
+
 int undo_run(struct undo *u, struct plan *p)
 {
 	int err, rc = read_those(u, p);
 
 	p->want = u->before;
+	if (!rc)
+		rc = unprotect(u, p);
 	if (!rc)
 		rc = plan_apply(p, "rollback");
 	memset(&p->want, 0, sizeof(p->want));
