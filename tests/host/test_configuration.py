@@ -2,6 +2,7 @@
 """The configuration file of apply: mistakes, with line, column and a way out; no module."""
 
 import json
+import random
 import re
 import subprocess
 import time
@@ -219,6 +220,23 @@ def test_anchors_are_no_bomb(tmp_path):
     assert done.returncode == 2 and ":1:4: anchors" in done.stderr
 
 
+def test_damaged_files(tmp_path):
+    """Bytes are lost, doubled, replaced, cut off: the answer is a verdict, soon."""
+    rng = random.Random(7)
+    odd = b'\0\t\r\n -:?,[]{}#&*!|>\'"%@`~<=\xff\xc3\xe2\x80\xa8\\'
+    for _ in range(300):
+        text = bytearray(rng.choice(list(GOOD.values())).encode())
+        for _ in range(rng.randint(1, 6)):
+            at, n = rng.randrange(len(text) or 1), rng.randint(1, 9)
+            text[at:at + rng.choice((0, 1, n))] = rng.choice((b"", bytes(rng.choices(odd, k=n)), text[at:at + n] * 3))
+        if rng.random() < 0.2:
+            del text[rng.randrange(len(text) or 1):]
+        began = time.monotonic()
+        done, _ = check(bytes(text), tmp_path)
+        assert done.returncode in (0, 2) and bool(done.stderr) == bool(done.returncode), bytes(text)
+        assert time.monotonic() - began < 5
+
+
 @needs_preload
 def test_a_file_that_changes_while_it_is_read(tmp_path):
     """An editor may have written a part of it."""
@@ -254,6 +272,13 @@ def test_secrets_are_not_shown(tmp_path):
     for line in (f"  options: {{key: {key}fg}}", f"  options: {{key: {key}ff, expier: x}}"):
         done, file = check(MARK + line + "\n", tmp_path)
         assert done.returncode == 2 and f"{file}:4:" in done.stderr and key[:8] not in done.stderr
+
+
+def test_a_long_line_that_is_not_shown(tmp_path):
+    """It has a key in it, or bytes that are no text."""
+    for line in (f"  options: {{key: {'0' * 32}, {' ' * 90}expire: []}}", f"  x: \xc3{'x' * 90}"):
+        done, file = check((MARK + line + "\n").encode("latin-1"), tmp_path)
+        assert done.returncode == 2 and f"{file}:4:" in done.stderr and "|" not in done.stderr
 
 
 def test_no_control_characters(tmp_path):

@@ -93,6 +93,8 @@ void fail_place(const char *file, const struct place *p)
 		fail_where(where, 0);
 		free(where);
 	}
+	if (!p->text)
+		return;
 	for (i = 0; i < p->len && skip; i++)
 		if ((p->text[i] & 0xc0) != 0x80 && i)
 			skip--, from = i;
@@ -100,8 +102,7 @@ void fail_place(const char *file, const struct place *p)
 	while (len < p->len - from && (p->text[from + len] & 0xc0) == 0x80)
 		len++;
 	skip = p->column > BEFORE + 20 ? p->column - BEFORE : 0;
-	if (!p->text ||
-	    asprintf(&failure.excerpt, "  %5u | %.*s\n        | %*s^\n",
+	if (asprintf(&failure.excerpt, "  %5u | %.*s\n        | %*s^\n",
 		     p->line, (int)len, p->text + from,
 		     (int)(p->column - skip) - 1, "") < 0)
 		failure.excerpt = NULL;
