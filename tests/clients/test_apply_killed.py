@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0
+"""apply is killed at each of its system calls: then nothing was changed or all, rollback knows
+which, and the next run is not in the way of anything."""
+
+import random
+import shutil
+import subprocess
+
+import pytest
+from lab.ctl import IPVSCTL
+from lab.rows import amount
+
+TAKES = 60
+NO_MODULE = True        # `module` loads it
+pytestmark = pytest.mark.skipif(not shutil.which("gcc") or "san" in IPVSCTL, reason="traces system calls")
+# Runs a command until the Nth time it enters or leaves a system call, and kills it there.
+# The exit status is 0, or 9 if the command ended before.
+KILLER = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	int n = atoi(argv[1]), status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		execv(argv[2], argv + 2);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	while (n-- > 0) {
+		ptrace(PTRACE_SYSCALL, pid, 0, 0);
+		waitpid(pid, &status, 0);
+		if (WIFEXITED(status) || WIFSIGNALED(status))
+			return 9;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return 0;
+}
+"""
+BEFORE = """\
+version: 1
+services:
+  - service: tcp 192.0.2.10:80
+    scheduler: wrr
+    servers: [10.0.0.11 weight 3, 10.0.0.12]
+  - {service: 'udp 192.0.2.10:53', servers: [10.0.0.13]}
+"""
+AFTER = """\
+version: 1
+services:
+  - service: tcp 192.0.2.10:80
+    scheduler: rr
+    persistent: 60
+    servers: [10.0.0.11 weight 5, 10.0.0.14]
+  - {service: fwmark 7, servers: [10.0.0.15]}
+"""
+
+
+@pytest.fixture(scope="module")
+def killer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("killer")
+    (folder / "killer.c").write_text(KILLER, encoding="ascii")
+    subprocess.run(["gcc", "-o", folder / "killer", folder / "killer.c"], check=True)
+    return folder / "killer"
+
+
+@pytest.mark.smoke
+def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.write_text(BEFORE, encoding="ascii")
+    after.write_text(AFTER, encoding="ascii")
+    director.ctl(f"apply --prune {after}")
+    new = director.state()
+    director.ctl(f"apply --prune {before}")
+    old = director.state()
+    step = amount(request.config, few=9, all=1)
+    at, seen = random.Random(seed).randrange(step), set()
+    while True:
+        with director.ns.enter():
+            done = subprocess.run([killer, str(at), IPVSCTL, "apply", "--prune", after], capture_output=True,
+                                  check=False, timeout=60)
+        found = director.state()
+        assert found in (old, new), at
+        if done.returncode == 9:
+            assert found == new
+            break
+        seen.add(found == new)
+        if found == new:
+            director.ctl("rollback")
+            assert director.state() == old, at
+        at += step
+    assert seen == {False, True}, "killed before and after"
+    director.ctl("rollback")
+    assert director.state() == old
+    assert not list((tmp_path / "state").rglob("new"))
