@@ -63,6 +63,7 @@ static int change(struct declared *d, struct undo *u)
 	bool kept = history_begin(u);
 	int rc = declared_apply(d);
 
+	u->applied = !rc;
 	if (!rc && kept) {
 		rc = undo_settle(u);
 		/* With --confirm, it counts when it is confirmed. */
@@ -74,12 +75,16 @@ static int change(struct declared *d, struct undo *u)
 	return rc;
 }
 
-/* In-tree ip_vs stopped half-way: then nothing is to stay. */
+/* In-tree ip_vs stopped half-way, or there is nothing to wait with: then nothing is
+ * to stay.
+ */
 static int take_back(struct undo *u, int rc)
 {
 	struct plan p = { .prune = false };
 
-	if (rc == RC_PARTIAL && opt.given & OPT_CONFIRM && !undo_run(u, &p)) {
+	if ((rc == RC_PARTIAL || (rc && u->applied)) &&
+	    opt.given & OPT_CONFIRM && !undo_run(u, &p)) {
+		history_drop();
 		hint("they were taken back: nothing was changed");
 		return fail_code(RC_REFUSED);
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,7 +40,29 @@ static bool same_namespace(const char *path, const struct stat *own)
 	       st.st_ino == own->st_ino;
 }
 
-/* A name outlives a reboot, which the inode of a namespace does not. */
+/* Of a namespace without a name. Its inode is soon another one's; the cookie is not,
+ * until the next boot.
+ */
+static void name_by_cookie(char *name, size_t size)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot[9] = "";
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	if (f && !fgets(boot, sizeof(boot), f))
+		boot[0] = '\0';
+	if (f)
+		fclose(f);
+	if (fd >= 0) {
+		getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len);
+		close(fd);
+	}
+	snprintf(name, size, "boot-%s-%llu", boot, (unsigned long long)cookie);
+}
+
+/* A name outlives a reboot. */
 static void name_namespace(char *name, size_t size)
 {
 	char path[sizeof("/run/netns/") + NAME_MAX];
@@ -61,8 +84,7 @@ static void name_namespace(char *name, size_t size)
 	if (e)
 		snprintf(name, size, "netns-%s", e->d_name);
 	else
-		snprintf(name, size, "inode-%llu",
-			 (unsigned long long)own.st_ino);
+		name_by_cookie(name, size);
 	if (dir)
 		closedir(dir);
 }

@@ -15,6 +15,7 @@ struct plan;
 struct undo {
 	struct service_list before, after;	/* sorted */
 	struct kern_timeouts had, set;		/* 0: not changed */
+	bool applied;	/* the kernel has done it */
 	bool keys;	/* undo_settle() has read numbers of keys */
 };
 
