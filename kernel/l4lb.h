@@ -49,7 +49,8 @@
  *	L4LB_CMD_SET_SERVICES
  *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
  *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
- *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED, DESTS [ { ADDR, PORT, FWD_METHOD,
+ *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED,
+ *		DESTS [ { ADDR, PORT, FWD_METHOD,
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
  *		Any number of services with their real servers: all are applied
  *		or none.  An entry has all settings of its service: options,

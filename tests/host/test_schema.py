@@ -109,8 +109,8 @@ def test_values(line, tmp_path):
 
 
 NAMES = {"tcp 192.0.2.10:80": True, "tcp:192.0.2.10:80": True, "sctp [2001:db8::1]:80": True, "udp:[::1]:9": True,
-         "fwmark 7": True, "fwmark 7 inet6": True, "fwmark 7 inet": True, "fwm:7": True, "fwm6:7": True, "fwmark": False,
-         "fwmark x": False, "fwm:": False, "icmp 192.0.2.10:80": False, "tcp 192.0.2.10:80 rr": False,
+         "fwmark 7": True, "fwmark 7 inet6": True, "fwmark 7 inet": True, "fwm:7": True, "fwm6:7": True,
+         "fwmark": False, "fwmark x": False, "fwm:": False, "icmp 192.0.2.10:80": False, "tcp 192.0.2.10:80 rr": False,
          "tcp 2001:db8::1:80": False, "tcp [192.0.2.10]:80": False}
 
 

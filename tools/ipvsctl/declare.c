@@ -210,9 +210,11 @@ static int read_service(struct reader *r, const struct node *map)
 	rc = declare_service(r->tree, map, r->defaults, &svc);
 	old = rc ? NULL : service_find(list, &svc.id);
 	if (old)
-		rc = tree_fail(r->tree, map, fail(RC_USAGE, svc_text(&svc.id),
-			"the service is named twice: first in line %u",
-			old->line));
+		rc = fail(RC_USAGE, svc_text(&svc.id),
+			  "the service is named twice: first in line %u",
+			  old->line);
+	if (old)
+		tree_fail(r->tree, map, rc);
 	if (!rc)
 		rc = read_servers(r, key_find(map, "servers"), &svc);
 	if (rc)

@@ -49,7 +49,7 @@ static void print_service(struct difference *pr, const struct plan_item *item)
 	if (item->step != PLAN_CHANGE) {
 		pr->head = svc;
 		difference_line(pr, item->step == PLAN_ADD ? '+' : '-', "",
-			   describe_service(svc));
+				describe_service(svc));
 		return;
 	}
 	print_head(pr, svc);

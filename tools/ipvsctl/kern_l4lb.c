@@ -226,8 +226,8 @@ void l4lb_take_claim(struct nlattr **tb, struct service *svc)
 	struct policy *policy = &svc->policy;
 
 	if (tb[L4LB_ATTR_OWNER])
-		strncpy(policy->owner, nla_get_string(tb[L4LB_ATTR_OWNER]),
-			sizeof(policy->owner) - 1);
+		nla_strlcpy(policy->owner, tb[L4LB_ATTR_OWNER],
+			    sizeof(policy->owner));
 	if (tb[L4LB_ATTR_PROTECTED])
 		policy->value[POLICY_PROTECTED] =
 			nla_get_u8(tb[L4LB_ATTR_PROTECTED]);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -182,11 +183,12 @@ static int parse_bands(struct args *a, const char *object, bool on,
 
 int policy_parse_owner(const char *word, const char *object, char *out)
 {
-	static const char good[] = "abcdefghijklmnopqrstuvwxyz"
-				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
-	size_t len = strlen(word);
+	size_t len = strlen(word), i;
 
-	if (!len || len >= L4LB_OWNER_LEN || strspn(word, good) != len)
+	for (i = 0; i < len; i++)
+		if (!isalnum((unsigned char)word[i]) && !strchr("._-@", word[i]))
+			break;
+	if (!len || len >= L4LB_OWNER_LEN || i < len)
 		return fail(RC_USAGE, object,
 			    "bad owner \"%s\": write a name of 1 to %d letters, digits and . _ - @, or none",
 			    word, L4LB_OWNER_LEN - 1);

@@ -41,16 +41,17 @@ static int one(struct tally *services, struct tally *servers)
 static int report(uint32_t n, const struct tally *services,
 		  const struct tally *servers)
 {
-	json_t *doc;
+	json_t *doc, *done;
 
 	if (opt.json) {
 		doc = doc_new();
 		if (opt.dry_run)
 			json_object_set_new(doc, "plan", plan_json());
-		json_object_set_new(doc, "rollback", json_pack("{s:b, s:I, s:o, s:o}",
-			"dry_run", opt.dry_run, "applies", (json_int_t)n,
-			"services", tally_json(services),
-			"servers", tally_json(servers)));
+		done = json_pack("{s:b, s:I, s:o, s:o}", "dry_run", opt.dry_run,
+				 "applies", (json_int_t)n,
+				 "services", tally_json(services),
+				 "servers", tally_json(servers));
+		json_object_set_new(doc, "rollback", done);
 		return print_doc(doc);
 	}
 	if (opt.quiet)

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +15,13 @@
 #include "source.h"
 #include "tree.h"
 
-enum { NODES_MAX = 1 << 20, KEYS_MAX = 64, CHUNK = 1 << 16 };
+enum { NODES_MAX = 1 << 20, KEYS_MAX = 64, CHUNK = 1 << 16, ALIGN = 8 };
 
 /* A tree of 10,000 services has 100,000 nodes, and goes as a whole. */
 struct tree_chunk {
 	struct tree_chunk *next;
 	size_t used, size;
-	_Alignas(max_align_t) char data[];
+	struct node data[];
 };
 
 /* The place after a line break as libyaml counts lines, or NULL. */
@@ -150,7 +149,7 @@ static void *take_memory(struct tree *t, size_t size)
 	struct tree_chunk *c = t->chunks;
 	void *memory;
 
-	size = (size + _Alignof(struct node) - 1) & ~(_Alignof(struct node) - 1);
+	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (!c || c->size - c->used < size) {
 		c = calloc(1, sizeof(*c) + (size > CHUNK ? size : CHUNK));
 		if (!c)
@@ -159,7 +158,7 @@ static void *take_memory(struct tree *t, size_t size)
 		c->next = t->chunks;
 		t->chunks = c;
 	}
-	memory = c->data + c->used;
+	memory = (char *)c->data + c->used;
 	c->used += size;
 	return memory;
 }

@@ -36,7 +36,7 @@ static const struct word words[] = {
 	  "timeout {tcp|tcp-fin|udp|sctp} DUR|default ..., on-idle forget|reset,\n"
 	  "on-loss keep|move|reset|default, on-drain keep|move|default,\n"
 	  "guard reject|drop|off, fast-path off|on|new|default,\n"
-	  "sync on|off|templates|exceptions, priority las [SIZE,...]|off, "
+	  "sync on|off|templates|exceptions, priority las [SIZE,...]|off,\n"
 	  "owner NAME|none, protected on|off" },
 	{ "SRVOPT",
 	  "nat|dr|tun|TUNOPT|weight N|max-conns N|min-conns N",
@@ -51,9 +51,10 @@ static const struct word words[] = {
 	  NULL },
 	{ "LOSSOPT", "on-loss {keep|move|reset|default}|on-drain {keep|move|default}", NULL },
 	{ "PATHOPT",
-	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|priority {las [SIZES]|off}|"
-	  "owner {NAME|none}|protected {on|off}",
+	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|PRIORITY|CLAIM",
 	  NULL },
+	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
+	{ "CLAIM", "owner {NAME|none}|protected {on|off}", NULL },
 	{ "SYNCOPT", "sync {on|off|templates|exceptions}", NULL },
 	{ "TUNOPT", "type {ipip|gue|gre}|port N|csum|no-csum|remcsum", NULL },
 	/* Values of options. */
