@@ -81,7 +81,7 @@ def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
     new = director.state()
     director.ctl(f"apply --prune {before}")
     old = director.state()
-    step = amount(request.config, few=9, all=1)
+    step = amount(request.config, few=41, all=1)
     at, seen = random.Random(seed).randrange(step), set()
     while True:
         with director.ns.enter():
