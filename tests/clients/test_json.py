@@ -19,7 +19,7 @@ svc add udp {VIP}:5353 scheduler rr persistent 50 mask 24 on-loss move on-drain 
 guard drop fast-path off timeout tcp 2h tcp-fin 9 udp 30 sctp 9 server 10.0.0.11 dr \
 max-conns 70000 min-conns 50
 svc add tcp {VIP}:80 scheduler lblc option expire 300 on-idle reset sync templates priority las 16K,1M \
-server 10.0.0.12 tun type gue port 6080 csum server 10.0.0.13 tun type gue port 6081 remcsum
+owner web protected on server 10.0.0.12 tun type gue port 6080 csum server 10.0.0.13 tun type gue port 6081 remcsum
 svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
 svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
 sync start receive dev d0 id 7"""
@@ -28,6 +28,8 @@ SHOWN = ("show", "conn show", "conn count by state", "stats", "stats percpu", "-
          "timeout show", "sync show",
          "scheduler list", "scheduler show lblc", "info", "save",
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
+# A file for apply, in which udp VIP:54 differs.
+FILE = f"{{version: 1, timeouts: {{tcp: 20m}}, services: [{{service: 'udp {VIP}:54', servers: [10.0.0.11]}}]}}"
 REFUSED = ((f"service add udp:{VIP}:54", 5), (f"service delete tcp:{VIP}:81", 4),
            ("service add tcp 192.0.2.256:80", 2))
 # Objects whose keys are data, not part of the schema.
@@ -66,6 +68,9 @@ def every_key(one):
     saved = json.dumps(documents["save"])
     documents["-n restore"] = one.json("-n restore", stdin=saved)
     documents["restore"] = one.json("restore", stdin=saved)
+    documents["diff -"] = one.json("diff -", code=1, stdin=FILE, out=True)
+    for words in "-n apply -", "apply - --confirm 60", "confirm", "-n rollback", "rollback":
+        documents[words] = one.json(words, stdin=FILE)
     assert {d["ipvsctl"]["schema"] for d in documents.values()} == \
         {documents["show"]["ipvsctl"]["schema"]}
     documents["errors"] = [json.loads(one.ctl("-j", words, code=code))
@@ -75,9 +80,10 @@ def every_key(one):
          for words, document in documents.items()}
 
 
-def test_keys_stay(fresh):  # noqa: F811
+def test_keys_stay(fresh, monkeypatch, tmp_path):  # noqa: F811
     """A schema keeps all keys and types that it ever had; other changes need a new
     schema. New keys must be recorded, too, or nobody would notice their loss."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
     schema, have = every_key(fresh)
     record = json.loads(RECORD.read_text(encoding="ascii"))
     assert schema in record, f"record the keys of schema {schema} in {RECORD.name}: " + \

@@ -138,6 +138,21 @@ def test_a_run_that_was_killed(kept, module, tmp_path, left):
     assert kept.state() == (state if left == "after it" else [])
 
 
+def test_half_a_file(kept, module, tmp_path):
+    """A run was killed while it wrote: the next one says nothing of it, and its own mistakes."""
+    kept.ctl("apply -", stdin=FILE)
+    folder = next((tmp_path / "state").rglob("1.json")).parent
+    for words, stdin, code in (("apply -", FILE.replace("weight 3", "weight 5"), 0), ("rollback", "", 0),
+                               ("rollback", "", 0), ("rollback", "", 4)):
+        (folder / "new").write_text('{"ipvsctl": {"sch', encoding="ascii")
+        with kept.ns.enter():
+            done = subprocess.run([IPVSCTL, *words.split()], input=stdin, capture_output=True, text=True,
+                                  check=False, timeout=60)
+        assert done.returncode == code and bool(done.stderr) == bool(code), done.stderr
+        assert "damaged" not in done.stderr and not (folder / "new").exists()
+    assert kept.state() == []
+
+
 def test_a_damaged_file(kept, module, tmp_path):
     kept.ctl("apply -", stdin=FILE)
     state = kept.state()

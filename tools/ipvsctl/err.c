@@ -209,6 +209,7 @@ void err_forget(void)
 	failure.object = NULL;
 	failure.excerpt = NULL;
 	failure.line = 0;
+	failure.err = 0;
 }
 
 void err_flush(void)

@@ -209,6 +209,7 @@ static void finish_interrupted(void)
 		history_commit(NULL);
 	else
 		unlink(path);
+	err_forget();	/* half a file does not count */
 	undo_free(&u);
 }
 
