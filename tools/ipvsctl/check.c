@@ -3,6 +3,8 @@
  * service that silently drops every connection.
  */
 #include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <linux/ip_vs.h>
@@ -59,8 +61,22 @@ int service_check(const struct service *svc)
 	return check_flags(svc, object);
 }
 
-static int check_tunnel(const struct server *srv, const char *object,
-			const char *name)
+/* "server NAME" and what is wrong with it. */
+static int PRINTF_LIKE(3, 4) bad_server(const struct service *svc,
+					const struct server *srv,
+					const char *fmt, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return fail(RC_USAGE, svc_text(&svc->id), "server %s%s",
+		    ip_port_text(srv->af, &srv->addr, srv->port), text);
+}
+
+static int check_tunnel(const struct service *svc, const struct server *srv)
 {
 	bool tun = (srv->forward & IP_VS_CONN_F_FWD_MASK) ==
 		   IP_VS_CONN_F_TUNNEL;
@@ -68,36 +84,31 @@ static int check_tunnel(const struct server *srv, const char *object,
 	int rc;
 
 	if (!tun && (srv->tun_type || srv->tun_port || srv->tun_flags)) {
-		rc = fail(RC_USAGE, object,
-			  "server %s: type, port and csum are for tun", name);
+		rc = bad_server(svc, srv, ": type, port and csum are for tun");
 		hint("try: tun type gue port 6080");
 		return rc;
 	}
 	if (tun && gue && !srv->tun_port) {
-		rc = fail(RC_USAGE, object,
-			  "server %s: a gue tunnel needs its UDP port", name);
+		rc = bad_server(svc, srv, ": a gue tunnel needs its UDP port");
 		hint("try: tun type gue port 6080");
 		return rc;
 	}
 	if (srv->tun_port && !gue)
-		return fail(RC_USAGE, object,
-			    "server %s: only a gue tunnel has a port", name);
+		return bad_server(svc, srv, ": only a gue tunnel has a port");
 	if (srv->tun_flags & IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM && !gue)
-		return fail(RC_USAGE, object,
-			    "server %s: only a gue tunnel has remcsum", name);
+		return bad_server(svc, srv, ": only a gue tunnel has remcsum");
 	if (srv->tun_flags && srv->tun_type == IP_VS_CONN_F_TUNNEL_TYPE_IPIP)
-		return fail(RC_USAGE, object,
-			    "server %s: an ipip tunnel has no checksum", name);
+		return bad_server(svc, srv, ": an ipip tunnel has no checksum");
 	return RC_OK;
 }
 
 /* A mark stands for packets of any port, so only a service with an address
  * has a port to compare with.
  */
-static int check_port(const struct svc_id *id, const struct server *srv,
-		      const char *object, const char *name)
+static int check_port(const struct service *svc, const struct server *srv)
 {
 	uint32_t method = srv->forward & IP_VS_CONN_F_FWD_MASK;
+	const struct svc_id *id = &svc->id;
 	const char *how = NULL;
 	int rc;
 
@@ -108,57 +119,46 @@ static int check_port(const struct svc_id *id, const struct server *srv,
 	else if (method == IP_VS_CONN_F_TUNNEL)
 		how = "a tunnel";
 	if (how && srv->port != id->port) {
-		rc = fail(RC_USAGE, object,
-			  "server %s: %s cannot change the port (service %u, server %u)",
-			  name, how, id->port, srv->port);
+		rc = bad_server(svc, srv, ": %s cannot change the port (service %u, server %u)",
+				how, id->port, srv->port);
 		hint("try: nat, or leave the server's port out");
 		return rc;
 	}
 	if (!srv->port && id->port)
-		return fail(RC_USAGE, object,
-			    "server %s: port 0 (any port) is for services with port 0",
-			    name);
+		return bad_server(svc, srv, ": port 0 (any port) is for services with port 0");
 	return RC_OK;
 }
 
-static int check_limits(const struct server *srv, const char *object,
-			const char *name)
+static int check_limits(const struct service *svc, const struct server *srv)
 {
 	if (srv->weight > INT32_MAX)
-		return fail(RC_USAGE, object,
-			    "server %s: weight %u is above 2147483647", name,
-			    srv->weight);
+		return bad_server(svc, srv, ": weight %u is above 2147483647",
+				  srv->weight);
 	if (srv->min_conns && !srv->max_conns)
-		return fail(RC_USAGE, object,
-			    "server %s: min-conns %u needs a max-conns above it",
-			    name, srv->min_conns);
+		return bad_server(svc, srv, ": min-conns %u needs a max-conns above it",
+				  srv->min_conns);
 	if (srv->min_conns > srv->max_conns)
-		return fail(RC_USAGE, object,
-			    "server %s: min-conns %u is above max-conns %u",
-			    name, srv->min_conns, srv->max_conns);
+		return bad_server(svc, srv, ": min-conns %u is above max-conns %u",
+				  srv->min_conns, srv->max_conns);
 	return RC_OK;
 }
 
 int server_check(const struct service *svc, const struct server *srv)
 {
-	const char *object = svc_text(&svc->id);
-	const char *name = ip_port_text(srv->af, &srv->addr, srv->port);
 	int rc;
 
 	if (!ip_is_unicast(srv->af, &srv->addr))
-		return fail(RC_USAGE, object,
-			    "server %s: not a unicast address", name);
+		return bad_server(svc, srv, ": not a unicast address");
 	if (srv->af != svc->id.af && (srv->forward & IP_VS_CONN_F_FWD_MASK) !=
 	    IP_VS_CONN_F_TUNNEL) {
-		rc = fail(RC_USAGE, object,
-			  "server %s is %s but the service is %s: only tun can cross families",
-			  name, family_name(srv->af),
-			  family_name(svc->id.af));
-		hint("try: %s tun", name);
+		rc = bad_server(svc, srv,
+				" is %s but the service is %s: only tun can cross families",
+				family_name(srv->af), family_name(svc->id.af));
+		hint("try: %s tun", ip_port_text(srv->af, &srv->addr, srv->port));
 		return rc;
 	}
-	rc = check_port(&svc->id, srv, object, name);
+	rc = check_port(svc, srv);
 	if (!rc)
-		rc = check_limits(srv, object, name);
-	return rc ? rc : check_tunnel(srv, object, name);
+		rc = check_limits(svc, srv);
+	return rc ? rc : check_tunnel(svc, srv);
 }

@@ -60,21 +60,56 @@ const char *family_name(uint16_t af)
 	return af == AF_INET6 ? "IPv6" : "IPv4";
 }
 
+/* Returns the end of the text. */
+static char *put_number(char *s, unsigned int n)
+{
+	if (n >= 10)
+		s = put_number(s, n / 10);
+	*s++ = (char)('0' + n % 10);
+	return s;
+}
+
+/* There are many of them: inet_ntop() and snprintf() would take a fifth of the time of
+ * reading 10,000 services.
+ */
+static char *put_ipv4(char *s, const struct ip *addr)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (i)
+			*s++ = '.';
+		s = put_number(s, addr->b[i]);
+	}
+	return s;
+}
+
 const char *ip_text(uint16_t af, const struct ip *addr)
 {
 	char *s = text_slot();
 
-	if (!inet_ntop(af, addr->b, s, TEXT_LEN))
+	if (af == AF_INET)
+		*put_ipv4(s, addr) = '\0';
+	else if (!inet_ntop(af, addr->b, s, TEXT_LEN))
 		snprintf(s, TEXT_LEN, "?");
 	return s;
 }
 
 const char *ip_port_text(uint16_t af, const struct ip *addr, uint16_t port)
 {
-	const char *ip = ip_text(af, addr);
-	char *s = text_slot();
+	const char *ip;
+	char *s, *end;
 
-	snprintf(s, TEXT_LEN, af == AF_INET6 ? "[%s]:%u" : "%s:%u", ip, port);
+	if (af == AF_INET6) {
+		ip = ip_text(af, addr);
+		s = text_slot();
+		snprintf(s, TEXT_LEN, "[%s]:%u", ip, port);
+		return s;
+	}
+	s = text_slot();
+	end = put_ipv4(s, addr);
+	*end++ = ':';
+	*put_number(end, port) = '\0';
 	return s;
 }
 
@@ -94,8 +129,8 @@ const char *svc_text(const struct svc_id *id)
 		snprintf(s, TEXT_LEN, "fwmark %u%s", id->fwmark,
 			 id->af == AF_INET6 ? " inet6" : "");
 	else
-		snprintf(s, TEXT_LEN, "%s %s", proto_name(id->proto),
-			 ip_port_text(id->af, &id->addr, id->port));
+		stpcpy(stpcpy(stpcpy(s, proto_name(id->proto)), " "),
+		       ip_port_text(id->af, &id->addr, id->port));
 	last = *id;
 	when = turn;
 	return s;

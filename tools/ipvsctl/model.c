@@ -220,11 +220,23 @@ struct server *server_search(const struct service *svc,
 		       sizeof(*svc->servers), cmp_server);
 }
 
+/* What l4lb or a file of "export" lists is in order already. */
+static void sort(void *v, size_t n, size_t size,
+		 int (*cmp)(const void *a, const void *b))
+{
+	const char *p = v;
+	size_t i;
+
+	for (i = 1; i < n; i++, p += size)
+		if (cmp(p, p + size) > 0) {
+			qsort(v, n, size, cmp);
+			return;
+		}
+}
+
 void service_sort(struct service *svc)
 {
-	if (svc->nservers)
-		qsort(svc->servers, svc->nservers, sizeof(*svc->servers),
-		      cmp_server);
+	sort(svc->servers, svc->nservers, sizeof(*svc->servers), cmp_server);
 }
 
 void service_list_sort(struct service_list *list)
@@ -236,8 +248,7 @@ void service_list_sort(struct service_list *list)
 	list->index = NULL;
 	list->index_size = 0;
 	list->indexed = 0;
-	if (list->n)
-		qsort(list->v, list->n, sizeof(*list->v), cmp_service);
+	sort(list->v, list->n, sizeof(*list->v), cmp_service);
 	for (i = 0; i < list->n; i++)
 		service_sort(&list->v[i]);
 }

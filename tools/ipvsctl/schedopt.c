@@ -99,12 +99,13 @@ static int ask(const char *name, const struct sched_info **info)
 int scheduler_settle(struct service *svc, enum foreign_flags foreign)
 {
 	uint32_t flags = svc->flags & SCHED_FLAGS, wrong;
-	const char *object = svc_text(&svc->id);
 	const struct sched_info *info;
+	const char *object;
 	int err, rc;
 
 	if (!flags && !svc->noptions)
 		return RC_OK;
+	object = svc_text(&svc->id);
 	err = ask(svc->scheduler, &info);
 	if (err == -EOPNOTSUPP && !svc->noptions)
 		return RC_OK;
