@@ -32,7 +32,7 @@ static const char *top(void)
 	return dir && dir[0] == '/' ? dir : USUAL;
 }
 
-static bool same_namespace(const char *path, const struct stat *own)
+static bool same_inode(const char *path, const struct stat *own)
 {
 	struct stat st;
 
@@ -70,15 +70,17 @@ static void name_namespace(char *name, size_t size)
 	struct dirent *e = NULL;
 	DIR *dir;
 
-	stat("/proc/self/ns/net", &own);
-	if (same_namespace("/proc/1/ns/net", &own)) {
+	/* Each namespace has its own. The unit may not look at /proc/1/ns. */
+	if (!stat("/proc/self/net/dev", &own) &&
+	    same_inode("/proc/1/net/dev", &own)) {
 		snprintf(name, size, "main");
 		return;
 	}
+	stat("/proc/self/ns/net", &own);
 	dir = opendir("/run/netns");
 	while (dir && (e = readdir(dir))) {
 		snprintf(path, sizeof(path), "/run/netns/%s", e->d_name);
-		if (e->d_name[0] != '.' && same_namespace(path, &own))
+		if (e->d_name[0] != '.' && same_inode(path, &own))
 			break;
 	}
 	if (e)
