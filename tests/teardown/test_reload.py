@@ -46,9 +46,16 @@ def reload(lab, *words, code=0):
 
 
 def services(lab):
-    """Of each protocol and family, by rr; and one of persistent clients."""
+    """Of each protocol and family, by rr, of which one is protected; and one of persistent
+    clients."""
     raws = [Raw(lab, proto, family, (1, 2)) for family in (4, 6) for proto in (TCP, UDP)]
+    change_protection(lab, raws[0], "on")
     return [*raws, Raw(lab, TCP, 4, (1, 2), flags=PERSISTENT, timeout=600)]
+
+
+def change_protection(lab, raw, word):
+    lab.director.ns.run([IPVSCTL, "service", "change", "tcp", f"{raw.vip}:{raw.port}",
+                         "protected", word])
 
 
 def opened(raws, number):
@@ -133,6 +140,9 @@ def test_nothing_is_lost(topologies, backend, request, shape):
     # A persistent client's next connection follows its template.
     last = clients[-1]
     assert raws[-1].client(last.address).open() == last.number
+    saved = lab.director.ns.run([IPVSCTL, "save"]).stdout
+    assert saved.count("protected on") == 1
+    change_protection(lab, raws[0], "off")
 
 
 def test_a_service_elsewhere_holds_the_module(topologies, backend):
@@ -156,6 +166,7 @@ def test_a_service_elsewhere_holds_the_module(topologies, backend):
         number = client.number
         client.send(ACK, b"more")
         assert client.arrive()[0] == number
+    change_protection(lab, clients[0].raw, "off")
 
 
 def test_what_it_refuses(topologies, backend):
