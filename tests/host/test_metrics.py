@@ -195,11 +195,14 @@ def watch(proc, *words, lines, end=signal.SIGINT, **env):
             subprocess.Popen([fake.program(), *words], stdout=out,
                              env=os.environ | {"FAKE_PROC": str(proc), "LANG": "C"} | env) as p:
         limit = time.monotonic() + 60
-        while (proc / "printed").read_text("ascii").count("\n") < lines:
-            assert time.monotonic() < limit
-            time.sleep(0.05)
-        p.send_signal(end)
-        assert p.wait(10) == 0
+        try:
+            while (proc / "printed").read_text("ascii").count("\n") < lines:
+                assert time.monotonic() < limit
+                time.sleep(0.05)
+            p.send_signal(end)
+            assert p.wait(10) == 0
+        finally:
+            p.kill()    # or a failure would wait for it
         out.seek(0)
         return out.read()
 
