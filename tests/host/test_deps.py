@@ -24,6 +24,7 @@ FAKES = {
     done""",
     "apt-get": """echo "$*" >>"$NOTES"
     echo "said before: $(cat "$SAID")" >>"$NOTES"
+    [ -z "$INITRD" ] || echo "initramfs: $INITRD" >>"$NOTES"
     [ ! -x /usr/sbin/policy-rc.d ] || echo guarded >>"$NOTES" """,
     "id": 'echo "$UID_NOW"',
     "go": "true",
@@ -32,6 +33,7 @@ FAKES = {
 SYSTEMS = {"12": "ID=debian\nVERSION_ID=12\n", "13": "ID=debian\nVERSION_ID=13\n",
            "fedora": "ID=fedora\nVERSION_ID=41\n"}
 SCRIPT = """mount -t tmpfs none /usr/sbin
+mount --bind "$BOOT" /boot
 mount --bind "$SYSTEM" "$(readlink -f /etc/os-release)"
 "$@" 2>"$SAID" || status=$?
 ls /usr/sbin
@@ -42,6 +44,7 @@ class Machine:
     def __init__(self, path, system="12"):
         self.path, self.notes, self.said = path, path / "notes", path / "said"
         (path / "bin").mkdir()
+        (path / "boot").mkdir()
         for name, text in FAKES.items():
             (path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
             (path / "bin" / name).chmod(0o755)
@@ -58,7 +61,7 @@ class Machine:
         env = {"PATH": f"{self.path}/bin:/usr/bin:/bin", "HOME": str(self.path),
                "XDG_CACHE_HOME": str(self.path / "cache"), "MISSING": missing,
                "NOTES": str(self.notes), "SAID": str(self.said), "UID_NOW": str(uid),
-               "SYSTEM": str(self.path / "os-release")}
+               "SYSTEM": str(self.path / "os-release"), "BOOT": str(self.path / "boot")}
         done = subprocess.run(["unshare", "-rm", "sh", "-c", SCRIPT, "sh", LAB / "deps", *argv],
                               env=env, capture_output=True, text=True, check=False, timeout=60)
         assert done.stderr == ""
@@ -86,7 +89,9 @@ def test_check_names_and_installs_nothing(machine):
 
 def test_names_what_it_installs(machine):
     """It names them before it installs them; no daemon among them may start."""
-    status, said, asked = machine().deps(missing="wrk bison linux-image-amd64")
+    one = machine()
+    (one.path / "boot/grub").mkdir()
+    status, said, asked = one.deps(missing="wrk bison linux-image-amd64")
     named = "deps: missing Debian packages: bison linux-image-amd64 wrk"
     assert (status, said.splitlines()[0]) == (0, named)
     assert "may become this machine's own" in said
@@ -94,7 +99,14 @@ def test_names_what_it_installs(machine):
     assert update.endswith(" update")
     assert install.endswith(" install -y --no-install-recommends bison linux-image-amd64 wrk")
     assert asked.count(f"said before: {named}\n") == 2
-    assert asked.count("guarded\n") == 2
+    assert asked.count("guarded\n") == 2 and "initramfs" not in asked
+
+
+def test_no_initramfs_where_no_kernel_boots(machine):
+    """A container gets its kernel from outside. It would take a minute."""
+    status, said, asked = machine().deps(missing="linux-image-amd64")
+    assert (status, asked.count("initramfs: No\n")) == (0, 2)
+    assert "may become this machine's own" not in said
 
 
 def test_kernel_needs_only_what_builds_it(machine):
