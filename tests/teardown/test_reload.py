@@ -4,14 +4,16 @@
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from lab.ctl import IPVSCTL
 from lab.genl import PERSISTENT, Ipvs
-from lab.netns import SLOW, Namespace, join_all
+from lab.netns import SLOW, Namespace, join_all, wait_until
 from lab.packet import ACK, RST, TCP, UDP
 from lab.raw import Raw
 from lab.rows import amount
@@ -166,6 +168,29 @@ def test_a_service_elsewhere_holds_the_module(topologies, backend):
         number = client.number
         client.send(ACK, b"more")
         assert client.arrive()[0] == number
+    change_protection(lab, clients[0].raw, "off")
+
+
+def test_nobody_interrupts_it(topologies, backend):
+    """Signals, and a terminal that is gone, come too late once it has begun."""
+    lab = topologies["nat"]
+    backend.load()
+    lab._ipvs = None
+    clients = opened(services(lab), 2)
+    before = state(clients)
+    with lab.director.ns.enter():
+        process = subprocess.Popen([TOOL], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   env=os.environ | {"PATH": PATH})
+    with process:
+        process.stdout.close()
+        wait_until(lambda: not backend.loaded(), 60 * SLOW, what="the module leaves", step=0.002)
+        while process.poll() is None:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                process.send_signal(number)
+            time.sleep(0.01)
+    assert "l4lb_reload" not in lab.director.ns.run(["nft", "list", "tables"]).stdout
+    lab._ipvs = None
+    assert state(clients) == before
     change_protection(lab, clients[0].raw, "off")
 
 
