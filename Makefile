@@ -275,14 +275,11 @@ install-modules: modules
 
 # Files about the modules that are the same for each kernel.
 install-system:
-	install -d $(libdir)/modprobe.d $(libdir)/modules-load.d $(libdir)/sysctl.d $(mandir)/man7 $(mandir)/man8 \
-		$(DESTDIR)$(PREFIX)/sbin
+	install -d $(libdir)/modprobe.d $(libdir)/modules-load.d $(libdir)/sysctl.d $(mandir)/man7
 	install -m 644 tools/modprobe.d/l4lb.conf $(libdir)/modprobe.d/
 	install -m 644 tools/system/modules-load.conf $(libdir)/modules-load.d/l4lb.conf
 	install -m 644 tools/system/sysctl.conf $(libdir)/sysctl.d/60-l4lb.conf
 	install -m 644 doc/l4lb.7 $(mandir)/man7/
-	install -m 755 tools/system/l4lb-reload $(DESTDIR)$(PREFIX)/sbin/
-	install -m 644 tools/system/l4lb-reload.8 $(mandir)/man8/
 
 install-tool: ipvsctl
 	install -d $(DESTDIR)$(PREFIX)/sbin $(mandir)/man8 $(bashdir) $(zshdir) $(fishdir) \
@@ -308,7 +305,6 @@ uninstall:
 	rm -rf $(moddir) $(dkmsdir)
 	rm -f $(libdir)/modprobe.d/l4lb.conf $(libdir)/modules-load.d/l4lb.conf $(libdir)/sysctl.d/60-l4lb.conf \
 		$(libdir)/systemd/system/l4lb.service $(mandir)/man7/l4lb.7 \
-		$(DESTDIR)$(PREFIX)/sbin/l4lb-reload $(mandir)/man8/l4lb-reload.8 \
 		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 \
 		$(bashdir)/ipvsctl $(zshdir)/_ipvsctl $(fishdir)/ipvsctl.fish \
 		$(sharedir)/ipvsctl/config.schema.json

@@ -116,12 +116,14 @@ static int apply(struct l4lb_net *ln, struct genl_info *info,
 			       "handover: MESSAGE is missing: send one of EXPORT_CONNS");
 		return -EINVAL;
 	}
-	err = l4lb_nl_prepare_receiver(ln, info) ?: l4lb_sync_prepare(ln) ?:
-	      l4lb_handover_apply(ln, nla_data(message), nla_len(message),
+	err = l4lb_nl_prepare_receiver(ln, info) ?: l4lb_sync_prepare(ln);
+	if (err)
+		return err;
+	err = l4lb_handover_apply(ln, nla_data(message), nla_len(message),
 				  tally);
-	if (err == -EINVAL)
+	if (err)
 		NL_SET_ERR_MSG_ATTR(info->extack, message,
-				    "handover: this message is damaged: export the connections again");
+				    "handover: this message is damaged, or of a later version of l4lb");
 	return err;
 }
 

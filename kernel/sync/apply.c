@@ -475,7 +475,8 @@ static int handle(struct news *news)
 		follow(old, news);
 		return 0;
 	}
-	if (!server)
+	if (!server || (news->how & L4LB_SYNC_HANDOVER &&
+			!l4lb_server_available(server)))
 		return -ESRCH;
 	if (old)
 		l4lb_conn_kill(old);

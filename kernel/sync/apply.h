@@ -13,7 +13,7 @@
  * @L4LB_SYNC_ANSWER: it answers a request for all connections, or for some
  * @L4LB_SYNC_LOWER_SENDER: its sender's number is below this director's
  * @L4LB_SYNC_HANDOVER: from a user, who has asked this director for it before: a real
- *	server that is not here gets no placeholder
+ *	server that is not here, or was removed, gets no connections
  */
 enum l4lb_sync_how {
 	L4LB_SYNC_LATE_MESSAGE	= 1 << 0,

@@ -11,6 +11,7 @@
 
 #include "sync/apply.h"
 #include "sync/send.h"
+#include "sync/send_rules.h"
 #include "sync/tour.h"
 #include "sync/wire_read.h"
 #include "sync/wire_write.h"
@@ -62,11 +63,12 @@ static bool tell(struct l4lb_handover *handover, struct l4lb_conn *conn)
 {
 	struct l4lb_sync_record record = { };
 
-	if (!l4lb_sync_describe(conn, L4LB_SYNC_WHOLE, &record)) {
+	if (!l4lb_send_tellable(conn)) {
 		handover->left_out += l4lb_sync_lasts(conn);
 		return true;
 	}
-	return l4lb_sync_append(&handover->buf, &record);
+	return !l4lb_sync_describe(conn, L4LB_SYNC_WHOLE, &record) ||
+	       l4lb_sync_append(&handover->buf, &record);
 }
 
 /* Returns false if the message is full. */

@@ -14,7 +14,6 @@ RELEASE = "6.12.999-test"
 MODULES = "l4lb.ko", "l4lb_rr.ko"
 SYSTEM = {"usr/lib/modprobe.d/l4lb.conf", "usr/lib/modules-load.d/l4lb.conf",
           "usr/lib/sysctl.d/60-l4lb.conf", "usr/lib/systemd/system/l4lb.service"}
-RELOAD = {"sbin/l4lb-reload", "share/man/man8/l4lb-reload.8", "share/man/man7/l4lb.7"}
 TOOL = {"sbin/ipvsctl", "share/man/man8/ipvsctl.8",
         "share/bash-completion/completions/ipvsctl", "share/zsh/vendor-completions/_ipvsctl",
         "share/fish/vendor_completions.d/ipvsctl.fish", "share/ipvsctl/config.schema.json"}
@@ -51,7 +50,7 @@ def test_uninstall_leaves_nothing(make, prefix):
     words = [] if prefix == "usr" else [f"PREFIX=/{prefix}"]
     assert make("install", *words) == {
         *(f"lib/modules/{RELEASE}/updates/l4lb/{name}" for name in MODULES), *SYSTEM,
-        *(f"{prefix}/{name}" for name in RELOAD | (
+        f"{prefix}/share/man/man7/l4lb.7", *(f"{prefix}/{name}" for name in (
             {name.replace("vendor-completions", "site-functions") for name in TOOL}
             if words else TOOL))}
     sections = subprocess.run(["objdump", "-h", str(
@@ -81,7 +80,7 @@ def test_uninstall_needs_to_know_the_kernel(make, tmp_path):
     make("install")
     assert "no kernel release: name the kernel build directory with KDIR=" in \
         make("uninstall", f"KDIR={tmp_path}/none", code=2)
-    assert len(make("install")) == len(MODULES) + len(SYSTEM) + len(TOOL) + len(RELOAD)
+    assert len(make("install")) == len(MODULES) + len(SYSTEM) + len(TOOL) + 1
 
 
 def test_a_key_needs_its_certificate(make):

@@ -216,6 +216,19 @@ def test_no_real_server(nat, l4lb):
     raw.service.delete_server(ELSEWHERE, raw.dport)
 
 
+def test_a_removed_server_gets_none(nat, l4lb):
+    """Though it is still known, for the connections that it has."""
+    raw = Raw(nat, TCP, numbers=(1, 2))
+    clients = [raw.client() for _ in range(4)]
+    for client in clients:
+        client.establish()
+    parts = l4lb.export()
+    l4lb.kill(client=clients[0].address, client_port=clients[0].sport)
+    raw.remove(clients[0].number)
+    assert [l4lb.import_(p["message"]) for p in parts] == [
+        {"records": 3, **ZERO, "no_server": 1}]
+
+
 def test_a_connection_in_use_stays(nat, l4lb):
     """The client went on before the import, with another server."""
     raw = Raw(nat, TCP, numbers=(1, 2))
@@ -261,7 +274,7 @@ def test_damaged_messages(nat, l4lb):
     l4lb.kill()
     for length in range(8, len(message)):
         said = is_refused(lambda n=length: l4lb.import_(message[:n]), 22)
-        assert "this message is damaged: export the connections again" in said
+        assert "this message is damaged, or of a later version of l4lb" in said
     is_refused(lambda: l4lb.import_(message + b"\0"), 22)
     is_refused(lambda: l4lb.import_(message[:7]), 34)
     is_refused(lambda: l4lb.import_(bytes(4097)), 34)
@@ -280,6 +293,8 @@ def test_ipvsctl(nat, l4lb, tmp_path):
     for client in clients:
         client.establish()
     file = tmp_path / "conns"
+    # Left by a run that was killed.
+    file.with_suffix(".new").write_text("half", encoding="ascii")
     assert ctl(nat, "conn", "export", str(file)) == ""
     assert file.stat().st_mode & 0o777 == 0o600
     l4lb.kill()
@@ -313,6 +328,20 @@ def test_file_is_whole_or_refused(nat, l4lb, tmp_path):
     assert l4lb.conns() == []
     ctl(nat, "conn", "import", str(file))
     assert len(l4lb.conns()) == 1
+
+
+def test_a_refused_message_keeps_no_other(nat, l4lb, tmp_path):
+    """As of a later version: what can be imported is."""
+    client = Raw(nat, TCP).client()
+    client.establish()
+    message, = (p["message"] for p in l4lb.export())
+    l4lb.kill()
+    file = tmp_path / "conns"
+    file.write_bytes(b"l4lb connections 1\n" + b"".join(
+        len(m).to_bytes(2, "big") + m for m in (message[:-1], message)) + bytes(2 + 7) + b"\2")
+    said = ctl(nat, "conn", "import", str(file), code=8)
+    assert "damaged, or of a later version" in said and "imported 1 connections; keep the file" in said
+    goes_on(client)
 
 
 def test_many(backend, request):

@@ -82,7 +82,7 @@ void check_version(const struct exam *e, struct report *r)
 		return;
 	report_add(r, SEVERITY_WARNING, NULL,
 		   "module l4lb is version %s, ipvsctl is " IPVSCTL_VERSION, version);
-	report_cure(r, "install both of one version, then run l4lb-reload: connections go on");
+	report_cure(r, "install both of one version; the new module serves after the next boot");
 }
 
 /* Half an installation: services of a scheduler without a file are lost at the next

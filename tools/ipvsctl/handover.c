@@ -117,11 +117,11 @@ int conn_export(struct args *a)
 
 /* ---- import ---- */
 
-/* Calls @fn for each message, until it returns other than 0; @n is the number of
+/* Calls @fn for each message, until it returns false; @n is the number of
  * connections in the end, or untouched. False: the file is not whole.
  */
 static bool each_message(const struct source *s,
-			 int (*fn)(const void *data, size_t len, void *arg),
+			 bool (*fn)(const void *data, size_t len, void *arg),
 			 void *arg, uint64_t *n)
 {
 	const char *at = s->text + MAGIC_LEN, *end = s->text + s->len;
@@ -139,7 +139,7 @@ static bool each_message(const struct source *s,
 		if (len < MESSAGE_MIN || len > L4LB_HANDOVER_LEN ||
 		    end - at < len)
 			return false;
-		if (fn && fn(at, len, arg))
+		if (fn && !fn(at, len, arg))
 			return true;
 		at += len;
 	}
@@ -161,7 +161,7 @@ static int read_file(const char *file, struct source *s, uint64_t *n)
 			  "%s is no file of ipvsctl conn export", s->name);
 	else if (!each_message(s, NULL, NULL, n))
 		rc = fail(RC_USAGE, NULL,
-			  "%s is damaged or not whole: export the connections again",
+			  "%s is damaged or not whole: nothing was imported",
 			  s->name);
 	if (rc)
 		source_free(s);
@@ -170,15 +170,21 @@ static int read_file(const char *file, struct source *s, uint64_t *n)
 
 struct import {
 	struct handover_tally tally;
-	int err;
+	int err;		/* the last refusal */
 };
 
-static int send_message(const void *data, size_t len, void *arg)
+/* A refused message, for example of a later version, does not keep others from being
+ * sent; a kernel that does not answer does.
+ */
+static bool send_message(const void *data, size_t len, void *arg)
 {
 	struct import *import = arg;
+	int err = kern_import(data, len, &import->tally);
 
-	import->err = kern_import(data, len, &import->tally);
-	return import->err;
+	if (!err)
+		return true;
+	import->err = err;
+	return err == -EINVAL || err == -ENOMEM;
 }
 
 static int explain(const struct handover_tally *t)
@@ -192,7 +198,7 @@ static int explain(const struct handover_tally *t)
 		hint("%llu have no real server here: restore the services first, and import again",
 		     (unsigned long long)t->no_server);
 	if (t->full)
-		hint("%llu found no room: see net.ipv4.vs.conn_max and the free memory",
+		hint("%llu found no room: see net.ipv4.vs.conn_max, the module's conn_max_all and the free memory",
 		     (unsigned long long)t->full);
 	if (t->unsupported)
 		hint("%llu are of a kind that this module does not have",
@@ -228,13 +234,17 @@ static int import_file(const struct source *s)
 {
 	struct import import = { .err = 0 };
 	uint64_t n = 0;
+	int rc;
 
 	each_message(s, send_message, &import, &n);
 	if (import.err == -EOPNOTSUPP)
 		return cannot("conn import");
-	if (import.err)
-		return refuse(import.err, NULL, "importing the connections");
-	return report(&import.tally);
+	if (!import.err)
+		return report(&import.tally);
+	rc = refuse(import.err, NULL, "importing the connections");
+	hint("imported %llu connections; keep the file: it can be imported again",
+	     (unsigned long long)import.tally.imported);
+	return import.tally.imported ? fail_code(RC_PARTIAL) : rc;
 }
 
 int conn_import(struct args *a)

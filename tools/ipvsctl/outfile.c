@@ -31,7 +31,9 @@ int outfile_write(const char *path, int (*print)(void *arg), void *arg)
 	}
 	if (snprintf(tmp, sizeof(tmp), "%s.new", path) >= (int)sizeof(tmp))
 		return fail(RC_USAGE, NULL, "file name too long");
-	if (!freopen(tmp, "w", stdout))
+	/* What a killed run or another user has left there has its own owner and rights. */
+	unlink(tmp);
+	if (!freopen(tmp, "wx", stdout))
 		return cannot_write(tmp);
 	rc = print(arg);
 	if (!rc)
