@@ -361,7 +361,7 @@ class Guests:
     release = "6.12.1"
 
     def __init__(self):
-        self.failing, self.measured = set(), []
+        self.failing, self.faulty, self.measured = set(), set(), []
 
     def build(self):
         pass
@@ -372,7 +372,7 @@ class Guests:
         if self.failing & set(groups):
             raise host.BenchError("measuring failed (exit status 124)")
         return json.dumps([{"group": g, "what": "w", "system": "l4lb", "unit": "ns", "values": [1.0]}
-                           for g in groups])
+                           | ({"fault": "lost"} if g in self.faulty else {}) for g in groups])
 
 
 @pytest.fixture
@@ -404,20 +404,39 @@ def test_a_run_goes_on_where_it_was_interrupted(guests, tmp_path):
     guests.failing, guests.measured = set(), []
     assert run_bench(tmp_path, *words, "--resume") == (0, ["established", "new", "expiry"])
     assert guests.measured == [["new"]]
-    # Other amounts are another run; and without the option all is measured again.
-    run_bench(tmp_path, *words, "--resume", "--rounds", "7")
+    # Now that all is there, there is nothing to go on with.
+    assert not list(tmp_path.glob("part-*"))
+
+
+def test_other_amounts_are_another_run(guests, tmp_path):
+    guests.failing = {"new"}
+    words = "--groups", "established new expiry"
     run_bench(tmp_path, *words)
-    assert guests.measured[1:] == 2 * [["established"], ["new"], ["expiry"]]
+    guests.measured = []
+    run_bench(tmp_path, *words, "--resume", "--rounds", "7")
+    # And without the option all is measured again.
+    run_bench(tmp_path, *words)
+    assert guests.measured == 2 * [["established"], ["new"], ["expiry"]]
+
+
+def test_a_fault_is_measured_again(guests, tmp_path):
+    guests.faulty = {"new"}
+    words = "--groups", "established new"
+    assert run_bench(tmp_path, *words)[0] == 1
+    guests.faulty, guests.measured = set(), []
+    assert run_bench(tmp_path, *words, "--resume")[0] == 0
+    assert guests.measured == [["new"]]
 
 
 def test_a_part_of_other_modules_is_not_taken(guests, tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "TOP", tmp_path)
     module = tmp_path / "build" / guests.release / "l4lb.ko"
     module.parent.mkdir(parents=True)
+    guests.failing = {"expiry"}
     for content in (b"one", b"another"):
         module.write_bytes(content)
-        run_bench(tmp_path / "out", "--groups", "new", "--resume")
-    assert len(guests.measured) == 2
+        run_bench(tmp_path / "out", "--groups", "new expiry", "--resume")
+    assert guests.measured.count(["new"]) == 2
 
 
 def test_no_results_of_no_guest(guests, tmp_path):
