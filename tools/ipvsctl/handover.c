@@ -170,7 +170,7 @@ static int read_file(const char *file, struct source *s, uint64_t *n)
 
 struct import {
 	struct handover_tally tally;
-	int err;		/* the last refusal */
+	int err, rc;		/* of the first refusal */
 };
 
 /* A refused message, for example of a later version, does not keep others from being
@@ -183,6 +183,8 @@ static bool send_message(const void *data, size_t len, void *arg)
 
 	if (!err)
 		return true;
+	if (!import->err)
+		import->rc = refuse(err, NULL, "importing the connections");
 	import->err = err;
 	return err == -EINVAL || err == -ENOMEM;
 }
@@ -234,17 +236,13 @@ static int import_file(const struct source *s)
 {
 	struct import import = { .err = 0 };
 	uint64_t n = 0;
-	int rc;
 
 	each_message(s, send_message, &import, &n);
-	if (import.err == -EOPNOTSUPP)
-		return cannot("conn import");
 	if (!import.err)
 		return report(&import.tally);
-	rc = refuse(import.err, NULL, "importing the connections");
 	hint("imported %llu connections; keep the file: it can be imported again",
 	     (unsigned long long)import.tally.imported);
-	return import.tally.imported ? fail_code(RC_PARTIAL) : rc;
+	return import.tally.imported ? fail_code(RC_PARTIAL) : import.rc;
 }
 
 int conn_import(struct args *a)
