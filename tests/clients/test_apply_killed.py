@@ -16,6 +16,8 @@ pytestmark = pytest.mark.skipif(not shutil.which("gcc") or "san" in IPVSCTL, rea
 # Runs a command until the Nth time it enters or leaves a system call, and kills it there.
 # The exit status is 0; or 9 if the command ended before, then the output is how often it was.
 KILLER = r"""
+#define _GNU_SOURCE
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +28,14 @@ KILLER = r"""
 int main(int argc, char **argv)
 {
 	int i, n = atoi(argv[1]), status;
-	pid_t pid = fork();
+	cpu_set_t one;
+	pid_t pid;
 
+	/* Both on one processor: another would have to wake up for each call. */
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	pid = fork();
 	if (!pid) {
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		execv(argv[2], argv + 2);
