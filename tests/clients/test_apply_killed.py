@@ -82,7 +82,7 @@ def killer(tmp_path_factory):
     return folder / "killer"
 
 
-@pytest.mark.smoke
+@pytest.mark.slow
 def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     before, after = tmp_path / "before", tmp_path / "after"
