@@ -37,7 +37,7 @@ struct export {
 	uint64_t records, left_out;
 };
 
-static int cannot(const char *object)
+static int no_handover(const char *object)
 {
 	return fail(RC_BACKEND, object,
 		    "the module %s cannot hand its connections over",
@@ -76,7 +76,7 @@ static int write_file(void *arg)
 	fwrite(MAGIC, MAGIC_LEN, 1, stdout);
 	err = kern_export(write_message, e);
 	if (err == -EOPNOTSUPP)
-		return cannot("conn export");
+		return no_handover("conn export");
 	if (err)
 		return refuse(err, NULL, "listing the connections");
 	records = htobe64(e->records);
@@ -100,7 +100,7 @@ int conn_export(struct args *a)
 			    "the connections are no text for a terminal: name a file");
 	rc = wire_open();
 	if (!rc && !backend_is_l4lb())
-		rc = cannot("conn export");
+		rc = no_handover("conn export");
 	/* Clients' addresses are not for every user. */
 	umask(077);
 	if (!rc)
@@ -200,7 +200,7 @@ static int explain(const struct handover_tally *t)
 		hint("%llu have no real server here: restore the services first, and import again",
 		     (unsigned long long)t->no_server);
 	if (t->full)
-		hint("%llu found no room: see net.ipv4.vs.conn_max, the module's conn_max_all and the free memory",
+		hint("%llu found no room: see net.ipv4.vs.conn_max, conn_max_all, free memory",
 		     (unsigned long long)t->full);
 	if (t->unsupported)
 		hint("%llu are of a kind that this module does not have",
@@ -259,7 +259,7 @@ int conn_import(struct args *a)
 		return rc;
 	rc = wire_open();
 	if (!rc && !backend_is_l4lb())
-		rc = cannot("conn import");
+		rc = no_handover("conn import");
 	if (!rc && opt.dry_run) {
 		snprintf(what, sizeof(what), "%llu connections",
 			 (unsigned long long)n);
