@@ -63,8 +63,9 @@ def proc(directory, sync=True, **more):
     return directory
 
 
-def run(directory, *words, code=0, out=False, **env):
-    done = subprocess.run([program(), *words], capture_output=True, text=True, check=False,
+def run(directory, *words, code=0, out=False, before=(), **env):
+    """What the program prints. BEFORE: a command that runs it."""
+    done = subprocess.run([*before, program(), *words], capture_output=True, text=True, check=False,
                           timeout=60, env=os.environ | {"LANG": "C", "FAKE_PROC": str(directory)}
                           | env)
     assert done.returncode == code, done.stderr

@@ -152,6 +152,10 @@ def test_bad_words(proc, words, why, hint):
     assert len(lines) == 1 + bool(hint)
 
 
+# As on a full disk: no file may grow.
+FULL = "sh", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$0" "$@"'
+
+
 def test_a_file_is_replaced_whole(proc, tmp_path):
     target = tmp_path / "ipvs.prom"
     target.write_text("old", "ascii")
@@ -165,9 +169,17 @@ def test_a_file_is_replaced_whole(proc, tmp_path):
     assert target.read_text("ascii") == kept
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ipvs.prom", "proc"]
     fake.proc(proc)
-    (tmp_path / "ipvs.prom.new").symlink_to("/dev/full")
-    assert "cannot write" in fake.run(proc, *PROM, "--output", str(target), code=3)
+    assert "cannot write" in fake.run(proc, *PROM, "--output", str(target), code=3, before=FULL)
     assert target.read_text("ascii") == kept
+    # What somebody has left where the new file comes into being is not written to.
+    other = tmp_path / "other"
+    other.write_text("his", "ascii")
+    (tmp_path / "ipvs.prom.new").symlink_to(other)
+    fake.run(proc, *PROM, "--output", str(target))
+    assert other.read_text("ascii") == "his" and not target.is_symlink()
+    other.unlink()
+    (tmp_path / "ipvs.prom.new").mkdir()
+    assert "cannot write" in fake.run(proc, *PROM, "--output", str(target), code=2)
     assert "cannot write" in fake.run(proc, *PROM, "--output", f"{tmp_path}/none/x", code=2)
     assert "cannot write" in fake.run(proc, *PROM, "--output", "", code=2)
 
