@@ -203,6 +203,7 @@ def test_confirm(kept, module, tmp_path):
     assert kept.state() == []
 
 
+@pytest.mark.waits
 @both_modules
 def test_not_confirmed(kept, module, tmp_path):
     """It is taken back, also if a server was changed meanwhile."""
@@ -220,9 +221,9 @@ def test_not_confirmed(kept, module, tmp_path):
 @pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
 def test_the_terminal_goes_away(kept, module, how):
     """The process group of the terminal gets a signal, at once or later: it makes no difference."""
-    for wait in 0.0, 0.02, 0.05, 1.0:
+    for wait in 0.0, 0.02, 0.05, 0.5:
         with kept.ns.enter():
-            run = subprocess.Popen([IPVSCTL, "apply", "-", "--confirm", "2"], stdin=subprocess.PIPE,
+            run = subprocess.Popen([IPVSCTL, "apply", "-", "--confirm", "1"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
         run.stdin.write(FILE.encode())
         run.stdin.close()
