@@ -113,8 +113,10 @@ def test_top_shows_what_the_kernel_counted(udp, module):
     counted = sum(s["rates"]["conns_per_second"] * t for s, t in zip(seen, apart, strict=True))
     assert 36 < counted < 44
     assert [s["share"] for s in seen if s["rates"]["conns_per_second"]][0] == 1
-    shares = [one["share"] for one in seen[0]["servers"]]
-    assert shares == [0.5, 0.5] or not module.is_l4lb
+    # A screen may come in the middle of them.
+    each = [sum((s["servers"][n]["share"] or 0) * s["rates"]["conns_per_second"] * t
+                for s, t in zip(seen, apart, strict=True)) for n in (0, 1)]
+    assert all(18 < n < 22 for n in each) or not module.is_l4lb, each
     assert ("no_dest" in docs[-1]["drops_per_second"]) == module.is_l4lb
     text = udp.ctl("top -b -n 1")
     assert text.startswith(f"{module.name} ") and "udp 192.0.2.10:5353" in text
