@@ -150,15 +150,39 @@ static bool each_message(const struct source *s,
 	return true;
 }
 
+static int foreign(const char *name)
+{
+	return fail(RC_USAGE, NULL, "%s is no file of ipvsctl conn export", name);
+}
+
+/* Looks before gigabytes of something else are read. A pipe can be read only once. */
+static bool is_foreign(const char *file)
+{
+	char first[MAGIC_LEN];
+	struct stat st;
+	bool known;
+	FILE *f;
+
+	if (!strcmp(file, "-") || stat(file, &st) || S_ISFIFO(st.st_mode))
+		return false;
+	f = fopen(file, "re");
+	if (!f)
+		return false;
+	known = fread(first, MAGIC_LEN, 1, f) == 1 &&
+		!memcmp(first, MAGIC, MAGIC_LEN);
+	fclose(f);
+	return !known;
+}
+
 static int read_file(const char *file, struct source *s, uint64_t *n)
 {
-	int rc = source_read(file, FILE_MAX, s);
+	int rc = is_foreign(file) ? foreign(file) :
+				    source_read(file, FILE_MAX, s);
 
 	if (rc)
 		return rc;
 	if (s->len < MAGIC_LEN || memcmp(s->text, MAGIC, MAGIC_LEN))
-		rc = fail(RC_USAGE, NULL,
-			  "%s is no file of ipvsctl conn export", s->name);
+		rc = foreign(s->name);
 	else if (!each_message(s, NULL, NULL, n))
 		rc = fail(RC_USAGE, NULL,
 			  "%s is damaged or not whole: nothing was imported",
