@@ -8,6 +8,8 @@ from lab import daemons, genl, sync_wire
 from lab.netns import wait_until
 from lab.sync_group import GROUP, Receiver, Sender, cable
 
+NEW = 3     # seconds that a connection has before it has a state
+
 
 class Side:
     """A director, and a namespace at the other end of its cable."""
@@ -34,10 +36,14 @@ class Side:
                 if all(c[k] == v for k, v in want.items())]
 
     def row(self, record, deadline=5):
-        """Waits for the only row of RECORD's connection or template."""
+        """Waits for the only row of RECORD's connection or template. A copy is in the table a
+        moment before it has the record's state and time."""
         want = {"client": record.client, "cport": record.cport, "vip": record.vip,
                 "vport": record.vport}
-        (row,) = wait_until(lambda: self.rows(**want), deadline, what=f"a row of {record}")
+        (row,) = wait_until(lambda: [r for r in self.rows(**want)
+                                     if r["state"] != "NONE" or r["expires"] > NEW
+                                     or record.timeout <= NEW],
+                            deadline, what=f"a row of {record}")
         return row
 
     def unread(self):
