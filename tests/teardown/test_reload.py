@@ -16,22 +16,11 @@ from lab.raw import Raw
 from lab.rows import amount
 
 NO_MODULE = True    # these tests load and unload it
+pytestmark = pytest.mark.usefixtures("only_l4lb", "unloaded")
 TOP = Path(__file__).resolve().parents[2]
 PATH = f"{Path(TOP, IPVSCTL).parent}:{os.environ['PATH']}:/usr/sbin:/sbin"
 VIP, NETWORK = "192.0.2.10", "10.0.0.0/24"      # in the document
 BEGINS, ENDS = "nft add table", "nft delete table"
-
-
-@pytest.fixture(autouse=True)
-def clean(backend, topologies):
-    if not backend.is_l4lb:
-        pytest.skip("in-tree ip_vs cannot hand connections over")
-    if backend.loaded():
-        backend.unload()
-    yield
-    topologies.flush()
-    if backend.loaded():
-        backend.unload()
 
 
 def steps():
