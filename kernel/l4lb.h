@@ -151,6 +151,11 @@
  *		because there is no such real server, no room, or because this
  *		director cannot have them }.
  *
+ *	L4LB_CMD_LOG_CONNS
+ *		do: without attributes.  Members of the group L4LB_GENL_LOG get what has
+ *		been collected for them.
+ *		Reply: SEQ, the number of this namespace's last record.
+ *
  *	L4LB_CMD_GET_EVENT
  *		do: without attributes.
  *		Reply: SEQ, the number of this namespace's last event.
@@ -169,6 +174,18 @@
  *		weight before.
  *		Reply: SERVICE, DRAIN { ADDR, PORT, AF, LAST_WEIGHT; THEN and LEFT
  *		if there is a drain and it has a deadline }.
+ *
+ * Members of the multicast group L4LB_GENL_LOG (CAP_NET_ADMIN) get, for
+ * connections that begin while their service's LOG is on, once each and at most a
+ * tenth of a second after they have ended,
+ *
+ *	L4LB_CMD_LOG_CONNS
+ *		CONN { AF to STATE, FLAGS, FWD_METHOD, WHY to IDLE }, repeated;
+ *		COUNT, the number of them; SEQ, the number of the last.
+ *
+ * SEQ counts records, whether they could be sent or not: what COUNT does not
+ * explain was lost (ENOBUFS).  There is no record of templates, of connections of one
+ * packet or without a real server, and of what ends with its namespace or the module.
  *
  * Members of the multicast group L4LB_GENL_EVENTS (CAP_NET_ADMIN) get a message
  * L4LB_CMD_GET_SYNC with a PEER when the peer's STATE has changed, at most once a
@@ -193,6 +210,7 @@
 #define L4LB_GENL_NAME		"L4LB"
 #define L4LB_GENL_VERSION	1
 #define L4LB_GENL_EVENTS	"events"	/* multicast group */
+#define L4LB_GENL_LOG		"log"		/* multicast group */
 
 #define L4LB_NAME_LEN		16	/* bytes of a name with its NUL */
 #define L4LB_OWNER_LEN		16	/* of OWNER, likewise */
@@ -231,6 +249,7 @@ enum l4lb_cmd {
 	L4LB_CMD_KILL_CONNS,
 	L4LB_CMD_EXPORT_CONNS,
 	L4LB_CMD_IMPORT_CONNS,
+	L4LB_CMD_LOG_CONNS,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -386,6 +405,15 @@ enum l4lb_service_sync {
 	L4LB_SERVICE_SYNC_MAX = __L4LB_SERVICE_SYNC_MAX - 1
 };
 
+/* Do connections that begin now have a record when they end, see LOG_CONNS? */
+enum l4lb_service_log {
+	L4LB_SERVICE_LOG_OFF,
+	L4LB_SERVICE_LOG_ON,
+
+	__L4LB_SERVICE_LOG_MAX,
+	L4LB_SERVICE_LOG_MAX = __L4LB_SERVICE_LOG_MAX - 1
+};
+
 #define L4LB_BANDS	4
 
 /* Default ends of the LAS bands, in bytes. */
@@ -412,6 +440,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_LAS_BYTES_1,
 	L4LB_POLICY_ATTR_LAS_BYTES_2,
 	L4LB_POLICY_ATTR_SYNC,		/* enum l4lb_service_sync */
+	L4LB_POLICY_ATTR_LOG,		/* enum l4lb_service_log */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
@@ -454,6 +483,13 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_HOLDERS,	/* u32: connections that hold a template */
 	L4LB_CONN_ATTR_TEMPLATE, /* nest: its template's CLIENT and VPORT */
 	L4LB_CONN_ATTR_PAD,
+	/* Only in LOG_CONNS: */
+	L4LB_CONN_ATTR_WHY,	/* u32: enum l4lb_end */
+	L4LB_CONN_ATTR_ENDED,	/* u64: nanoseconds since 1970, UTC */
+	L4LB_CONN_ATTR_LASTED,	/* u64: milliseconds that it was in the table */
+	L4LB_CONN_ATTR_IDLE,	/* u64: milliseconds of them since its last
+				 * packet, accurate to a quarter of a second
+				 */
 
 	__L4LB_CONN_ATTR_MAX,
 	L4LB_CONN_ATTR_MAX = __L4LB_CONN_ATTR_MAX - 1
@@ -464,6 +500,22 @@ enum l4lb_conn_flags {
 	L4LB_CONN_F_ACTIVE	= 1 << 1, /* as its real server counts it */
 	L4LB_CONN_F_FAST_CLIENT	= 1 << 2, /* client packets use the fast path */
 	L4LB_CONN_F_FAST_SERVER	= 1 << 3, /* likewise, server packets */
+	L4LB_CONN_F_COPY	= 1 << 4, /* LOG_CONNS: it began elsewhere */
+};
+
+/* Why a connection has ended. */
+enum l4lb_end {
+	L4LB_END_UNSPEC,
+	L4LB_END_EXPIRED,	/* no packets; STATE: was it closed before? */
+	L4LB_END_REUSED,	/* its client opened another one with its port */
+	L4LB_END_MOVED,		/* its client went to another real server */
+	L4LB_END_LOST,		/* its real server was removed */
+	L4LB_END_KILLED,	/* by KILL_CONNS */
+	L4LB_END_EVICTED,	/* for another one, or by drop_entry */
+	L4LB_END_REPLACED,	/* another director has a different one */
+
+	__L4LB_END_MAX,
+	L4LB_END_MAX = __L4LB_END_MAX - 1
 };
 
 /* Synchronisation beyond ip_vs's protocol. */

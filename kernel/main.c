@@ -11,6 +11,7 @@
 
 #include "api/netlink_ipvs.h"
 #include "api/netlink_l4lb.h"
+#include "api/netlink_log.h"
 #include "api/procfs.h"
 #include "api/sysctl.h"
 #include "api/sysctl_sched.h"
@@ -93,6 +94,7 @@ static void __net_exit net_free(struct l4lb_net *ln)
 	l4lb_fast_destroy(ln);
 	l4lb_sync_net_exit(ln);
 	l4lb_events_destroy(ln);
+	l4lb_nl_log_destroy(ln);
 }
 
 /* Thousands of namespaces may go at once: they wait together. */
@@ -163,6 +165,7 @@ static void __net_exit user_exit(struct net *net)
 	l4lb_procfs_net_exit(ln);
 	l4lb_sched_net_exit(ln);
 	l4lb_sysctl_net_exit(ln);
+	l4lb_nl_log_stop(ln);
 }
 
 /* Per-namespace user interfaces other than netlink. */
@@ -208,6 +211,7 @@ static int __init l4lb_init(void)
 	err = register_pernet_subsys(&user_ops);
 	if (err)
 		goto err_ext_exit;
+	l4lb_nl_log_allow(true);
 	return 0;
 
 err_ext_exit:
@@ -231,6 +235,7 @@ err_destroy_wq:
 
 static void __exit l4lb_exit(void)
 {
+	l4lb_nl_log_allow(false);
 	unregister_pernet_subsys(&user_ops);
 	l4lb_ext_exit();
 	l4lb_netlink_exit();

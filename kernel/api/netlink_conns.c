@@ -16,12 +16,12 @@
 #include <net/ipv6.h>
 #include <net/netlink.h>
 
+#include "api/netlink_conn_fill.h"
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
 #include "conn/state.h"
 #include "conn/walk.h"
 #include "conn/watch.h"
-#include "entry/fast_admit.h"
 #include "forward/reset.h"
 
 enum {
@@ -216,29 +216,6 @@ static int parse_filter(struct filter *f, const struct nlattr *nest,
 
 /* ---- connections ---- */
 
-/* A template of a service by mark: it stands for any protocol, VIP and port. */
-static bool is_of_mark(const struct l4lb_conn *conn)
-{
-	return l4lb_conn_fwmark(conn) &&
-	       l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
-}
-
-static u32 flags_of(const struct l4lb_conn *conn)
-{
-	const struct l4lb_net *ln = l4lb_conn_net(conn);
-	u32 flags = 0;
-
-	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		return L4LB_CONN_F_TEMPLATE;
-	if (!l4lb_conn_test(conn, L4LB_CONN_INACTIVE))
-		flags |= L4LB_CONN_F_ACTIVE;
-	if (l4lb_fast_taken(ln, conn, false))
-		flags |= L4LB_CONN_F_FAST_CLIENT;
-	if (l4lb_fast_taken(ln, conn, true))
-		flags |= L4LB_CONN_F_FAST_SERVER;
-	return flags;
-}
-
 /* Both addresses are of family @af. */
 static bool same_prefix(u16 af, const union nf_inet_addr *a,
 			const union nf_inet_addr *b, unsigned int len)
@@ -277,11 +254,11 @@ static bool service_passes(const struct filter *f, const struct l4lb_conn *conn)
 	if (has(f, L4LB_CONN_ATTR_PROTOCOL) && conn->proto != f->proto)
 		return false;
 	if (has(f, L4LB_CONN_ATTR_VIP) &&
-	    (is_of_mark(conn) ||
+	    (l4lb_nl_is_of_mark(conn) ||
 	     !same_addr(f->af, l4lb_conn_vip(conn), &f->vip)))
 		return false;
 	return !has(f, L4LB_CONN_ATTR_VPORT) ||
-	       (!is_of_mark(conn) && conn->vport == f->vport);
+	       (!l4lb_nl_is_of_mark(conn) && conn->vport == f->vport);
 }
 
 static bool server_passes(const struct filter *f, const struct l4lb_conn *conn)
@@ -310,100 +287,10 @@ static bool passes(const struct filter *f, const struct l4lb_conn *conn)
 	if (has(f, L4LB_CONN_ATTR_STATE) &&
 	    strcmp(l4lb_state_name(conn), f->state))
 		return false;
-	return !f->flags || !(f->flags & ~flags_of(conn));
+	return !f->flags || !(f->flags & ~l4lb_nl_conn_flags(conn));
 }
 
 /* ---- replies ---- */
-
-static int put_addr(struct sk_buff *skb, int attr, u16 af,
-		    union nf_inet_addr addr)
-{
-	return nla_put(skb, attr, af == AF_INET ? sizeof(addr.ip) :
-						  sizeof(addr.in6), &addr);
-}
-
-static int fill_flow(struct sk_buff *skb, const struct l4lb_conn *conn)
-{
-	u32 mark = l4lb_conn_fwmark(conn);
-
-	if (nla_put_u16(skb, L4LB_CONN_ATTR_AF, conn->af) ||
-	    put_addr(skb, L4LB_CONN_ATTR_CLIENT, conn->af,
-		     l4lb_conn_client(conn)) ||
-	    nla_put_be16(skb, L4LB_CONN_ATTR_CLIENT_PORT, conn->cport) ||
-	    (mark && nla_put_u32(skb, L4LB_CONN_ATTR_FWMARK, mark)))
-		return -EMSGSIZE;
-	if (is_of_mark(conn))
-		return 0;
-	if (nla_put_u16(skb, L4LB_CONN_ATTR_PROTOCOL, conn->proto) ||
-	    put_addr(skb, L4LB_CONN_ATTR_VIP, conn->af, l4lb_conn_vip(conn)) ||
-	    nla_put_be16(skb, L4LB_CONN_ATTR_VPORT, conn->vport))
-		return -EMSGSIZE;
-	return 0;
-}
-
-static int fill_server(struct sk_buff *skb, const struct l4lb_conn *conn)
-{
-	u16 af = conn->server->sched.af;
-
-	if ((af != conn->af &&
-	     nla_put_u16(skb, L4LB_CONN_ATTR_SERVER_AF, af)) ||
-	    put_addr(skb, L4LB_CONN_ATTR_SERVER, af, l4lb_conn_server(conn)) ||
-	    nla_put_be16(skb, L4LB_CONN_ATTR_SERVER_PORT, conn->dport) ||
-	    nla_put_u32(skb, L4LB_CONN_ATTR_FWD_METHOD, conn->method))
-		return -EMSGSIZE;
-	return 0;
-}
-
-/* The template that @conn was created through, while @conn is alive. */
-static int fill_template(struct sk_buff *skb, const struct l4lb_conn *conn)
-{
-	union nf_inet_addr client;
-	struct nlattr *nest;
-	bool dead;
-	__be16 vport;
-
-	if (!l4lb_conn_test(conn, L4LB_CONN_CONTROLLED))
-		return 0;
-	spin_lock_bh(l4lb_conn_lock(conn));
-	dead = l4lb_conn_test(conn, L4LB_CONN_DEAD);
-	if (!dead) {
-		client = l4lb_conn_client(conn->control);
-		vport = conn->control->vport;
-	}
-	spin_unlock_bh(l4lb_conn_lock(conn));
-	if (dead)
-		return 0;
-	nest = nla_nest_start(skb, L4LB_CONN_ATTR_TEMPLATE);
-	if (!nest ||
-	    put_addr(skb, L4LB_CONN_ATTR_CLIENT, conn->af, client) ||
-	    nla_put_be16(skb, L4LB_CONN_ATTR_VPORT, vport))
-		return -EMSGSIZE;
-	nla_nest_end(skb, nest);
-	return 0;
-}
-
-/* Connections that hold a template. */
-static u32 holders(const struct l4lb_conn *template)
-{
-	u32 n = atomic_read(&template->n_holders);
-
-	smp_rmb();	/* in a dead template the RCU head overlays n_holders */
-	return l4lb_conn_test(template, L4LB_CONN_DEAD) ? 0 : n;
-}
-
-static int fill_state(struct sk_buff *skb, const struct l4lb_conn *conn)
-{
-	u64 left = div_u64((u64)l4lb_conn_left(conn) * MSEC_PER_SEC, HZ);
-
-	if (nla_put_string(skb, L4LB_CONN_ATTR_STATE, l4lb_state_name(conn)) ||
-	    nla_put_u32(skb, L4LB_CONN_ATTR_FLAGS, flags_of(conn)) ||
-	    nla_put_u64_64bit(skb, L4LB_CONN_ATTR_EXPIRES, left,
-			      L4LB_CONN_ATTR_PAD))
-		return -EMSGSIZE;
-	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		return nla_put_u32(skb, L4LB_CONN_ATTR_HOLDERS, holders(conn));
-	return fill_template(skb, conn);
-}
 
 static int dump_one(struct sk_buff *skb, const struct netlink_callback *cb,
 		    const struct l4lb_conn *conn)
@@ -416,8 +303,7 @@ static int dump_one(struct sk_buff *skb, const struct netlink_callback *cb,
 	if (!hdr)
 		return -EMSGSIZE;
 	nest = nla_nest_start(skb, L4LB_ATTR_CONN);
-	if (!nest || fill_flow(skb, conn) || fill_server(skb, conn) ||
-	    fill_state(skb, conn)) {
+	if (!nest || l4lb_nl_fill_conn(skb, conn)) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
 	}
@@ -498,7 +384,7 @@ static void kill_conn(struct l4lb_conn *conn, bool reset)
 		l4lb_reset_both(conn);
 		local_bh_enable();
 	}
-	l4lb_conn_end_early(conn);
+	l4lb_conn_end_early(conn, L4LB_END_KILLED);
 }
 
 /* Kills in batches, and breathes in between: nobody else waits for the end.  The

@@ -73,7 +73,7 @@ void l4lb_nl_send_event(struct l4lb_net *ln, const struct l4lb_happening *event)
 	void *hdr;
 
 	lockdep_assert_held(&ln->lock);
-	if (!genl_has_listeners(&l4lb_ext_family, ln->net, 0))
+	if (!genl_has_listeners(&l4lb_ext_family, ln->net, L4LB_NL_EVENTS))
 		return;
 	msg = nlmsg_new(EVENT_SIZE, GFP_KERNEL);
 	if (!msg)
@@ -84,8 +84,8 @@ void l4lb_nl_send_event(struct l4lb_net *ln, const struct l4lb_happening *event)
 		return;
 	}
 	genlmsg_end(msg, hdr);
-	genlmsg_multicast_netns(&l4lb_ext_family, ln->net, msg, 0, 0,
-				GFP_KERNEL);
+	genlmsg_multicast_netns(&l4lb_ext_family, ln->net, msg, 0,
+				L4LB_NL_EVENTS, GFP_KERNEL);
 }
 
 int l4lb_nl_get_event(struct sk_buff *skb, struct genl_info *info)

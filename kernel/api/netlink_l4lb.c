@@ -20,6 +20,7 @@
 #include "api/netlink_fill.h"
 #include "api/netlink_handover.h"
 #include "api/netlink_list.h"
+#include "api/netlink_log.h"
 #include "api/netlink_option.h"
 #include "api/netlink_parse.h"
 #include "api/netlink_peer.h"
@@ -573,12 +574,16 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(EXPORT_CONNS, no_request, .start = l4lb_nl_start_export,
 		.dumpit = l4lb_nl_dump_export, .done = l4lb_nl_done_export),
 	COMMAND(IMPORT_CONNS, handover_request, .doit = l4lb_nl_import_conns),
+	COMMAND(LOG_CONNS, no_request, .doit = l4lb_nl_get_log),
 };
 
 #undef COMMAND
 
 static const struct genl_multicast_group ext_groups[] = {
-	{ .name = L4LB_GENL_EVENTS, .flags = GENL_MCAST_CAP_NET_ADMIN },
+	[L4LB_NL_EVENTS] = { .name = L4LB_GENL_EVENTS,
+			     .flags = GENL_MCAST_CAP_NET_ADMIN },
+	[L4LB_NL_LOG] = { .name = L4LB_GENL_LOG,
+			  .flags = GENL_MCAST_CAP_NET_ADMIN },
 };
 
 struct genl_family l4lb_ext_family __ro_after_init = {
@@ -601,6 +606,7 @@ int __init l4lb_ext_init(void)
 {
 	l4lb_sync_hello_listen(l4lb_nl_peer_event);
 	l4lb_event_listen(l4lb_nl_send_event);
+	l4lb_nl_log_init();
 	return genl_register_family(&l4lb_ext_family);
 }
 

@@ -11,6 +11,12 @@
 int l4lb_ext_init(void);
 void l4lb_ext_exit(void);
 
+/* Its multicast groups. */
+enum {
+	L4LB_NL_EVENTS,
+	L4LB_NL_LOG,
+};
+
 extern struct genl_family l4lb_ext_family;
 extern const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1];
 

@@ -403,7 +403,7 @@ void l4lb_nl_peer_event(struct l4lb_sync_peer *peer)
 	void *hdr;
 	int err;
 
-	if (!genl_has_listeners(&l4lb_ext_family, net, 0))
+	if (!genl_has_listeners(&l4lb_ext_family, net, L4LB_NL_EVENTS))
 		return;
 	msg = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 	if (!msg)
@@ -417,7 +417,8 @@ void l4lb_nl_peer_event(struct l4lb_sync_peer *peer)
 		return;
 	}
 	genlmsg_end(msg, hdr);
-	genlmsg_multicast_netns(&l4lb_ext_family, net, msg, 0, 0, GFP_KERNEL);
+	genlmsg_multicast_netns(&l4lb_ext_family, net, msg, 0, L4LB_NL_EVENTS,
+				GFP_KERNEL);
 }
 
 /* ---- orders ---- */

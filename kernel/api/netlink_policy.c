@@ -37,6 +37,7 @@ static const struct {
 	VALUE(LAS_BYTES_1, las_bytes[1], U32_MAX),
 	VALUE(LAS_BYTES_2, las_bytes[2], U32_MAX),
 	VALUE(SYNC, sync, L4LB_SERVICE_SYNC_MAX),
+	VALUE(LOG, log, L4LB_SERVICE_LOG_MAX),
 };
 
 #undef VALUE

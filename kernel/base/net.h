@@ -17,6 +17,7 @@ struct ctl_table_header;
 struct l4lb_conn_table;
 struct l4lb_events;
 struct l4lb_fast;
+struct l4lb_log;
 struct l4lb_server;
 struct l4lb_sync;
 struct l4lb_sync_peers;
@@ -44,8 +45,7 @@ struct l4lb_defence {
 /**
  * struct l4lb_net - l4lb in one network namespace
  * @net: the namespace
- * @conns: connection table; allocated with the first service, so an unused
- *	namespace costs nothing, and kept until the namespace goes
+ * @conns: connection table, from the first service to the namespace's end
  * @bypass: by family, stands in for a real server in bypassed connections
  *	(cache_bypass); allocated with @conns
  * @svc_table: services by key (RCU readers)
@@ -56,8 +56,7 @@ struct l4lb_defence {
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
  * @fast_since: jiffies; flows admitted to the fast path earlier must be again
- * @sources: where real servers of services send from, see server_table.c (RCU
- *	readers)
+ * @sources: where real servers send from, see server_table.c (RCU readers)
  * @server_names: real servers of services and in @trash, by service and address
  *	(configuration mutex)
  * @endpoints: addresses of real servers, see tunnel_table.c (RCU readers)
@@ -74,6 +73,7 @@ struct l4lb_defence {
  * @stats: totals of the namespace
  * @defence: flood defence
  * @events: what listeners were told, allocated with @conns
+ * @log: of connections, see netlink_log.c; NULL: no service had LOG
  * @sync: synchronisation daemons, allocated with the first, see sync/daemon.c
  * @sync_queues: messages of the sending daemon (RCU readers); NULL: there is none
  * @sync_receives: a receiving daemon runs
@@ -129,6 +129,7 @@ struct l4lb_net {
 	struct l4lb_stats		stats;
 	struct l4lb_defence		defence;
 	struct l4lb_events		*events;
+	struct l4lb_log			*log;
 	struct l4lb_sync		*sync;
 	struct l4lb_sync_queues __rcu	*sync_queues;
 	bool				sync_receives;

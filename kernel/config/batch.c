@@ -252,8 +252,7 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	if (err)
 		return err;
 	s->svc->named = true;
-	return l4lb_guard_reserve(s->svc, s->policy.guard, extack) ?:
-	       l4lb_las_reserve(s->svc, &s->policy, extack);
+	return l4lb_service_reserve_policy(s->svc, &s->policy, extack);
 }
 
 static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,

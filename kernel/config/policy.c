@@ -3,6 +3,7 @@
 #include "config/policy.h"
 
 #include "config/server_edit.h"
+#include "conn/log.h"
 #include "entry/fast_device.h"
 #include "service/guard.h"
 #include "service/las.h"
@@ -24,7 +25,31 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	l4lb_fast_changed(ln);
 }
 
-/* Cannot fail: the guard and the bands are reserved.  Does not change on_loss
+/* Reserves what @policy needs.  May sleep. */
+int l4lb_service_reserve_policy(struct l4lb_service *svc,
+				const struct l4lb_policy *policy,
+				struct netlink_ext_ack *extack)
+{
+	int err = policy->log ? l4lb_conn_log_open(svc->ln) : 0;
+
+	lockdep_assert_held(&svc->ln->lock);
+	if (err == -EAGAIN)
+		NL_SET_ERR_MSG(extack, "the module is being loaded: try again");
+	else if (err)
+		NL_SET_ERR_MSG(extack, "no memory for the log of connections");
+	if (err)
+		return err;
+	return l4lb_guard_reserve(svc, policy->guard, extack) ?:
+	       l4lb_las_reserve(svc, policy, extack);
+}
+
+static u32 uses_of(const struct l4lb_policy *policy)
+{
+	return (policy->priority ? L4LB_USE_SERVED : 0) |
+	       (policy->log ? L4LB_USE_LOGGED : 0);
+}
+
+/* Cannot fail: what it needs is reserved.  Does not change on_loss
  * of removed real servers.
  */
 void l4lb_service_apply_policy(struct l4lb_service *svc,
@@ -43,7 +68,9 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.on_drain, policy->on_drain);
 	WRITE_ONCE(svc->policy.sync, policy->sync);
 	WRITE_ONCE(svc->changed, jiffies);
+	WRITE_ONCE(svc->policy.log, policy->log);
 	l4lb_las_set(svc, policy);
+	WRITE_ONCE(svc->uses, uses_of(policy));
 	if (svc->policy.fast_path != policy->fast_path)
 		l4lb_service_set_fast_path(svc, policy->fast_path);
 }
@@ -66,8 +93,7 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_guard_reserve(svc, policy->guard, extack) ?:
-	      l4lb_las_reserve(svc, policy, extack);
+	err = l4lb_service_reserve_policy(svc, policy, extack);
 	if (err)
 		return err;
 	l4lb_service_apply_policy(svc, policy);

@@ -5,6 +5,9 @@
 
 #include "service/service.h"
 
+int l4lb_service_reserve_policy(struct l4lb_service *svc,
+				const struct l4lb_policy *policy,
+				struct netlink_ext_ack *extack);
 int l4lb_service_set_policy(struct l4lb_service *svc,
 			    const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack);

@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
-#include "conn/lookup.h"
+#include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
 #include "conn/state.h"
@@ -26,40 +26,26 @@ static struct kmem_cache *ipv4_cache, *ipv6_cache;
 
 struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
-/*
- * The connection of a reply that has the VIP as its source already: with
- * direct routing and tunnels, if replies pass through the director, and from
- * a real server on this host.
- */
-struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
-					 const struct l4lb_flow *flow)
-{
-	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
-	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &inverse);
-
-	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
-}
-
 static size_t conn_size(u8 af)
 {
 	return af == AF_INET ? offsetofend(struct l4lb_conn, v4) :
 			       sizeof(struct l4lb_conn);
 }
 
-static struct kmem_cache *conn_cache(u8 af, bool served)
+static struct kmem_cache *conn_cache(u8 af, bool large)
 {
-	return af == AF_INET && !served ? ipv4_cache : ipv6_cache;
+	return af == AF_INET && !large ? ipv4_cache : ipv6_cache;
 }
 
-/* Are the bytes of its replies counted?  Decided once, when the connection is
- * created.
- */
-static bool is_served(const struct l4lb_server *server)
+/* What a new connection needs its large part for; that is decided once. */
+static u32 uses_of(const struct l4lb_server *server)
 {
 	const struct l4lb_service *svc = rcu_dereference(server->svc);
+	u32 uses = svc ? READ_ONCE(svc->uses) : 0;
 
-	return svc && unlikely(READ_ONCE(svc->policy.priority)) &&
-	       READ_ONCE(server->method) == IP_VS_CONN_F_MASQ;
+	if (unlikely(uses) && READ_ONCE(server->method) != IP_VS_CONN_F_MASQ)
+		uses &= ~L4LB_USE_SERVED;
+	return uses;
 }
 
 static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
@@ -108,7 +94,7 @@ static void conn_free_rcu(struct rcu_head *head)
 	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
 
 	kmem_cache_free(conn_cache(conn->af,
-				   l4lb_conn_test(conn, L4LB_CONN_SERVED)),
+				   l4lb_conn_test(conn, L4LB_CONN_LARGE)),
 			conn);
 }
 
@@ -154,6 +140,14 @@ static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 	l4lb_conn_table_release(table, template);
 }
 
+static void enlarge(struct l4lb_conn *conn, u32 uses)
+{
+	conn->served = 0;
+	conn->uses = uses;
+	conn->began = ktime_get_ns();
+	l4lb_conn_set(conn, L4LB_CONN_LARGE);
+}
+
 /* The table has admitted it; if there is no memory, its place is free again. */
 static __always_inline struct l4lb_conn *
 conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
@@ -162,21 +156,19 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 {
 	struct l4lb_server *server = target.server;
 	struct l4lb_conn *conn;
-	bool served;
+	u32 uses;
 
 	*reason = L4LB_DROP_MEMORY;
 	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
-	served = is_served(server);
-	conn = kmem_cache_alloc(conn_cache(flow->af, served), GFP_ATOMIC);
+	uses = template ? 0 : uses_of(server);
+	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
 	if (!conn)
 		goto put_server;
 	l4lb_conn_init_once(conn, flow, server, target.dport);
-	if (served) {
-		conn->served = 0;
-		l4lb_conn_set(conn, L4LB_CONN_SERVED);
-	}
+	if (unlikely(uses))
+		enlarge(conn, uses);
 	return conn;
 
 put_server:
@@ -227,7 +219,7 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	bool active;
 
 	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
-		l4lb_conn_kill(old);
+		l4lb_conn_kill(old, L4LB_END_EXPIRED);
 		old = l4lb_conn_table_insert(table, conn, flow);
 	}
 	/* A copy takes nobody's place. */
@@ -355,6 +347,8 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 	if (!conn)
 		return NULL;
 	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
+	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
+		conn->uses |= L4LB_USE_COPY;
 	if (template) {
 		refcount_set(&conn->refs, 1);
 		conn->recorded = conn->last;
@@ -368,7 +362,7 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 }
 
 /* Any context with RCU. */
-void l4lb_conn_kill(struct l4lb_conn *conn)
+void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 {
 	struct l4lb_conn_table *table;
 	bool active;
@@ -379,6 +373,9 @@ void l4lb_conn_kill(struct l4lb_conn *conn)
 	l4lb_conn_table_remove(table, conn);
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_drop(conn);
+	/* Its flow may begin anew by now: a record takes longer than all before. */
+	if (l4lb_conn_has_use(conn, L4LB_USE_LOGGED))
+		l4lb_conn_log(conn, why);
 	conn_release(conn, table, active);
 }
 

@@ -7,6 +7,7 @@
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 
+#include "l4lb.h"
 #include "conn/lock.h"
 #include "service/server.h"
 #include "base/flow.h"
@@ -26,7 +27,7 @@ enum {
 	L4LB_CONN_NOTED,	/* seq and ack are known */
 	L4LB_CONN_HOLDS,	/* counted in its template's n_holders */
 	L4LB_CONN_TRACKED,	/* keeps its conntrack entry */
-	L4LB_CONN_SERVED,	/* has @served */
+	L4LB_CONN_LARGE,	/* has @served and what follows */
 	L4LB_CONN_ANSWERED,	/* a reply was seen (not UDP: once established) */
 	L4LB_CONN_ACKED,	/* TCP: its client has sent an ACK */
 	L4LB_CONN_HALF_OPEN,	/* counted in its table's n_half_open */
@@ -68,9 +69,11 @@ enum {
  *	fast path, see fast_device.h
  * @v4: addresses of client, VIP and real server
  * @v6: the same; IPv4 connections are allocated without its upper part
- * @served: bytes of replies it has had; only with %L4LB_CONN_SERVED
+ * @served: bytes of replies it has had; from here on with %L4LB_CONN_LARGE only
+ * @uses: L4LB_USE_*
+ * @began: nanoseconds, as by ktime_get()
  *
- * An IPv4 connection takes one cache line, with @served two.  The real server's
+ * An IPv4 connection takes one cache line, a large one two.  The real server's
  * address is 0 if its family differs (tunnels): see l4lb_conn_server().
  *
  * Lookups return connections under RCU without a reference: nothing that
@@ -117,6 +120,8 @@ struct l4lb_conn {
 		} v6;
 	};
 	u32				served;
+	u32				uses;
+	u64				began;
 };
 
 static_assert(offsetofend(struct l4lb_conn, v4) == 64);
@@ -152,6 +157,12 @@ static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
 	return conn->server->ln;
 }
 
+static inline bool l4lb_conn_has_use(const struct l4lb_conn *conn, u32 use)
+{
+	return unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)) &&
+	       conn->uses & use;
+}
+
 /* The firewall mark of its service, 0 if that is by address. */
 static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
 {
@@ -176,19 +187,6 @@ static inline union nf_inet_addr l4lb_conn_vip(const struct l4lb_conn *conn)
 static inline union nf_inet_addr l4lb_conn_server(const struct l4lb_conn *conn)
 {
 	return conn->server->sched.addr;
-}
-
-/* The flow of the client's packets. */
-static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
-{
-	return (struct l4lb_flow) {
-		.saddr	= l4lb_conn_client(conn),
-		.daddr	= l4lb_conn_vip(conn),
-		.sport	= conn->cport,
-		.dport	= conn->vport,
-		.af	= conn->af,
-		.proto	= conn->proto,
-	};
 }
 
 /* Serialises state changes.  Shared by many connections: never take two. */
@@ -231,10 +229,6 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-/* The connection of a reply that needs no translation.  RCU, BH off. */
-struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
-					 const struct l4lb_flow *flow);
-
 /* Where a new connection goes: a real server, and the port it listens on. */
 struct l4lb_conn_target {
 	struct l4lb_server	*server;
@@ -258,7 +252,7 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
 /* Removes @conn from the table; safe from several CPUs at once. */
-void l4lb_conn_kill(struct l4lb_conn *conn);
+void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why);
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active);
 void l4lb_conn_set_holds(struct l4lb_conn *conn, bool holds);
 void l4lb_conn_link(struct l4lb_conn *conn, struct l4lb_conn *template);

@@ -134,3 +134,17 @@ struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 
 	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
 }
+
+/*
+ * The connection of a reply that has the VIP as its source already: with
+ * direct routing and tunnels, if replies pass through the director, and from
+ * a real server on this host.
+ */
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow)
+{
+	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
+	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &inverse);
+
+	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
+}

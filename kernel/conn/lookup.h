@@ -5,6 +5,19 @@
 
 #include "conn/table.h"
 
+/* The flow of the client's packets. */
+static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
+{
+	return (struct l4lb_flow) {
+		.saddr	= l4lb_conn_client(conn),
+		.daddr	= l4lb_conn_vip(conn),
+		.sport	= conn->cport,
+		.dport	= conn->vport,
+		.af	= conn->af,
+		.proto	= conn->proto,
+	};
+}
+
 /* Its real server was removed, and its connections are over: then it goes now,
  * before l4lb_conn_sweep_over() comes to it.
  */
@@ -12,7 +25,7 @@ static inline bool l4lb_conn_was_over(struct l4lb_conn *conn)
 {
 	if (likely(!l4lb_server_over(conn->server)))
 		return false;
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, L4LB_END_LOST);
 	return true;
 }
 
@@ -26,6 +39,9 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 /* Both at once; *@reply is set if @flow comes from the real server. */
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      struct l4lb_flow *flow, bool *reply);
+/* The connection of a reply that needs no translation. */
+struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
+					 const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 					  const struct l4lb_flow *key);
 

@@ -56,7 +56,7 @@ static bool expire(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 		return false;
 	}
 	table->events->expired(conn);
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, L4LB_END_EXPIRED);
 	return true;
 }
 
@@ -73,7 +73,7 @@ static bool drop_conn(struct l4lb_conn *conn, void *arg)
 	    !l4lb_defence_drops_entry(conn))
 		return false;
 	l4lb_drop(table->ln, L4LB_DROP_ENTRY);
-	l4lb_conn_end_early(conn);
+	l4lb_conn_end_early(conn, L4LB_END_EVICTED);
 	return true;
 }
 
@@ -81,7 +81,7 @@ static bool remove_over(struct l4lb_conn *conn, void *arg)
 {
 	if (!l4lb_server_over(conn->server))
 		return false;
-	l4lb_conn_end_early(conn);
+	l4lb_conn_end_early(conn, L4LB_END_LOST);
 	return true;
 }
 

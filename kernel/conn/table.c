@@ -97,7 +97,7 @@ static void for_each_conn(struct l4lb_conn_table *table, l4lb_conn_visit_fn *fn)
 
 static bool kill(struct l4lb_conn *conn, void *arg)
 {
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, L4LB_END_UNSPEC);	/* nobody is told */
 	return true;
 }
 
@@ -213,11 +213,12 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 static void give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 {
 	if (l4lb_conn_useless(conn)) {
-		l4lb_conn_kill(conn);
+		l4lb_conn_kill(conn, l4lb_server_over(conn->server) ?
+			       L4LB_END_LOST : L4LB_END_EXPIRED);
 		return;
 	}
 	l4lb_drop(table->ln, L4LB_DROP_EVICTED);
-	l4lb_conn_end_early(conn);
+	l4lb_conn_end_early(conn, L4LB_END_EVICTED);
 }
 
 /* Makes room for a connection with @hash: kills the best victim of @kind among

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
+#include "conn/lookup.h"
 
 /* Connections collected at a time: usually all of a bucket. */
 #define ROWS	32

@@ -25,9 +25,9 @@ void l4lb_watch_held(struct l4lb_conn *template)
 	events_of(template)->held(template);
 }
 
-void l4lb_conn_end_early(struct l4lb_conn *conn)
+void l4lb_conn_end_early(struct l4lb_conn *conn, enum l4lb_end why)
 {
 	if (static_branch_unlikely(&l4lb_conn_watched))
 		events_of(conn)->ended(conn);
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, why);
 }

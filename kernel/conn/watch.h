@@ -5,6 +5,8 @@
 
 #include <linux/jump_label.h>
 
+#include "l4lb.h"
+
 struct l4lb_conn;
 
 /**
@@ -31,7 +33,7 @@ struct l4lb_conn_events {
 DECLARE_STATIC_KEY_FALSE(l4lb_conn_watched);
 
 /* Kill a connection before its time, and tell so.  RCU. */
-void l4lb_conn_end_early(struct l4lb_conn *conn);
+void l4lb_conn_end_early(struct l4lb_conn *conn, enum l4lb_end why);
 
 /* RCU, BH off from here on; only while %l4lb_conn_watched is on. */
 

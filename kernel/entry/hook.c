@@ -236,7 +236,7 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_reset_note(conn, skb, pkt, skb->len);
 		l4lb_reset_both(conn);
 	}
-	l4lb_conn_end_early(conn);
+	l4lb_conn_end_early(conn, L4LB_END_LOST);
 	l4lb_drop(ln, L4LB_DROP_DEST_GONE);
 	return NF_DROP;
 }
@@ -258,7 +258,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	    (wanted == L4LB_LOSS_MOVE && pkt->flow.proto == IPPROTO_UDP) ||
 	    (wanted == L4LB_LOSS_DEFAULT &&
 	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
-		l4lb_conn_kill(conn);
+		l4lb_conn_kill(conn, L4LB_END_LOST);
 		return handle_new(skb, pkt, ln);
 	}
 	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
@@ -279,7 +279,8 @@ static unsigned int handle_known(struct sk_buff *skb,
 	if (!(l4lb_pkt_opens(pkt) && port_reused(conn, ln)) &&
 	    !(drains && moves_on(conn)))
 		return deliver(skb, pkt, conn);
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, pkt->flow.proto == IPPROTO_UDP ?
+		       L4LB_END_MOVED : L4LB_END_REUSED);
 	return handle_new(skb, pkt, ln);
 }
 

@@ -18,7 +18,7 @@ static void count(const struct l4lb_bands *bands, unsigned int band,
 /**
  * l4lb_las_band() - put a reply into the band of its connection
  * @skb: the reply; its priority becomes the band's number
- * @conn: the connection, with flag %L4LB_CONN_SERVED
+ * @conn: the connection, with use %L4LB_USE_SERVED
  * @len: bytes of the IP packet
  *
  * While the service's priority is off, replies are neither marked nor counted.

@@ -12,7 +12,7 @@ void l4lb_las_band(struct sk_buff *skb, struct l4lb_conn *conn,
 static inline void l4lb_las_reply(struct sk_buff *skb, struct l4lb_conn *conn,
 				  unsigned int len)
 {
-	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_SERVED)))
+	if (l4lb_conn_has_use(conn, L4LB_USE_SERVED))
 		l4lb_las_band(skb, conn, len);
 }
 

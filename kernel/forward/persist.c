@@ -113,7 +113,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	template_key(svc, flow, &key);
 	template = l4lb_conn_find_template(svc->ln, &key);
 	if (template && !template_usable(svc, template)) {
-		l4lb_conn_kill(template);
+		l4lb_conn_kill(template, L4LB_END_MOVED);
 		template = NULL;
 	}
 	if (!template)

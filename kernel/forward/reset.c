@@ -22,6 +22,7 @@
 #include <net/sctp/checksum.h>
 
 #include "conn/conntrack.h"
+#include "conn/lookup.h"
 #include "conn/state.h"
 #include "forward/forward.h"
 #include "forward/send.h"

@@ -22,6 +22,7 @@
  * @fast_path: L4LB_FAST_PATH_*: may its packets bypass the stack
  * @priority: L4LB_PRIORITY_*: priority of replies
  * @sync: L4LB_SERVICE_SYNC_*: what other directors are told about
+ * @log: L4LB_SERVICE_LOG_*: is the end of each connection told
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *
  * 0 is the default of each: the namespace's setting, if there is one.  The
@@ -39,7 +40,15 @@ struct l4lb_policy {
 	u32	fast_path;
 	u32	priority;
 	u32	sync;
+	u32	log;
 	u32	las_bytes[L4LB_BANDS - 1];
+};
+
+/* What the connections of a service need more memory for. */
+enum {
+	L4LB_USE_SERVED	= 1 << 0,	/* priority: bytes of replies */
+	L4LB_USE_LOGGED	= 1 << 1,	/* log: when it began */
+	L4LB_USE_COPY	= 1 << 2,	/* of a connection: it began elsewhere */
 };
 
 /**

@@ -41,6 +41,7 @@ struct l4lb_svc_config {
  * @policy: the settings that family L4LB has
  * @band_ends: reply bytes at which each band but the last ends, see las.c
  * @bands: counters of the bands, or NULL: PRIORITY was never set
+ * @uses: L4LB_USE_* of its new connections, as @policy says
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
@@ -69,6 +70,7 @@ struct l4lb_service {
 	struct l4lb_policy		policy;
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
+	u32				uses;
 	u32				vip_local;
 	unsigned int			usable;
 	unsigned long			none_usable;

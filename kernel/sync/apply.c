@@ -479,7 +479,7 @@ static int handle(struct news *news)
 			!l4lb_server_available(server)))
 		return -ESRCH;
 	if (old)
-		l4lb_conn_kill(old);
+		l4lb_conn_kill(old, L4LB_END_REPLACED);
 	return create(news, server);
 }
 

@@ -59,12 +59,12 @@ void shim_pause(void)
 /* How often the sweep killed each connection, and how often one expired. */
 unsigned int swept[MANY], n_reset;
 
-void l4lb_conn_end_early(struct l4lb_conn *conn)
+void l4lb_conn_end_early(struct l4lb_conn *conn, enum l4lb_end why)
 {
-	l4lb_conn_kill(conn);
+	l4lb_conn_kill(conn, why);
 }
 
-void l4lb_conn_kill(struct l4lb_conn *conn)
+void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 {
 	swept[conn->cport * 4 + conn->vport - 1]++;
 }

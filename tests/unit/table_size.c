@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "conn/lookup.h"
+
 #define SECONDS	20		/* of an attack */
 
 /* ---- the sweep ---- */
