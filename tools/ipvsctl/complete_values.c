@@ -9,7 +9,7 @@
 #include "args.h"
 #include "backend.h"
 #include "complete_values.h"
-#include "conn_walk.h"
+#include "conn_filter.h"
 #include "kern.h"
 #include "kern_l4lb.h"
 #include "kern_peer.h"

@@ -3,15 +3,15 @@
  * million.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "args.h"
 #include "backend.h"
 #include "cmd.h"
+#include "conn_filter.h"
+#include "conn_log.h"
 #include "conn_walk.h"
 #include "err.h"
 #include "handover.h"
@@ -32,65 +32,6 @@ struct walk {
 	int by;
 	uint32_t prefix;
 };
-
-static int parse_state(struct args *a, struct conn_filter *f)
-{
-	const char *word;
-	int i, rc = arg_value(a, NULL, "state", &word);
-
-	for (i = 0; !rc && conn_states[i]; i++) {
-		if (strcasecmp(word, conn_states[i]))
-			continue;
-		f->state = conn_states[i];
-		return RC_OK;
-	}
-	return rc ? rc : arg_unknown(NULL, "state", word, conn_states);
-}
-
-static int parse_service(struct args *a, struct conn_filter *f)
-{
-	f->by_service = true;
-	return parse_svc_id(a, &f->service);
-}
-
-static int filter_word(struct args *a, struct conn_filter *f)
-{
-	static const char *const known[] = {
-		"service", "server", "client", "state", "proto", "template",
-		"limit", NULL
-	};
-	static const char *const protos[] = { "tcp", "udp", "sctp", NULL };
-	const char *word = arg_next(a), *value;
-	int rc;
-
-	if (!strcmp(word, "service"))
-		return parse_service(a, f);
-	if (!strcmp(word, "server")) {
-		f->by_server = true;
-		return parse_srv_id(a, NULL, &f->server);
-	}
-	if (!strcmp(word, "state"))
-		return parse_state(a, f);
-	if (!strcmp(word, "limit"))
-		return arg_u32(a, NULL, word, RANGE(1, UINT32_MAX), &f->limit);
-	if (!strcmp(word, "template")) {
-		f->template = true;
-		return RC_OK;
-	}
-	if (strcmp(word, "client") && strcmp(word, "proto"))
-		return arg_unknown(NULL, "filter", word, known);
-	rc = arg_value(a, NULL, word, &value);
-	if (rc)
-		return rc;
-	if (!strcmp(word, "client")) {
-		f->by_client = true;
-		return parse_prefix(value, NULL, &f->client_af, &f->client,
-				    &f->client_len);
-	}
-	f->by_proto = true;
-	return proto_parse(value, &f->proto) ? RC_OK :
-	       arg_unknown(NULL, "protocol", value, protos);
-}
 
 static const char *service_name(const struct conn *c)
 {
@@ -200,7 +141,7 @@ static int conn_show(struct args *a)
 	int rc = RC_OK;
 
 	while (!rc && arg_peek(a))
-		rc = filter_word(a, &f);
+		rc = conn_filter_word(a, &f);
 	if (!rc && opt.columns)
 		rc = fail(RC_USAGE, NULL,
 			  "conn show has fixed columns; select with awk, or with -j and jq");
@@ -334,7 +275,7 @@ static int conn_count(struct args *a)
 
 	w.counts = json_object();
 	while (!rc && arg_peek(a))
-		rc = arg_accept(a, "by") ? parse_by(a, &w) : filter_word(a, &f);
+		rc = arg_accept(a, "by") ? parse_by(a, &w) : conn_filter_word(a, &f);
 	if (!rc)
 		rc = conn_walk(&f, count_one, &w);
 	if (!rc)
@@ -421,7 +362,7 @@ static int conn_kill(struct args *a)
 	int rc = RC_OK, err;
 
 	while (!rc && arg_peek(a))
-		rc = filter_word(a, &f);
+		rc = conn_filter_word(a, &f);
 	if (!rc && f.limit)
 		rc = fail(RC_USAGE, "conn kill",
 			  "limit belongs to conn show: kill ends all that match");
@@ -450,6 +391,9 @@ static const struct verb verbs[] = {
 	{ "kill", conn_kill,
 	  "[CFILT]...",
 	  "end the connections that match", OPT_YES | OPT_RESET },
+	{ "log", conn_log, "[CFILT|limit N]...",
+	  "print a line for each connection that ends, until interrupted",
+	  OPT_IPFIX },
 	{ "export", conn_export, "FILE", "write all into a file", 0 },
 	{ "import", conn_import, "FILE", "take those of a file", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }

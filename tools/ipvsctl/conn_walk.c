@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "backend.h"
+#include "conn_filter.h"
 #include "conn_walk.h"
 #include "err.h"
 #include "ident.h"
@@ -11,49 +12,17 @@
 #include "refuse.h"
 #include "wire.h"
 
-const char *const conn_states[] = {
-	"ESTABLISHED", "SYN_SENT", "SYN_RECV", "FIN_WAIT", "TIME_WAIT",
-	"CLOSE", "CLOSE_WAIT", "LAST_ACK", "LISTEN", "SYNACK", "UDP", "NONE",
-	"ASSURED", "INIT1", "INIT", "C-SENT", "C-REPLIED", "C-WAIT", "COOKIE",
-	"C-ECHOED", "S-SENT", "S-RECEIVED", "S-ACK-SENT", "REJECTED", "CLOSED",
-	NULL
-};
-
 struct reader {
 	const struct conn_filter *filter;
 	bool (*fn)(const struct conn *c, void *arg);
 	void *arg;
 };
 
-static bool passes(const struct conn_filter *f, const struct conn *c)
-{
-	if (f->af && c->af != f->af)
-		return false;
-	if (f->template && !c->template)
-		return false;
-	if (f->by_proto && c->proto != f->proto)
-		return false;
-	if (f->state && strcmp(c->state, f->state))
-		return false;
-	if (f->by_client && !ip_in_prefix(c->af, &c->client, f->client_af,
-					  &f->client, f->client_len))
-		return false;
-	if (f->by_server &&
-	    (c->server_af != f->server.af ||
-	     !ip_equal(&c->server, &f->server.addr) ||
-	     (f->server.has_port && c->server_port != f->server.port)))
-		return false;
-	return !f->by_service ||
-	       (c->af == f->service.af && c->proto == f->service.proto &&
-		ip_equal(&c->vip, &f->service.addr) &&
-		(!f->service.port || c->vport == f->service.port));
-}
-
 static bool filter_proc(const struct conn *c, void *arg)
 {
 	struct reader *r = arg;
 
-	return !passes(r->filter, c) || r->fn(c, r->arg);
+	return !conn_passes(r->filter, c) || r->fn(c, r->arg);
 }
 
 static int walk_proc(struct reader *r)

@@ -8,9 +8,6 @@
 struct conn;
 struct conn_filter;
 
-/* Names of states, as both lists have them; the last is NULL. */
-extern const char *const conn_states[];
-
 /* Calls @fn for each connection that passes @filter, until it returns false; @fn
  * applies the limit. Returns an exit code, with the failure recorded.
  */

@@ -43,7 +43,7 @@ static void get_addr(struct nlattr **tb, int attr, struct ip *ip)
 		nla_memcpy(ip->b, tb[attr], sizeof(ip->b));
 }
 
-static void take_conn(struct nlattr **tb, struct conn *c)
+void kern_conn_take(struct nlattr **tb, struct conn *c)
 {
 	uint32_t flags = get_u32(tb, L4LB_CONN_ATTR_FLAGS);
 
@@ -86,7 +86,7 @@ static void take_message(struct nlmsghdr *nlh, void *arg)
 	    nla_parse_nested(tb, L4LB_CONN_ATTR_MAX, top[L4LB_ATTR_CONN],
 			     NULL) < 0)
 		return;
-	take_conn(tb, &c);
+	kern_conn_take(tb, &c);
 	if (!reader->fn(&c, reader->arg))
 		wire_enough();
 }

@@ -6,22 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ident.h"
+#include "conn_filter.h"
 
 struct conn;
-
-/* A connection passes if it meets all conditions that are set. */
-struct conn_filter {
-	bool by_service, by_server, by_client, by_proto, template;
-	struct svc_id service;
-	struct srv_id server;
-	struct ip client;
-	uint16_t client_af, proto;
-	uint32_t client_len;
-	const char *state;
-	uint16_t af;		/* 0: both */
-	uint32_t limit;		/* 0: none */
-};
+struct nlattr;
 
 /* Calls @fn for each connection that passes @f, until @fn returns false. @fn
  * applies f->limit. Returns 0 or -errno: -EOPNOTSUPP if the kernel lacks the
@@ -35,5 +23,8 @@ int kern_conns(const struct conn_filter *f,
  * -errno: -EOPNOTSUPP if the kernel lacks the command.
  */
 int kern_conns_kill(const struct conn_filter *f, bool reset, uint64_t *count);
+
+/* From the attributes L4LB_CONN_ATTR_*. */
+void kern_conn_take(struct nlattr **tb, struct conn *c);
 
 #endif

@@ -2,18 +2,15 @@
 /* `ipvsctl monitor`: a line for each event, until it is interrupted. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "args.h"
 #include "backend.h"
 #include "cmd.h"
 #include "err.h"
+#include "follow.h"
 #include "kern.h"
 #include "kern_event.h"
 #include "opt.h"
@@ -66,33 +63,17 @@ static const struct { const char *word; unsigned int class; } classes[] = {
 	{ "drain", DRAIN }, { "table", TABLE }, { "peer", PEER }, { "all", ALL },
 };
 
-static atomic_int stopped;	/* lock-free: for the handler, too */
-
 struct monitor {
 	unsigned int wanted;
 	bool lost;
 };
 
-static void stop(int sig)
-{
-	(void)sig;
-	stopped = 1;
-}
-
 static const char *now_text(void)
 {
-	static char text[64];
-	char date[32], zone[8];
 	struct timespec ts;
-	struct tm tm;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	localtime_r(&ts.tv_sec, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	strftime(zone, sizeof(zone), "%z", &tm);
-	snprintf(text, sizeof(text), "%s.%06ld%s", date, ts.tv_nsec / 1000,
-		 zone);
-	return text;
+	return follow_time(ts.tv_sec * 1000000000LL + ts.tv_nsec);
 }
 
 static const char *peer_state(uint32_t state)
@@ -213,46 +194,15 @@ static int show_state(const struct monitor *m)
 	return err;
 }
 
-/* The reader of our output may go while nothing happens. Signals wait until
- * ppoll() can see them.
- */
-static int wait_events(void)
+static bool read_events(int *err, void *arg)
 {
-	struct pollfd fds[] = {
-		{ .fd = kern_event_fd(), .events = POLLIN },
-		{ .fd = STDOUT_FILENO },
-	};
-	sigset_t signals, before;
-	int err = 0;
+	struct monitor *m = arg;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, &before);
-	if (!stopped && ppoll(fds, ARRAY_SIZE(fds), NULL, &before) < 0 &&
-	    errno != EINTR)
-		err = -errno;
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL))
-		stopped = 1;
-	return err;
-}
-
-static int follow(struct monitor *m)
-{
-	int err = 0;
-
-	while (!err && !stopped) {
-		err = kern_event_read(take, m);
-		if (!err && m->lost)
-			err = show_state(m);
-		m->lost = false;
-		if (!err && (fflush(stdout) || ferror(stdout)))
-			break;
-		if (!err)
-			err = wait_events();
-	}
-	return err;
+	*err = kern_event_read(take, m);
+	if (!*err && m->lost)
+		*err = show_state(m);
+	m->lost = false;
+	return true;
 }
 
 static void print_head(const struct monitor *m)
@@ -302,7 +252,6 @@ static int no_events(void)
 
 static int monitor(struct args *a)
 {
-	const struct sigaction action = { .sa_handler = stop };
 	struct monitor m = { 0 };
 	int rc, err;
 
@@ -316,15 +265,14 @@ static int monitor(struct args *a)
 		return no_events();
 	if (err)
 		return refuse(err, NULL, "listening to events");
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	follow_begin();
 	if (opt.json)
 		print_head(&m);
 	else
 		note("ipvsctl: listening");
-	err = follow(&m);
+	err = follow(kern_event_fd(), read_events, &m);
 	kern_event_close();
-	return err ? refuse(err, NULL, "reading events") : RC_OK;
+	return err < 0 ? follow_failed(err, "reading events") : RC_OK;
 }
 
 static const struct verb verbs[] = {

@@ -24,6 +24,7 @@ enum {
 	OPT_BATCH	= 1 << 13,
 	OPT_CONFIRM	= 1 << 14,
 	OPT_OWNER	= 1 << 15,
+	OPT_IPFIX	= 1 << 16,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -44,6 +45,7 @@ struct options {
 	uint32_t confirm_secs;	/* --confirm */
 	uint32_t watch_secs;	/* 0: once */
 	const char *output;	/* --output: the file to write */
+	const char *ipfix;	/* --ipfix: a collector */
 	unsigned int given;	/* OPT_* that were on the command line */
 };
 

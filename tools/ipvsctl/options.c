@@ -75,6 +75,9 @@ static const struct option_def {
 	{ 0, "owner", VALUE, 'A', "NAME",
 	  "apply, diff: whose the services are; --prune removes only such",
 	  OPT_OWNER },
+	{ 0, "ipfix", VALUE, 'I', "ADDR",
+	  "conn log: send records to this IPFIX collector instead; ADDR:PORT if not 4739",
+	  OPT_IPFIX },
 	{ 't', "timestamp", NONE, 't', NULL,
 	  "monitor: put the time before each event", OPT_TIMESTAMP },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
@@ -155,6 +158,9 @@ static int set_value(const struct option_def *def, const char *value)
 		return set_number("deadline", value, &opt.deadline_secs);
 	case 'A':
 		opt.owner = value;
+		return RC_OK;
+	case 'I':
+		opt.ipfix = value;
 		return RC_OK;
 	case 'K':
 		return set_number("confirm", value, &opt.confirm_secs);

@@ -40,6 +40,8 @@ static const char *const sync_words[] = {
 	"on", "off", "templates", "exceptions", NULL
 };
 
+static const char *const log_words[] = { "off", "on", NULL };
+
 static const char *const priority_words[] = { "off", "las", NULL };
 
 static const char *const protected_words[] = { "off", "on", NULL };
@@ -58,6 +60,7 @@ static const struct {
 	{ "fast-path", "fast_path", L4LB_POLICY_ATTR_FAST_PATH,
 	  fast_path_words },
 	{ "sync", "sync", L4LB_POLICY_ATTR_SYNC, sync_words },
+	{ "log", "log", L4LB_POLICY_ATTR_LOG, log_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 	{ "protected", "protected", POLICY_PROTECTED, protected_words },
 };
@@ -291,7 +294,7 @@ static const char *choice_text(const struct policy *policy, size_t i)
 const char *policy_text(const struct policy *policy)
 {
 	const char *sep = "timeout ";
-	static char line[256];
+	static char line[384];
 	size_t i, used = 0;
 
 	line[0] = '\0';

@@ -35,9 +35,10 @@ struct policy_opts {
 
 /* The words that begin a setting, for lists of known words. */
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
-		     "fast-path", "sync", "priority", "owner", "protected"
+		     "fast-path", "sync", "log", "priority", "owner", "protected"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
-		    "fast_path", "sync", "priority", "las_bytes", "owner", "protected"
+		    "fast_path", "sync", "log", "priority", "las_bytes", \
+		    "owner", "protected"
 
 /* Is it one of POLICY_WORDS? */
 bool policy_is_word(const char *word);

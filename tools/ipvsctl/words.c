@@ -36,7 +36,8 @@ static const struct word words[] = {
 	  "timeout {tcp|tcp-fin|udp|sctp} DUR|default ..., on-idle forget|reset,\n"
 	  "on-loss keep|move|reset|default, on-drain keep|move|default,\n"
 	  "guard reject|drop|off, fast-path off|on|new|default,\n"
-	  "sync on|off|templates|exceptions, priority las [SIZE,...]|off,\n"
+	  "sync on|off|templates|exceptions, log on|off,\n"
+	  "priority las [SIZE,...]|off,\n"
 	  "owner NAME|none, protected on|off" },
 	{ "SRVOPT",
 	  "nat|dr|tun|TUNOPT|weight N|max-conns N|min-conns N",
@@ -51,7 +52,7 @@ static const struct word words[] = {
 	  NULL },
 	{ "LOSSOPT", "on-loss {keep|move|reset|default}|on-drain {keep|move|default}", NULL },
 	{ "PATHOPT",
-	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|PRIORITY|CLAIM",
+	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|PRIORITY|CLAIM",
 	  NULL },
 	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
 	{ "CLAIM", "owner {NAME|none}|protected {on|off}", NULL },
