@@ -58,12 +58,13 @@ def test_family(l4lb):
                    genl.SET_SYNC: 3, genl.NEW_PEER: 3, genl.DEL_PEER: 3,
                    genl.SYNC_RESYNC: 3, genl.SYNC_VERIFY: 3, genl.GET_EVENT: 3,
                    genl.SET_DRAIN: 3, genl.GET_DRAIN: 5, genl.KILL_CONNS: 3,
-                   genl.EXPORT_CONNS: 5, genl.IMPORT_CONNS: 3}
+                   genl.EXPORT_CONNS: 5, genl.IMPORT_CONNS: 3, genl.LOG_CONNS: 3}
 
 
 def test_unprivileged(nat, ipvs):
     ipvs.service(V4, 80, sched="lblc")
-    orders = (*range(1, 6), *range(genl.GET_SYNC, genl.GET_DRAIN), genl.KILL_CONNS, genl.IMPORT_CONNS)
+    orders = (*range(1, 6), *range(genl.GET_SYNC, genl.GET_DRAIN), genl.KILL_CONNS, genl.IMPORT_CONNS,
+              genl.LOG_CONNS)
     requests = [(c, genl.F_ACK) for c in orders] + [
         (c, genl.F_DUMP)
         for c in (genl.GET_SCHEDULER, genl.GET_POLICY, genl.GET_SYNC, genl.GET_DRAIN,
@@ -74,9 +75,10 @@ def test_unprivileged(nat, ipvs):
 
 
 @pytest.mark.parametrize("command, flags", [
-    (0, genl.F_ACK), (genl.IMPORT_CONNS + 1, genl.F_ACK), (255, genl.F_ACK),
+    (0, genl.F_ACK), (genl.LOG_CONNS + 1, genl.F_ACK), (255, genl.F_ACK),
     (genl.GET_SERVICES, genl.F_ACK), (genl.GET_CONNS, genl.F_ACK), (genl.GET_DRAIN, genl.F_ACK),
-    (genl.EXPORT_CONNS, genl.F_ACK), (genl.IMPORT_CONNS, genl.F_DUMP), (genl.SET_SERVICES, genl.F_DUMP),
+    (genl.EXPORT_CONNS, genl.F_ACK), (genl.IMPORT_CONNS, genl.F_DUMP), (genl.LOG_CONNS, genl.F_DUMP),
+    (genl.SET_SERVICES, genl.F_DUMP),
     (genl.GET_OPTIONS, genl.F_DUMP), (genl.SET_OPTIONS, genl.F_DUMP),
     (genl.SET_POLICY, genl.F_DUMP)])
 def test_commands_that_do_not_exist(l4lb, command, flags):

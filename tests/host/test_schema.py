@@ -78,6 +78,7 @@ LINES = {
     "on-idle: default": False, "on-loss: default": True, "on-drain: move": True, "guard: off": True,
     "guard: on": False, "guard: true": False, "fast-path: new": True, "fast_path: yes": False,
     "sync: off": True, "sync: templates": True, "sync: all": False, "priority: las": True,
+    "log: on": True, "log: off": True, "log: maybe": False,
     "priority: las 16K,128K": True, "priority: las 1,2,3,4": False, "priority: x": False,
     "priority: las\n  las-bytes: [1, 2K, 3M]": True, "priority: las\n  las-bytes: 1": False,
     "owner: web-1": True, "owner: none": True, "owner: 1234567890abcdef": False, "owner: 'a b'": False,

@@ -94,6 +94,14 @@ class Genl:
         self.description = dict(attributes(reply[1]))
         self.family_id = struct.unpack("=H", self.description[1])[0]
 
+    def group(self, name):
+        """The number of a multicast group."""
+        for _, nest in attributes(self.description[7]):
+            found = dict(attributes(nest))
+            if found[1] == text(name):
+                return int.from_bytes(found[2], "little")
+        raise KeyError(name)
+
     def close(self):
         self.sock.close()
 
@@ -328,7 +336,7 @@ class Ipvs(Genl):
 # Family L4LB
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS, GET_SYNC, SET_SYNC, NEW_PEER, DEL_PEER, SYNC_RESYNC, SYNC_VERIFY, \
-    GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS, EXPORT_CONNS, IMPORT_CONNS = \
+    GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS, EXPORT_CONNS, IMPORT_CONNS, LOG_CONNS = \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
@@ -342,7 +350,7 @@ POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
 DRAIN = {name.replace("-", "_"): a for name, a in L4LB.sets["drain"].items()}
 HANDOVER = {a.number: name.replace("-", "_") for name, a in L4LB.sets["handover"].items()}
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
-F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER = (
+F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER, F_COPY = (
     1 << n for n in range(len(L4LB.enums["conn-flags"])))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`ipvsctl -j monitor` in a namespace: a context manager that reads its lines."""
+"""Commands of ipvsctl that print lines until they are stopped, in a namespace: context
+managers that read their JSON."""
 
 import contextlib
 import json
@@ -12,10 +13,10 @@ from .ctl import IPVSCTL
 from .netns import SLOW
 
 
-class Monitor:
+class Follower:
     def __init__(self, ns, *words):
         with ns.enter():
-            self.process = subprocess.Popen([IPVSCTL, "-j", "monitor", *words],
+            self.process = subprocess.Popen([IPVSCTL, "-j", *words],
                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.left = b""
         self.head = self.next(30)
@@ -47,10 +48,25 @@ class Monitor:
         line, _, self.left = self.left.partition(b"\n")
         return json.loads(line)
 
+    def quiet(self, seconds=1):
+        """Nothing comes for a while."""
+        assert self.next(seconds) is None
+
+
+class Monitor(Follower):
+    """`ipvsctl monitor`"""
+
+    def __init__(self, ns, *words):
+        super().__init__(ns, "monitor", *words)
+
     def events(self, count, seconds=10):
         """The names of the next COUNT events."""
         return [(self.next(seconds) or {}).get("event") for _ in range(count)]
 
-    def quiet(self, seconds=1):
-        """Nothing comes for a while."""
-        assert self.next(seconds) is None
+
+class ConnLog(Follower):
+    """`ipvsctl conn log`"""
+
+    def __init__(self, ns, *words):
+        super().__init__(ns, "conn", "log", *words)
+        assert self.head["log"] == "connections"

@@ -516,11 +516,11 @@ def test_filtered_listing_while_it_changes(nat, l4lb, family):
 # ---- how much ----
 
 @contextlib.contextmanager
-def many(count, few=FEW):
+def many(count, few=FEW, policy=None, name="conns"):
     """A namespace with COUNT UDP connections of a local client, to as many ports of one
-    VIP, a FEW to another, and their templates."""
+    VIP, a FEW to another, and their templates. POLICY: of both services."""
     with contextlib.ExitStack() as stack:
-        ns = Namespace("conns")
+        ns = Namespace(name)
         stack.callback(ns.destroy)
         ns.ip("link set lo up", "link add d0 type dummy", "link set d0 up",
               "address add 192.0.2.1/24 dev d0",
@@ -529,8 +529,11 @@ def many(count, few=FEW):
         ns.sysctl("net/ipv4/vs/conn_max", 0)
         s = stack.enter_context(ns.socket(socket.AF_INET, socket.SOCK_DGRAM))
         for vip, n in zip(VIPS, (count, few)):
-            ipvs.service(vip, 0, proto=UDP, flags=PERSISTENT, timeout=600).server(
-                "192.0.2.9", 0, method=ROUTE)
+            service = ipvs.service(vip, 0, proto=UDP, flags=PERSISTENT, timeout=600)
+            service.server("192.0.2.9", 0, method=ROUTE)
+            if policy:
+                with L4lb(ns) as l4lb:
+                    l4lb.set_policy(service, **policy)
             for port in range(1, n + 1):
                 with contextlib.suppress(OSError):
                     s.sendto(b"x", (vip, port))

@@ -10,6 +10,7 @@ import pytest
 from lab import daemons, fast, genl, packet, sync_wire
 from lab.counters import counts as drops
 from lab.genl import PERSISTENT
+from lab.monitor import ConnLog
 from lab.netns import Namespace, wait_until
 from lab.packet import ACK, FIN, PSH, SYN, TCP, UDP
 from lab.raw import Raw
@@ -114,6 +115,40 @@ def listening(lab, side_of, **options):
 def backup(nat, side_of):
     with listening(nat, side_of) as backup:
         yield backup
+
+
+@pytest.mark.parametrize("why", ("killed", "replaced"))
+def test_log(nat, backup, why):
+    """The end of a copy is told like that of a local connection, and so is another director's
+    choice of another real server."""
+    raw = Raw(nat, UDP, numbers=(1, 2))
+    client = raw.client()
+    with genl.L4lb(backup.side.ns) as l4lb, ConnLog(backup.side.ns) as log:
+        l4lb.set_policy(raw.service, log=1)
+        backup.send(record_of(client))
+        if why == "killed":
+            assert l4lb.kill(client=client.address, client_port=client.sport) == 1
+        else:
+            backup.send(record_of(client, 2))
+        said = log.next()
+        assert (said["client_port"], said["server"], said["why"], said["copy"]) == \
+            (client.sport, raw.address(1), why, True)
+    backup.end(record_of(client, 2))
+
+
+@pytest.mark.waits
+def test_log_of_what_began_here(nat, backup):
+    """It is no copy, though its client is with another director now, which tells of it."""
+    raw = Raw(nat, UDP)
+    client = raw.client()
+    with genl.L4lb(backup.side.ns) as l4lb, ConnLog(backup.side.ns) as log:
+        l4lb.set_policy(raw.service, log=1)
+        client.open()
+        time.sleep(60)
+        backup.send(record_of(client))
+        assert l4lb.kill(client=client.address, client_port=client.sport) == 1
+        said = log.next()
+        assert (said["client_port"], said["copy"]) == (client.sport, False)
 
 
 # ---- takeover

@@ -15,6 +15,7 @@ import pytest
 from lab import genl, packet
 from lab.backend import Backend
 from lab.genl import PERSISTENT
+from lab.monitor import ConnLog
 from lab.netns import join_all, run, wait_until
 from lab.packet import ACK, SYN, TCP, UDP
 from lab.raw import Raw
@@ -23,16 +24,7 @@ from lab.small import small_lab
 
 CPUS = 2
 NO_MODULE = True  # these tests load and unload it themselves
-
-
-@pytest.fixture(autouse=True)
-def clean(backend, topologies):
-    if backend.loaded():
-        backend.unload()
-    yield
-    topologies.flush()
-    if backend.loaded():
-        backend.unload()
+pytestmark = pytest.mark.usefixtures("unloaded")
 
 
 @contextlib.contextmanager
@@ -93,6 +85,35 @@ def rounds_under_traffic(lab, backend, count):
 @pytest.mark.parametrize("shape", (pytest.param("nat", marks=pytest.mark.emulated), "dr", "tun"))
 def test_unload_under_traffic(topologies, backend, shape):
     rounds_under_traffic(topologies[shape], backend, 2)
+
+
+@pytest.mark.smoke
+@pytest.mark.usefixtures("only_l4lb")
+def test_unload_with_a_log(topologies, backend):
+    """Connections that are logged end while the module goes, and somebody listens."""
+    lab = topologies["nat"]
+    for _ in range(3):
+        backend.load()
+        lab._ipvs = None
+        raws = four_services(lab)
+        log = ConnLog(lab.director.ns)
+        try:
+            with genl.L4lb(lab.director.ns) as l4lb:
+                for raw in raws:
+                    l4lb.set_policy(raw.service, log=1)
+                lab.director.ns.sysctl("net/ipv4/vs/expire_nodest_conn", 1)
+                clients = [raws[1].client().send() for _ in range(300)]
+                raws[1].fence()
+                with traffic(raws):
+                    l4lb.kill(client=clients[0].address, client_port=clients[0].sport)
+                    assert log.next(60)["why"] == "killed"
+                    lab.flush()
+                    backend.unload()
+                    said = log.process.communicate(timeout=30)[1]
+            assert log.process.returncode == 7 and b"the module was unloaded" in said
+        finally:
+            log.process.kill()
+            log.process.communicate(timeout=30)
 
 
 @pytest.mark.emulated
