@@ -15,7 +15,7 @@ from lab.netns import CLONE_NEWNET, setns
 from systems import IP_VS, L4LB, service_lines
 
 MEMORY = ("MemFree", "Slab", "VmallocUsed", "Percpu")
-BARRIER, PAUSE = "ipip", 0.05   # seconds
+BARRIER, PAUSE = "pktgen", 0.05    # a module with parts for each namespace; seconds
 # Groups, with the names of their schedulers and numbers of servers in the specification.
 BY_SCHEDULER = {"schedulers": ("schedulers", "servers"),
                 "many-servers": ("by_load", "few_and_many")}
@@ -250,10 +250,12 @@ def bare(count, make):
 def ended(many):
     """Milliseconds until all of MANY have gone. A module with parts for each namespace cannot
     be loaded while the kernel is at work on some."""
-    subprocess.run(["modprobe", "-r", BARRIER], check=True)
-    started = time.monotonic()
-    for each in many:
-        os.close(each.fd)
+    try:
+        subprocess.run(["modprobe", "-r", BARRIER], check=True)
+    finally:
+        started = time.monotonic()
+        for each in many:
+            os.close(each.fd)
     for action in (["modprobe", BARRIER], ["modprobe", "-r", BARRIER]) * 2:
         time.sleep(PAUSE)       # the kernel begins with those that are left
         subprocess.run(action, check=True)

@@ -5,6 +5,7 @@ arithmetic, options, and the comparison of instruction counts."""
 import importlib.machinery
 import importlib.util
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -444,6 +445,13 @@ def test_no_results_of_no_guest(guests, tmp_path):
     with pytest.raises(host.BenchError, match="no guest"):
         run_bench(tmp_path, "--groups", "new")
     assert not (tmp_path / "results.json").exists()
+
+
+def test_the_barrier_of_namespaces_is_a_module():
+    """What is built in cannot be loaded, and so cannot wait for namespaces that end."""
+    name = re.search(r'^BARRIER, PAUSE = "(\w+)"', (MEASURE / "scale.py").read_text("utf-8"), re.M)[1]
+    config = (MEASURE.parents[1] / "tests/lab/uml/base.config").read_text("utf-8")
+    assert f"CONFIG_NET_{name.upper()}=m\n" in config
 
 
 def test_each_group_has_a_part():
