@@ -48,9 +48,7 @@ class Events:
 
     def __init__(self, ns):
         self.genl = genl.Genl(ns, "L4LB")
-        ((_, group),) = attributes(self.genl.description[7])
-        self.genl.sock.setsockopt(genl.SOL_NETLINK, 1, int.from_bytes(    # ADD_MEMBERSHIP
-            dict(attributes(group))[2], sys.byteorder))
+        self.genl.sock.setsockopt(genl.SOL_NETLINK, 1, self.genl.group("events"))    # ADD_MEMBERSHIP
 
     def __enter__(self):
         return self
