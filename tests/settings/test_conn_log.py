@@ -414,13 +414,13 @@ def test_many(backend, request):
     """100,000 end at once: each has a record, and costs about what one of a few does. A
     listener that sleeps loses some, is told how many, and holds nothing up."""
     backend.need_scheduler("rr")
-    half = amount(request.config, few=10000 // SLOW, all=50000 // SLOW)
+    half = amount(request.config, few=3000 // SLOW, all=50000 // SLOW)
 
     def seconds(number, asleep):
         with many(number, number, {"log": 1}) as ns, genl.L4lb(ns) as l4lb, ConnLog(ns) as log:
             if asleep:
                 log.process.send_signal(signal.SIGSTOP)
-                shrink(log.process, 1 << 18)
+                shrink(log.process, 1 << 14)
             start = time.monotonic()
             assert l4lb.kill() == 2 * number + 2, "and two templates"
             took = time.monotonic() - start

@@ -17,6 +17,7 @@ from lab.ctl import IPVSCTL
 from lab.netns import SLOW
 from lab.packet import FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
+from lab.rows import amount
 from lab.tables import room_for
 from test_conn_log import family_l4lb, logged
 from test_get_conns import many
@@ -236,7 +237,7 @@ def test_nobody_collects(nat, family):
 def test_many(backend, request):
     """Full messages, with each connection once; what is lost is told."""
     backend.need_scheduler("rr")
-    number = 20000 // SLOW
+    number = amount(request.config, few=5000 // SLOW, all=50000 // SLOW)
     with many(number, 500, {"log": 1}) as ns, genl.L4lb(ns) as l4lb:
         with Collector(ns) as collector:
             l4lb.kill()
