@@ -6,12 +6,12 @@ import random
 import subprocess
 
 import pytest
-from lab.ctl import IPVSCTL
+from lab.ctl import IPVSCTL, SANITIZED
 from lab.rows import amount
 
 TAKES = 60
 NO_MODULE = True        # `module` loads it
-pytestmark = pytest.mark.skipif("san" in IPVSCTL, reason="traces calls; runs without sanitizers")
+pytestmark = pytest.mark.skipif(SANITIZED, reason="traces calls; runs with build/ipvsctl")
 # Runs a command until the Nth time it enters or leaves a system call, and kills it there.
 # The exit status is 0; or 9 if the command ended before, then the output is how often it was.
 KILLER = r"""

@@ -9,13 +9,13 @@ import time
 
 import pytest
 from lab import genl
-from lab.ctl import IPVSCTL
+from lab.ctl import IPVSCTL, SANITIZED
 from lab.rows import amount
 from test_apply import FILE, large
 
 TAKES = 60
 NO_MODULE = True        # `module` loads both, one after the other
-pytestmark = pytest.mark.skipif("san" in IPVSCTL, reason="needs LD_PRELOAD; runs without sanitizers")
+pytestmark = pytest.mark.skipif(SANITIZED, reason="needs LD_PRELOAD; runs with build/ipvsctl")
 SPY = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -22,7 +22,8 @@ TOP = Path(__file__).resolve().parents[2]
 SOURCES = TOP / "tools/ipvsctl"
 IPVSCTL = os.environ.get("L4LB_IPVSCTL") or str(TOP / "build/ipvsctl")
 needs_preload = pytest.mark.skipif(
-    "san" in IPVSCTL, reason="a sanitizer wants to be loaded first; runs with the usual program")
+    Path(IPVSCTL).name == "ipvsctl-san",
+    reason="a sanitizer wants to be loaded first; runs with build/ipvsctl")
 
 
 @functools.cache
@@ -199,7 +200,9 @@ BAD = [
     ("service flush tcp 192.0.2.10:80", "unexpected word", None),
     ("conn kill state ESTABLISHED limit 3", "limit belongs to conn show", None),
     ("conn log template", "templates have no record", None),
-    ("conn log --ipfix nowhere", 'bad', None),
+    ("conn log --ipfix nowhere", 'bad address "nowhere"', None),
+    ("conn log --ipfix 192.0.2.1:0", "bad port 0: write 1 to 65535", None),
+    ("conn log --ipfix 192.0.2.1:65536", "bad", None),
     ("conn show --ipfix 192.0.2.1", "option --ipfix does not belong to", None),
     ("conn log limit 0", 'bad limit "0"', None),
     ("conn log servce tcp:192.0.2.10:80", "unknown filter", "did you mean: service"),

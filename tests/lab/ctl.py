@@ -6,11 +6,14 @@ import json
 import os
 import socket
 import subprocess
+from pathlib import Path
 
 from . import genl
 from .netns import Namespace
 
 IPVSCTL = os.environ.get("L4LB_IPVSCTL", "build/ipvsctl")
+# Built by "make -C tools/ipvsctl SAN=1"; the name counts, as a checkout may lie below any folder.
+SANITIZED = Path(IPVSCTL).name == "ipvsctl-san"
 VIP = "192.0.2.10"
 WEB = ["tcp", f"{VIP}:80"]
 

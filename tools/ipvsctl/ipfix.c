@@ -288,6 +288,10 @@ int ipfix_open(const char *collector)
 
 	if (rc)
 		return rc;
+	if (out.to.has_port && !out.to.port)
+		return fail(RC_USAGE, "conn log",
+			    "bad port 0: write 1 to 65535, or no port for %d",
+			    PORT);
 	if (!out.to.has_port)
 		out.to.port = PORT;
 	memcpy(&v4.sin_addr, out.to.addr.b, 4);
