@@ -6,6 +6,7 @@ the library of other clients cannot stay hidden. `Genl` is the transport, `Ipvs`
 adds the commands; both can send malformed messages, too.
 """
 
+import contextlib
 import errno
 import os
 import socket
@@ -352,6 +353,14 @@ HANDOVER = {a.number: name.replace("-", "_") for name, a in L4LB.sets["handover"
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}
 F_TEMPLATE, F_ACTIVE, F_FAST_CLIENT, F_FAST_SERVER, F_COPY = (
     1 << n for n in range(len(L4LB.enums["conn-flags"])))
+
+
+@contextlib.contextmanager
+def without_connections(ns):
+    """Family L4LB in NS, whose connections are ended first."""
+    with L4lb(ns) as l4lb:
+        l4lb.kill()
+        yield l4lb
 
 
 def option(name, value):

@@ -19,8 +19,7 @@ from test_get_conns import VIPS, many
 
 @pytest.fixture
 def l4lb(nat):
-    with genl.L4lb(nat.director.ns) as sock:
-        sock.kill()
+    with genl.without_connections(nat.director.ns) as sock:
         yield sock
 
 

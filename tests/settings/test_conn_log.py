@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The log of connections: LOG of a service, the multicast group log, ipvsctl conn log."""
 
-import contextlib
 import ctypes
 import datetime
 import os
@@ -35,16 +34,9 @@ SO_RCVBUFFORCE, PIDFD_GETFD = 33, 438
 LATE = 1                # seconds until a record comes: a tenth, on a busy machine
 
 
-@contextlib.contextmanager
-def family_l4lb(lab):
-    with genl.L4lb(lab.director.ns) as sock:
-        sock.kill()
-        yield sock
-
-
 @pytest.fixture
 def l4lb(nat):
-    with family_l4lb(nat) as sock:
+    with genl.without_connections(nat.director.ns) as sock:
         yield sock
 
 
@@ -81,7 +73,7 @@ def when(text):
 @pytest.mark.smoke
 def test_record(lab, family, proto):
     """Each protocol, forwarding method and family; once, and at once."""
-    with family_l4lb(lab) as l4lb, ConnLog(lab.director.ns) as log:
+    with genl.without_connections(lab.director.ns) as l4lb, ConnLog(lab.director.ns) as log:
         raw = logged(l4lb, Raw(lab, proto, family, (1, 2)))
         clients = [raw.client() for _ in range(4)]
         for client in clients:
@@ -97,7 +89,7 @@ def test_record(lab, family, proto):
 
 
 def test_tunnel_to_another_family(tun):
-    with family_l4lb(tun) as l4lb, ConnLog(tun.director.ns) as log:
+    with genl.without_connections(tun.director.ns) as l4lb, ConnLog(tun.director.ns) as log:
         raw = logged(l4lb, Raw(tun, TCP, server_family=6))
         client = raw.client()
         client.open()

@@ -2,7 +2,6 @@
 """EXPORT_CONNS, IMPORT_CONNS and ipvsctl conn export and import: connections outlive the
 module that has them. tests/teardown/test_reload.py exchanges the module."""
 
-import contextlib
 import json
 import subprocess
 import time
@@ -28,16 +27,9 @@ ELSEWHERE = "10.99.99.99"
 ZERO = {"no_server": 0, "full": 0, "unsupported": 0}
 
 
-@contextlib.contextmanager
-def family_l4lb(lab):
-    with genl.L4lb(lab.director.ns) as sock:
-        sock.kill()
-        yield sock
-
-
 @pytest.fixture
 def l4lb(nat):
-    with family_l4lb(nat) as sock:
+    with genl.without_connections(nat.director.ns) as sock:
         yield sock
 
 
@@ -79,7 +71,7 @@ def goes_on(client):
 @pytest.mark.smoke
 def test_connections_come_back(lab, family, proto):
     """Real server, state and the time that is left."""
-    with family_l4lb(lab) as l4lb:
+    with genl.without_connections(lab.director.ns) as l4lb:
         come_back(lab, family, proto, l4lb)
 
 
@@ -114,7 +106,7 @@ def test_the_time_that_is_left(nat, l4lb):
 
 def test_persistent_clients(lab, family):
     """The template is there before its connections, which hold it."""
-    with family_l4lb(lab) as l4lb:
+    with genl.without_connections(lab.director.ns) as l4lb:
         persistent_clients(lab, family, l4lb)
 
 
@@ -194,7 +186,7 @@ def test_of_a_removed_server(nat, l4lb, tmp_path):
 
 def test_of_another_family(tun):
     """A tunnel can lead to real servers of another family than the client's."""
-    with family_l4lb(tun) as sock:
+    with genl.without_connections(tun.director.ns) as sock:
         Raw(tun, TCP, 4, server_family=6).client().establish()
         parts = sock.export()
     assert [(p["records"], p["left_out"]) for p in parts] == [(0, 1)]

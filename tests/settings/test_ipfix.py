@@ -19,7 +19,7 @@ from lab.packet import FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
 from lab.rows import amount
 from lab.tables import room_for
-from test_conn_log import family_l4lb, logged
+from test_conn_log import logged
 from test_get_conns import many
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -115,7 +115,7 @@ def is_record_of(record, client, reason):
 
 @pytest.mark.smoke
 def test_record(lab, family, proto):
-    with family_l4lb(lab) as l4lb, Collector(lab.director.ns, family) as collector:
+    with genl.without_connections(lab.director.ns) as l4lb, Collector(lab.director.ns, family) as collector:
         client = logged(l4lb, Raw(lab, proto, family)).client()
         client.open()
         l4lb.kill()
@@ -123,7 +123,7 @@ def test_record(lab, family, proto):
 
 
 def test_all_forms_in_a_message(tun):
-    with family_l4lb(tun) as l4lb, Collector(tun.director.ns) as collector:
+    with genl.without_connections(tun.director.ns) as l4lb, Collector(tun.director.ns) as collector:
         clients = {}
         for families in ((4, 6), (6, 4), (4, 4), (6, 6)):
             raw = logged(l4lb, Raw(tun, TCP, families[0], server_family=families[1]))
@@ -141,7 +141,7 @@ def test_all_forms_in_a_message(tun):
 @pytest.mark.waits
 def test_reasons(nat):
     """Whether it was idle, closed, or had to go."""
-    with family_l4lb(nat) as l4lb, Collector(nat.director.ns, port=9999) as collector:
+    with genl.without_connections(nat.director.ns) as l4lb, Collector(nat.director.ns, port=9999) as collector:
         def client(proto, **policy):
             return logged(l4lb, Raw(nat, proto), **policy).client()
 
@@ -175,7 +175,7 @@ def test_reasons(nat):
 @pytest.mark.waits
 def test_templates_come_again(nat):
     """A collector that begins later knows them after a minute."""
-    with family_l4lb(nat) as l4lb, Collector(nat.director.ns) as collector:
+    with genl.without_connections(nat.director.ns) as l4lb, Collector(nat.director.ns) as collector:
         raw = logged(l4lb, Raw(nat, UDP))
 
         def comes_with_templates():
@@ -195,7 +195,7 @@ def test_templates_come_again(nat):
 def test_another_reader(nat):
     """scapy finds the same in a message as the reader above."""
     from scapy.layers.netflow import NetflowHeader, NetflowTemplateV9
-    with family_l4lb(nat) as l4lb, Collector(nat.director.ns) as collector:
+    with genl.without_connections(nat.director.ns) as l4lb, Collector(nat.director.ns) as collector:
         client = logged(l4lb, Raw(nat, TCP)).client()
         client.open()
         l4lb.kill()
@@ -213,7 +213,7 @@ def test_another_reader(nat):
 def test_nobody_collects(nat, family):
     """One line says so, once; when somebody does, records come."""
     ns, reader = nat.director.ns, None
-    with family_l4lb(nat) as l4lb:
+    with genl.without_connections(nat.director.ns) as l4lb:
         raw = logged(l4lb, Raw(nat, UDP))
         with contextlib.ExitStack() as stack:
             collector = stack.enter_context(Collector(ns, family))
