@@ -4,10 +4,10 @@
  *
  *	connection ends -> message of its CPU -> full, or 0.1 s old -> listeners
  *
- * A CPU collects records in a message of its own, so CPUs meet only once in some
- * 70 records.  While nobody on this host listens there is no message.  The memory is
- * bounded: one message a CPU, and what a listener's socket has room for.  Records are numbered
- * when they are sent, so a listener sees how many it has missed.
+ * A CPU collects records in a message of its own, so CPUs meet only when one is full
+ * or old.  While nobody on this host listens there is no message.  The memory is
+ * bounded: one message a CPU, and what a listener's socket has room for.  Records
+ * are numbered when they are sent, so a listener sees how many it has missed.
  */
 #include "api/netlink_log.h"
 
@@ -20,7 +20,7 @@
 
 #define LARGE_MESSAGE	SKB_WITH_OVERHEAD(16384)
 #define SMALL_MESSAGE	SKB_WITH_OVERHEAD(4096)
-#define RECORD_MAX	320	/* bytes; the largest has about 210 */
+#define RECORD_MAX	320	/* bytes, more than the largest has */
 #define TAIL_MAX	64	/* COUNT and SEQ */
 #define MAX_AGE		(HZ / 10)
 
