@@ -22,8 +22,6 @@ LINKS = {
     "scale-out": (("client eth0", "router eth0"),
                   ("router eth1", "director1 eth0", "director2 eth0", "rs1 eth0", "rs2 eth0")),
 }
-# The router's next-hop groups are not in the lab's own kernels.
-STOCK = ("scale-out",)
 PREFIX = "guide-"
 
 
@@ -56,8 +54,7 @@ class Network:
 
 
 @pytest.mark.waits
-@pytest.mark.parametrize("guide", [
-    pytest.param(g, marks=(pytest.mark.emulated, pytest.mark.slow)) if g in STOCK else g for g in LINKS])
+@pytest.mark.parametrize("guide", LINKS)
 def test_guide(guide, only_l4lb, monkeypatch):
     monkeypatch.setenv("PATH", f"{TOP / 'build'}:{os.environ['PATH']}")
     network = Network(LINKS[guide])

@@ -11,8 +11,8 @@ from lab.rows import amount
 
 DIRECTORS, SERVERS = 4, 4
 KEY, OTHER_KEY = bytes(range(16)), bytes(16)
-# The router's next-hop groups are not in the lab's own kernels.
-pytestmark = [pytest.mark.emulated, pytest.mark.usefixtures("only_l4lb")]
+# The router and its peers wait for each other.
+pytestmark = [pytest.mark.waits, pytest.mark.usefixtures("only_l4lb")]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,7 @@ def whole(site):
         ipvs.flush()
 
 
+@pytest.mark.smoke
 def test_director_leaves(site, request):
     """mh: the others choose the same servers, and take flows that they have not seen begin."""
     site.configure("mh")
