@@ -80,6 +80,7 @@ def test_metrics_are_those_of_the_kernel(udp, module):
     assert set(metrics(udp, "by service")) < set(after)
 
 
+@pytest.mark.waits
 def test_a_listing_repeats_until_it_is_interrupted(udp):
     with udp.ns.enter():
         proc = subprocess.Popen([IPVSCTL, "-j", "-w", "1", "stats"], stdout=subprocess.PIPE,
@@ -95,6 +96,7 @@ def test_a_listing_repeats_until_it_is_interrupted(udp):
 
 
 @pytest.mark.smoke
+@pytest.mark.waits
 @both_modules
 def test_top_shows_what_the_kernel_counted(udp, module):
     """Between the second screen and the first there were 40 connections."""
@@ -122,6 +124,7 @@ def test_top_shows_what_the_kernel_counted(udp, module):
     assert text.startswith(f"{module.name} ") and "udp 192.0.2.10:5353" in text
 
 
+@pytest.mark.slow
 def test_top_keeps_pace(director, request):
     """One dump, its rates, their order and the screen take less of a CPU than the second between
     two of them, also with 10,000 services of 4 servers. The time is printed."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import fake
 import pytest
+from simulator import CACHED
 
 TOP = Path(__file__).resolve().parents[2]
 DOC = TOP / "doc/watching.md"
@@ -416,7 +417,7 @@ def test_the_reader_goes_away(proc):
 def test_built_without_the_screen(tmp_path, proc):
     """WITH_TOP=0 needs no ncurses, and top still prints."""
     subprocess.run(["make", "-C", TOP / "tools/ipvsctl", f"O={tmp_path}", "WITH_TOP=0", "CFLAGS=-O0"],
-                   check=True, capture_output=True, timeout=300)
+                   check=True, capture_output=True, timeout=300, env=CACHED)
     program = tmp_path / "ipvsctl"
     needed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
     assert "ncurses" not in needed and "jansson" in needed

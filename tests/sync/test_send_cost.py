@@ -82,7 +82,7 @@ def grown(lab, count):
 
 
 def test_memory(nat, side, request):
-    count = amount(request.config, few=20_000, all=100_000)
+    count = amount(request.config, few=10_000, all=100_000)
     without = grown(nat, count)
     with full(nat, side):
         before = overflows(nat)
