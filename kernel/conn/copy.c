@@ -23,11 +23,8 @@ static bool is_recorded(const struct l4lb_conn *template)
 	return READ_ONCE(template->last) == READ_ONCE(template->recorded);
 }
 
-/* Came it by a record, and has no packet come since?  Then it goes first. */
-bool l4lb_conn_is_copy(const struct l4lb_conn *conn)
+bool l4lb_conn_unused_here(const struct l4lb_conn *conn)
 {
-	if (!l4lb_conn_test(conn, L4LB_CONN_SYNCED))
-		return false;
 	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
 		return is_recorded(conn);
 	return !l4lb_conn_packets(conn);

@@ -38,7 +38,7 @@ enum {
 
 static_assert((int)TOLD_UNITS < (int)TOLD_LONG_AGO);
 
-static const u8 phases[L4LB_STATE_MAX] = {
+const u8 l4lb_send_phases[L4LB_STATE_MAX] = {
 	[L4LB_TCP_NONE]			= L4LB_SEND_NEW,
 	[L4LB_TCP_ESTABLISHED]		= L4LB_SEND_OPEN,
 	[L4LB_TCP_SYN_SENT]		= L4LB_SEND_NEW,
@@ -56,18 +56,6 @@ static const u8 phases[L4LB_STATE_MAX] = {
 	[L4LB_SCTP_SHUTDOWN_ACK_SENT]	= L4LB_SEND_CLOSING,
 	[L4LB_SCTP_CLOSED]		= L4LB_SEND_OVER,
 };
-
-enum l4lb_send_phase l4lb_send_phase_of(u8 state)
-{
-	return phases[state];
-}
-
-/* A template counts as established. */
-enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
-{
-	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ? L4LB_SEND_OPEN :
-		l4lb_send_phase_of(READ_ONCE(conn->state));
-}
 
 /* Would a new connection of its client go to another real server?  Those of persistent
  * services go where their template says.  What was told once stays told: the next
@@ -92,15 +80,17 @@ static bool is_exception(const struct l4lb_conn *conn, struct l4lb_service *svc)
 
 static bool is_wanted(const struct l4lb_conn *conn, struct l4lb_service *svc)
 {
-	switch (READ_ONCE(svc->policy.sync)) {
-	case L4LB_SERVICE_SYNC_OFF:
-		return false;
+	u32 which = READ_ONCE(svc->policy.sync);
+
+	if (likely(which == L4LB_SERVICE_SYNC_ALL))
+		return true;
+	switch (which) {
 	case L4LB_SERVICE_SYNC_TEMPLATES:
 		return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
 	case L4LB_SERVICE_SYNC_EXCEPTIONS:
 		return is_exception(conn, svc);
 	default:
-		return true;
+		return false;
 	}
 }
 
@@ -233,18 +223,24 @@ static bool is_first_due(const struct l4lb_conn *conn)
 	       l4lb_conn_packets(conn) >= threshold_of(sysctl);
 }
 
+/* An announcement could not be written. */
+static bool has_failed(const struct l4lb_conn *conn)
+{
+	return atomic_read(&conn->flags) &
+	       (BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE));
+}
+
 /* Need not be looked at for exceptions again: to choose costs more than a visit of
  * the sweep.
  */
 static bool is_settled(const struct l4lb_conn *conn)
 {
 	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
-	const int failed = BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE);
 
 	if (!svc || READ_ONCE(svc->policy.sync) != L4LB_SERVICE_SYNC_EXCEPTIONS ||
 	    l4lb_conn_told(conn) != TOLD_NEVER ||
 	    time_before(jiffies, READ_ONCE(svc->changed) + CHANGE_SEEN) ||
-	    atomic_read(&conn->flags) & failed)
+	    has_failed(conn))
 		return false;
 	return l4lb_conn_packets(conn) >= threshold_of(&svc->ln->sysctl) ||
 	       !used_in(conn, 4 * SWEEP_EVERY);
@@ -252,19 +248,21 @@ static bool is_settled(const struct l4lb_conn *conn)
 
 bool l4lb_send_owed(struct l4lb_conn *conn)
 {
-	const int failed = BIT(L4LB_CONN_DIRTY) | BIT(L4LB_CONN_DUE);
 	unsigned int told = l4lb_conn_told(conn);
-	bool late = told != TOLD_NEVER && is_late(conn, told);
 	enum l4lb_send_phase phase = l4lb_send_phase(conn);
+	bool late;
 
+	/* It ends long before the time of its last announcement comes round. */
+	if (phase == L4LB_SEND_OVER)
+		return told != TOLD_NEVER && has_failed(conn) &&
+		       l4lb_send_allowed(conn);
+	late = told != TOLD_NEVER && is_late(conn, told);
 	if (phase == L4LB_SEND_SILENT || phase == L4LB_SEND_NEW ||
 	    is_settled(conn) || !l4lb_send_allowed(conn))
 		return false;
-	if (phase == L4LB_SEND_OVER)
-		return told != TOLD_NEVER && atomic_read(&conn->flags) & failed;
 	if (told == TOLD_NEVER)
 		return is_first_due(conn);
-	return late || is_short(conn) || atomic_read(&conn->flags) & failed;
+	return late || is_short(conn) || has_failed(conn);
 }
 
 bool l4lb_send_shared(const struct l4lb_conn *conn)

@@ -4,6 +4,7 @@
 #define _L4LB_SYNC_SEND_RULES_H
 
 #include "conn/conn.h"
+#include "conn/state.h"
 
 /**
  * enum l4lb_send_phase - what a state means to other directors
@@ -22,11 +23,24 @@ enum l4lb_send_phase {
 	L4LB_SEND_OVER,
 };
 
-/* RCU. */
+/* By enum l4lb_state: enum l4lb_send_phase */
+extern const u8 l4lb_send_phases[L4LB_STATE_MAX];
 
 /* @state: enum l4lb_state */
-enum l4lb_send_phase l4lb_send_phase_of(u8 state);
-enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn);
+static inline enum l4lb_send_phase l4lb_send_phase_of(u8 state)
+{
+	return l4lb_send_phases[state];
+}
+
+/* A template counts as established. */
+static inline enum l4lb_send_phase l4lb_send_phase(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ? L4LB_SEND_OPEN :
+		l4lb_send_phase_of(READ_ONCE(conn->state));
+}
+
+/* RCU. */
+
 /* Is it announced at all? */
 bool l4lb_send_allowed(const struct l4lb_conn *conn);
 /* Can a record tell it at all? */

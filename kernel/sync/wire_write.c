@@ -61,8 +61,9 @@ static void write_ports(u8 *p, const struct l4lb_sync_record *record)
 	memcpy(p + 4, &record->dport, 2);
 }
 
-static void write_addresses(u8 *p, const struct l4lb_sync_record *record,
-			    size_t size)
+/* Inlined with a @size that the compiler knows: three moves instead of three calls. */
+static __always_inline void
+write_addresses(u8 *p, const struct l4lb_sync_record *record, size_t size)
 {
 	memcpy(p, &record->caddr, size);
 	memcpy(p + size, &record->vaddr, size);
@@ -134,8 +135,10 @@ static void write_v1(u8 *p, const struct l4lb_sync_record *record, size_t len)
 	write_ports(p + 10, record);
 	put_unaligned_be32(record->fwmark, p + 16);
 	put_unaligned_be32(record->timeout, p + 20);
-	write_addresses(p + 24, record, ipv6 ? sizeof(record->caddr.in6) :
-			sizeof(record->caddr.ip));
+	if (ipv6)
+		write_addresses(p + 24, record, sizeof(record->caddr.in6));
+	else
+		write_addresses(p + 24, record, sizeof(record->caddr.ip));
 	write_options(p + len, record);
 }
 
