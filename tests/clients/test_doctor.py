@@ -4,6 +4,7 @@ healthy ones, in which it names none."""
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import re
@@ -55,6 +56,7 @@ class Row:
     vrrp: bool = False          # a VRRP program runs
     under: str = ""             # commands that change what this run of ipvsctl sees of files
     l4lb: bool = False          # in-tree ip_vs has nothing of the kind
+    options: str = ""           # of doctor
 
 
 def knock(times, kind="tcp", role="client", vip=VIP):
@@ -114,6 +116,12 @@ director# until ip link show eth1 | grep -q LOWER_UP; do sleep 0.1; done"""),
     "loopback down": Row("loopback", "nat", f"""\
 director# {NAT}
 director# ip link set lo down""", "director# ip link set lo up"),
+    "nobody listens": Row("listen", "nat", f"director# {ONE} 192.0.2.11 nat", options="--probe"),
+    "packets are dropped": Row("listen", "nat", f"""\
+rs1# nft add table inet fw
+rs1# nft 'add chain inet fw input {{ type filter hook input priority 0; }}'
+rs1# nft 'add rule inet fw input tcp dport PORT drop'
+director# {ONE} 192.0.2.11 nat""", "rs1# nft delete table inet fw", options="--probe"),
     "narrow tunnel": Row("mtu", "tun", f"director# {ONE} 203.0.113.64 tun"),
     "wrong gateway": Row("replies", "nat", f"""\
 director# {ONE} 192.0.2.11 nat
@@ -191,9 +199,9 @@ class Ward:
             self.lab.nodes[machine].ns.run(
                 ["bash", "-c", command.replace("ipvsctl", IPVSCTL)])
 
-    def doctor(self, *words, under="", machine="director"):
+    def doctor(self, *words, under="", machine="director", options=""):
         """(exit code, output)"""
-        argv = [IPVSCTL, *words, "doctor"]
+        argv = [IPVSCTL, *words, "doctor", *options.split()]
         if under:
             argv = ["unshare", "-m", "sh", "-ec", f'here=$PWD; {under}; cd "$here"; exec "$@"',
                     "sh", *argv]
@@ -258,9 +266,10 @@ def test_broken(name, ward, backend):
     one = ward(row.shape)
     with broken(one, row):
         # A carrier or an address needs a moment until the kernel has noticed.
-        wait_until(lambda: one.found(under=row.under), 4, what=f"doctor finds {row.found}")
-        assert one.found(under=row.under) == row.found
-        code, text = one.doctor(under=row.under)
+        how = {"under": row.under, "options": row.options}
+        wait_until(lambda: one.found(**how), 4, what=f"doctor finds {row.found}")
+        assert one.found(**how) == row.found
+        code, text = one.doctor(**how)
     assert code == 1
     said = screen(text, one.port)
     print(f"doc/doctor.md has to show:\n{said}", end="")
@@ -324,6 +333,72 @@ rs4# ipvsctl -q sync peer delete 198.51.100.1
 director# ipvsctl -q sync stop
 rs4# ipvsctl -q sync stop
 rs4# ipvsctl -q service flush --yes""")
+
+
+def listener(ward, number, address):
+    sock = ward.lab.servers[number - 1].ns.socket(
+        socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    sock.bind((address, int(ward.port)))
+    sock.listen(8)
+    sock.setblocking(False)
+    return sock
+
+
+def asked(sock):
+    """How often a connection was opened."""
+    for count in itertools.count():
+        try:
+            sock.accept()[0].close()
+        except BlockingIOError:
+            return count
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("service, rips", (
+    (NAT, ("192.0.2.11", "192.0.2.12")), (NAT6, ("2001:db8:2::11", "2001:db8:2::12"))),
+    ids=("v4", "v6"))
+def test_probe(ward, service, rips):
+    """A server of two services is asked once, and only with --probe; one with weight 0 and one
+    of a UDP service are not asked."""
+    one, name = ward("nat"), service.split()[4]
+    one.do(f"director# {service}")
+    bracketed = f"[{rips[0]}]:PORT" if ":" in rips[0] else f"{rips[0]}:PORT"
+    one.do(f"director# ipvsctl service add tcp {name.replace('PORT', '1')} scheduler rr "
+           f"server {bracketed} nat")
+    one.do(f"director# ipvsctl service add udp {name} scheduler rr server {bracketed} nat")
+    with listener(one, 1, rips[0]) as good, listener(one, 2, rips[1]) as other:
+        assert one.found() == "" and (asked(good), asked(other)) == (0, 0)
+        assert one.doctor(options="--probe") == (0, "24 checks, no problem found\n")
+        assert (asked(good), asked(other)) == (1, 1)
+    assert one.found(options="--probe") == "listen"
+    code, text = one.doctor(options="--probe")
+    assert code == 1 and text.count("no program listens there") == 2, text
+    for rip in rips:
+        one.do(f"director# ipvsctl server change tcp {name} "
+               f"{f'[{rip}]' if ':' in rip else rip} weight 0")
+    one.do(f"director# ipvsctl service delete tcp {name.replace('PORT', '1')}")
+    assert one.found(options="--probe") == "usable"
+
+
+def test_probe_of_one_that_listens_on_the_vip(ward):
+    """That is no problem with direct routing: a note."""
+    one = ward("dr")
+    one.do(f"director# {DR}")
+    with listener(one, 1, VIP):
+        code, text = one.doctor(options="--probe")
+    assert code == 0 and text.count("may listen on the VIP only") == 2, text
+
+
+def test_probe_of_many(ward):
+    """No more than some at a time and in all; the rest is named."""
+    one, servers = ward("nat"), 4200
+    with one.lab.director.ns.enter():
+        run([IPVSCTL, "restore"], text_input=f"-A -t {VIP}:{one.port} -s rr\n" + "".join(
+            f"-a -t {VIP}:{one.port} -r 127.1.{n >> 8}.{n & 255}:{one.port} -m\n"
+            for n in range(1, servers + 1)))
+    code, text = one.doctor(options="--probe")
+    assert code == 1 and "no program listens there" in text
+    assert f"not checked: listen: {servers - 4096} of {servers} servers: name a service" in text
 
 
 @pytest.mark.smoke

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl doctor`: mistakes around the services, each with what to do. It reads, asks
- * links who has an address, and changes nothing.
+ * links who has an address, with --probe asks real servers, and changes nothing.
  */
 #include <stdio.h>
 
 #include "args.h"
 #include "cmd.h"
 #include "doctor_arp.h"
+#include "doctor_listen.h"
 #include "doctor_load.h"
 #include "doctor_machine.h"
 #include "doctor_pair.h"
@@ -15,36 +16,39 @@
 #include "doctor_rules.h"
 #include "err.h"
 #include "exam.h"
+#include "opt.h"
 #include "report.h"
 
 /* Each is in the table of doc/doctor.md, with what it means. */
 static const struct check {
 	const char *name;
 	void (*run)(const struct exam *e, struct report *r);
+	unsigned int wanted_by;	/* OPT_*, or 0: always */
 } checks[] = {
-	{ "module", check_module },
-	{ "other-module", check_other_module },
-	{ "version", check_version },
-	{ "scheduler", check_scheduler },
-	{ "loopback", check_loopback },
-	{ "vip", check_vip },
-	{ "vip-answer", check_vip_answer },
-	{ "device", check_device },
-	{ "route", check_route },
-	{ "neighbour", check_neighbour },
-	{ "direct", check_direct },
-	{ "local", check_local },
-	{ "mtu", check_mtu },
-	{ "forwarding", check_forwarding },
-	{ "replies", check_replies },
-	{ "rp-filter", check_rp_filter },
-	{ "firewall", check_firewall },
-	{ "usable", check_usable },
-	{ "overload", check_overload },
-	{ "conn-max", check_conn_max },
-	{ "conntrack", check_conntrack },
-	{ "sync", check_sync },
-	{ "peer", check_peer },
+	{ "module", check_module, 0 },
+	{ "other-module", check_other_module, 0 },
+	{ "version", check_version, 0 },
+	{ "scheduler", check_scheduler, 0 },
+	{ "loopback", check_loopback, 0 },
+	{ "vip", check_vip, 0 },
+	{ "vip-answer", check_vip_answer, 0 },
+	{ "device", check_device, 0 },
+	{ "route", check_route, 0 },
+	{ "neighbour", check_neighbour, 0 },
+	{ "listen", check_listen, OPT_PROBE },
+	{ "direct", check_direct, 0 },
+	{ "local", check_local, 0 },
+	{ "mtu", check_mtu, 0 },
+	{ "forwarding", check_forwarding, 0 },
+	{ "replies", check_replies, 0 },
+	{ "rp-filter", check_rp_filter, 0 },
+	{ "firewall", check_firewall, 0 },
+	{ "usable", check_usable, 0 },
+	{ "overload", check_overload, 0 },
+	{ "conn-max", check_conn_max, 0 },
+	{ "conntrack", check_conntrack, 0 },
+	{ "sync", check_sync, 0 },
+	{ "peer", check_peer, 0 },
 };
 
 static int doctor(struct args *a)
@@ -65,6 +69,8 @@ static int doctor(struct args *a)
 		return rc;
 	rc = exam_read(&exam, only);
 	for (i = 0; !rc && i < ARRAY_SIZE(checks); i++) {
+		if (checks[i].wanted_by & ~opt.given)
+			continue;
 		report_begin(&report, checks[i].name);
 		checks[i].run(&exam, &report);
 	}
@@ -74,7 +80,7 @@ static int doctor(struct args *a)
 
 static const struct verb verbs[] = {
 	{ "doctor", doctor, "[ID]",
-	  "look for mistakes in the set-up, and say what to do", 0 },
+	  "look for mistakes in the set-up, and say what to do", OPT_PROBE },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

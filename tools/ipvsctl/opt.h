@@ -25,6 +25,7 @@ enum {
 	OPT_CONFIRM	= 1 << 14,
 	OPT_OWNER	= 1 << 15,
 	OPT_IPFIX	= 1 << 16,
+	OPT_PROBE	= 1 << 17,
 };
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };

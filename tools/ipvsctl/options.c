@@ -78,6 +78,8 @@ static const struct option_def {
 	{ 0, "ipfix", VALUE, 'I', "ADDR",
 	  "conn log: send records to this IPFIX collector instead; ADDR:PORT if not 4739",
 	  OPT_IPFIX },
+	{ 0, "probe", NONE, 'B', NULL,
+	  "doctor: also open a TCP connection to each real server", OPT_PROBE },
 	{ 't', "timestamp", NONE, 't', NULL,
 	  "monitor: put the time before each event", OPT_TIMESTAMP },
 	{ 'h', "help", NONE, 'h', NULL, "this text, or the help of one object", 0 },
