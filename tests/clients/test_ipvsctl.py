@@ -10,12 +10,13 @@ namespace.
 import json
 import re
 import subprocess
+import time
 
 import pytest
 from lab import genl
 from lab.backend import both_modules
 from lab.ctl import IPVSCTL, VIP, WEB, knock
-from lab.netns import Namespace, run
+from lab.netns import Namespace, run, wait_until
 
 TAKES = 250
 NO_MODULE = True        # `module` below loads both, one after the other
@@ -244,6 +245,37 @@ def test_drain_waits_and_undrain_restores(udp, module):
     assert "not known" in udp.ctl("rs undrain", *server, code=2)
     udp.ctl("rs undrain", *server, "weight 2")
     assert udp.json("rs show", *server)["services"][0]["servers"][0]["weight"] == 2
+
+
+@pytest.mark.timer
+@both_modules
+def test_drain_waits_without_asking(udp, module):
+    """The module's event ends the wait; in-tree ip_vs has none, and is asked twice a second."""
+    server = ["udp:192.0.2.10:5353", "10.0.0.11"]
+    udp.ctl("timeout set udp 20")
+    knock(udp, 4)
+    with udp.ns.enter():
+        began = time.monotonic()
+        done = run([IPVSCTL, "-vv", "server", "drain", *server, "--wait", "60"], check=False)
+        took = time.monotonic() - began
+    udp.ctl("timeout set udp 300")
+    assert done.returncode == 0 and "weight 1 -> 0; 0 active, 0 inactive" in done.stdout
+    asked = done.stderr.count("BEGIN NETLINK MESSAGE")
+    assert 15 < took < 30
+    assert 0 < asked < 30 if module.is_l4lb else asked > 60, asked
+
+
+@pytest.mark.timer
+def test_drain_that_somebody_takes_back(udp):
+    server = ["udp:192.0.2.10:5353", "10.0.0.11"]
+    knock(udp, 4)
+    with udp.ns.enter():
+        waiting = subprocess.Popen([IPVSCTL, "server", "drain", *server, "--wait", "60"],
+                                   stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: not udp.json("rs show", *server)["services"][0]["servers"][0]["weight"], 5)
+    udp.ctl("rs change", *server, "weight 3")
+    assert waiting.wait(10) == 3
+    assert "10.0.0.11:5353 is not drained any more: it has weight 3" in waiting.stderr.read()
 
 
 def test_drain_of_an_idle_server_is_done_at_once(director):

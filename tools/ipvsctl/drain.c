@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl server drain` and `undrain`. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "args.h"
 #include "backend.h"
 #include "drain.h"
 #include "drain_note.h"
+#include "drain_wait.h"
 #include "err.h"
 #include "kern.h"
 #include "kern_conn.h"
@@ -24,53 +22,6 @@
 #include "then.h"
 #include "wire.h"
 #include "../../kernel/l4lb.h"
-
-enum { POLL_MS = 500 };
-
-static uint64_t left(const struct server *srv)
-{
-	return (uint64_t)srv->active + srv->inactive + srv->persistent;
-}
-
-/* Drained servers may be removed by then. */
-static int look_again(const struct svc_id *id, struct server *srv, bool *gone)
-{
-	const struct server *found;
-	struct service svc;
-	int err = kern_service(id, &svc, true);
-
-	*gone = err == -ESRCH;
-	if (err)
-		return *gone ? RC_OK : refuse(err, svc_text(id),
-					      "reading the service");
-	found = server_find(&svc, srv->af, &srv->addr, srv->port);
-	*gone = !found;
-	if (found)
-		*srv = *found;
-	service_free(&svc);
-	return RC_OK;
-}
-
-static int wait_idle(const struct svc_id *id, struct server *srv)
-{
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-	uint64_t polls = (uint64_t)opt.wait_secs * 1000 / POLL_MS;
-	bool gone = false;
-	int rc = RC_OK;
-
-	while (!rc && !gone && left(srv) && polls--) {
-		nanosleep(&pause, NULL);
-		rc = look_again(id, srv, &gone);
-	}
-	if (rc || gone || !left(srv) || opt.given & OPT_KILL)
-		return rc;
-	rc = fail(RC_TIMEOUT, svc_text(id),
-		  "server %s: after %u s still %u active, %u inactive, %u persistent connections",
-		  ip_port_text(srv->af, &srv->addr, srv->port), opt.wait_secs,
-		  srv->active, srv->inactive, srv->persistent);
-	hint("it stays drained; try: a longer --wait");
-	return rc;
-}
 
 static int report(const struct svc_id *id, const struct server *srv,
 		  uint32_t was)
@@ -180,11 +131,13 @@ int server_drain(struct args *a)
 	if (rc)
 		return rc;
 	was = srv.weight;
+	if (opt.given & OPT_WAIT && !opt.dry_run)
+		drain_listen();
 	rc = drain(&id, &srv, then, was);
 	if (rc || opt.dry_run)
 		return rc;
 	if (opt.given & OPT_WAIT)
-		rc = wait_idle(&id, &srv);
+		rc = drain_wait(&id, &srv);
 	if (!rc && opt.given & OPT_KILL)
 		rc = kill_left(&id, &srv);
 	return rc ? rc : report(&id, &srv, was);
