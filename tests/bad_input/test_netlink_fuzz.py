@@ -181,7 +181,7 @@ def test_concurrent_writers_and_dumpers(nat, request):
     """Several clients change and list at once; in the end the table is what
     the last acknowledged requests made it."""
     wrong = []
-    turns = amount(request.config, few=25, all=300)
+    turns = amount(request.config, few=12, all=300)
     writers, readers = amount(request.config, few=(3, 2), all=(8, 8))
 
     def write(number):

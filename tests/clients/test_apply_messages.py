@@ -101,6 +101,7 @@ SET_SERVICES = f"L4LB {genl.L4LB.request('set-services')}"
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_messages(director, module, spy, tmp_path):
     """The first run sends one message and the timeouts; the second, and each diff, none."""
     file = tmp_path / "lb.yaml"

@@ -9,6 +9,7 @@ NO_MODULE = True        # `module` loads it
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_completion_offers_what_the_kernel_has(udp, module):
     def offers(words):

@@ -354,6 +354,7 @@ def asked(sock):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @pytest.mark.parametrize("service, rips", (
     (NAT, ("192.0.2.11", "192.0.2.12")), (NAT6, ("2001:db8:2::11", "2001:db8:2::12"))),
     ids=("v4", "v6"))
@@ -402,6 +403,7 @@ def test_probe_of_many(ward):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_on_a_stock_kernel(ward):
     one = ward("nat")
     one.do(f"director# {NAT}")

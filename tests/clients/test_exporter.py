@@ -74,6 +74,7 @@ def backends(services):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_exports_what_netlink_says(nat):
     """Services of both families and marks, servers of both, with connections."""
     director, ipvs = nat.director.ns, nat.ipvs

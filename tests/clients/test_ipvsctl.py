@@ -23,6 +23,7 @@ NO_MODULE = True        # `module` below loads both, one after the other
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_one_line_makes_a_farm(director):
     director.ctl("svc add tcp 192.0.2.10:80 scheduler wrr "

@@ -44,6 +44,7 @@ def test_words_and_numbers_of_order(director):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_a_key_is_given_and_not_shown(keyed):
     number = values(keyed)["key"]
     assert number

@@ -30,6 +30,7 @@ DEFAULTS = {"expire": DAY, "entries": 16384, "shrink": DAY}
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_options_are_set_shown_and_kept(director):
     director.ctl("svc add", *WEB, "scheduler lblcr option expire 300 option shrink 60 "
                  "server 10.0.0.11")
@@ -205,6 +206,7 @@ def test_bands_are_set_shown_and_kept(director):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_policy_is_set_shown_and_kept(director):
     director.ctl("svc add", *WEB, "scheduler rr timeout tcp 2h udp 30s on-idle reset on-loss move "
                  "on-drain keep guard drop server 10.0.0.11")

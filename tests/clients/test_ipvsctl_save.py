@@ -27,6 +27,7 @@ svc add fwmark 7 inet6"""
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @pytest.mark.parametrize("form", ["json", "ipvsadm"])
 def test_save_and_restore_round_trip(director, form, tmp_path):
     director.build(FULL)
@@ -71,6 +72,7 @@ def test_restore_sees_each_difference(director, change):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_restore_reads_what_ipvsadm_wrote(director):
     director.build(FULL)

@@ -27,6 +27,7 @@ def as_nobody(director, *words):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_connections_are_listed_filtered_and_counted(udp):
     knock(udp, 6)

@@ -36,6 +36,7 @@ def transcript():
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 def test_transcript_of_the_readme(director):  # noqa: F811
     """Each line, run by a shell, prints what README.md shows, character for character;
     except that tables pad their last column with blanks, which README.md omits."""

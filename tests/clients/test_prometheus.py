@@ -32,6 +32,7 @@ def labels(**values):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_metrics_are_those_of_the_kernel(udp, module):
     udp.ctl("svc add sctp 192.0.2.10:5060 scheduler rr server 10.0.0.11:5060 max-conns 9")
@@ -96,6 +97,7 @@ def test_a_listing_repeats_until_it_is_interrupted(udp):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @pytest.mark.waits
 @both_modules
 def test_top_shows_what_the_kernel_counted(udp, module):

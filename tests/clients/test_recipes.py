@@ -88,6 +88,7 @@ def talk(listens, asks, address):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @pytest.mark.parametrize("path", (0, 1, 2))
 def test_two_clusters(clusters, path):
     """Each cluster opens connections to the other, which sees the front node's address."""

@@ -32,6 +32,7 @@ def files(tmp_path):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_rollback(kept, module, tmp_path):
     """One apply after the other, newest first; timeouts, too; others' services stay."""
@@ -184,6 +185,7 @@ def gone(director, state, secs):
 
 
 @pytest.mark.smoke
+@pytest.mark.tool
 @both_modules
 def test_confirm(kept, module, tmp_path):
     """Confirmed, the change stays and can be rolled back; meanwhile no other apply."""

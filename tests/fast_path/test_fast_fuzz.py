@@ -95,7 +95,7 @@ def cases(seed, count):
 @pytest.mark.parametrize("mode", ("fast", "new"))
 def test_same_as_the_stack(player, mode, request):
     option = request.config.getoption
-    count = option("--fuzz-count") or amount(request.config, few=60, pairs=800)
+    count = option("--fuzz-count") or amount(request.config, few=30, pairs=800)
     match = duel.Duel(player, ("stack", mode), compare_all)
     token = option("--fuzz-replay")
     if token:
