@@ -4,6 +4,9 @@
  */
 #include "base/net.h"
 
+#define CREATE_TRACE_POINTS
+#include "base/trace.h"
+
 unsigned int l4lb_net_id __read_mostly;
 struct workqueue_struct *l4lb_wq;
 

@@ -165,12 +165,6 @@ static inline struct l4lb_net *l4lb_net(const struct net *net)
 	return net_generic(net, l4lb_net_id);
 }
 
-/* Count a packet that was not forwarded.  Packet context, BH off. */
-static inline void l4lb_drop(const struct l4lb_net *ln, enum l4lb_drop reason)
-{
-	this_cpu_inc(ln->drops[reason]);
-}
-
 /* For work that frees objects after a grace period; net_exit() flushes it. */
 extern struct workqueue_struct *l4lb_wq;
 

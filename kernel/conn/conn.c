@@ -19,6 +19,9 @@
 #include "conn/conntrack.h"
 #include "conn/state.h"
 
+#define CREATE_TRACE_POINTS
+#include "conn/trace.h"
+
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
 
 /* By family: an IPv4 connection takes half the memory of an IPv6 one. */
@@ -227,8 +230,10 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	    !l4lb_conn_test(conn, L4LB_CONN_SYNCED) &&
 	    l4lb_conn_table_evict_equal(table, conn))
 		old = l4lb_conn_table_insert(table, conn, flow);
-	if (!old)
+	if (!old) {
+		trace_l4lb_conn_new(conn, L4LB_END_UNSPEC);
 		return conn;
+	}
 	/* Meanwhile a reply may have found @conn and made it active, or killed it. */
 	if (conn_end(conn, &active))
 		conn_release(conn, table, active);
@@ -371,6 +376,7 @@ void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 		return;
 	table = rcu_dereference(l4lb_conn_net(conn)->conns);
 	l4lb_conn_table_remove(table, conn);
+	trace_l4lb_conn_end(conn, why);
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_drop(conn);
 	/* Its flow may begin anew by now: a record takes longer than all before. */

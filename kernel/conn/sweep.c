@@ -13,6 +13,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 
+#include "base/drop.h"
 #include "conn/alarm.h"
 #include "conn/bucket.h"
 #include "conn/defence.h"

@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "base/drop.h"
 #include "conn/alarm.h"
 #include "conn/bucket.h"
 #include "conn/count.h"

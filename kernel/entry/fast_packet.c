@@ -21,6 +21,7 @@
 #include <net/route.h>
 #include <net/xfrm.h>
 
+#include "base/drop.h"
 #include "conn/count.h"
 #include "conn/lookup.h"
 #include "conn/state.h"

@@ -25,6 +25,7 @@
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
 #include <net/sctp/checksum.h>
 
+#include "base/drop.h"
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "conn/conntrack.h"

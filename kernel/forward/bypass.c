@@ -11,6 +11,7 @@
 #include <net/ip6_route.h>
 #include <net/route.h>
 
+#include "base/drop.h"
 #include "forward/send.h"
 
 static struct dst_entry *lookup(struct net *net, const struct l4lb_flow *flow,

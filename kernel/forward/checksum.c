@@ -2,6 +2,8 @@
 /* Checking ICMP errors before they are rewritten or acted upon. */
 #include "forward/checksum.h"
 
+#include "base/drop.h"
+
 /* A rewrite computes a new ICMP checksum, which would hide a wrong one. */
 bool l4lb_icmp_checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			   const struct l4lb_net *ln)

@@ -13,6 +13,7 @@
 
 #include <linux/icmpv6.h>
 
+#include "base/drop.h"
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "forward/checksum.h"

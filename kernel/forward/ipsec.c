@@ -7,6 +7,7 @@
  */
 #include "forward/ipsec.h"
 
+#include "base/drop.h"
 #include "conn/lookup.h"
 #include "forward/forward.h"
 #include "forward/nat.h"

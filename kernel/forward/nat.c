@@ -17,6 +17,7 @@
 #include <net/checksum.h>
 #include <net/ip6_checksum.h>
 
+#include "base/drop.h"
 #include "base/parse.h"
 #include "forward/send.h"
 

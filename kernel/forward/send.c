@@ -15,6 +15,7 @@
 #include <net/ip.h>
 #include <net/route.h>
 
+#include "base/drop.h"
 #include "conn/conntrack.h"
 
 /*

@@ -24,6 +24,7 @@
 #include <net/ip_tunnels.h>
 #include <net/udp.h>
 
+#include "base/drop.h"
 #include "forward/send.h"
 
 /* Fields of the inner header that the outer one depends on. */

@@ -15,6 +15,9 @@
 
 #include "service/server.h"
 
+#define CREATE_TRACE_POINTS
+#include "service/trace.h"
+
 #define LOOK_DELAY	(HZ / 4)
 
 static void (*send_event)(struct l4lb_net *ln,
@@ -49,6 +52,7 @@ int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
 void l4lb_event(struct l4lb_net *ln, const struct l4lb_happening *event)
 {
 	lockdep_assert_held(&ln->lock);
+	trace_l4lb_event(ln, event);
 	if (!ln->events || ln->exiting)
 		return;
 	ln->events->seq++;

@@ -22,6 +22,7 @@
 #include "service/pool.h"
 #include "service/sched_default.h"
 #include "service/server.h"
+#include "service/trace.h"
 
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -164,6 +165,7 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 
 	svc->ln->generation++;
 	rcu_assign_pointer(svc->pool, pool);
+	trace_l4lb_pool(svc, pool->n);
 	l4lb_service_look(svc);
 	l4lb_server_unstick(svc);
 	if (old && old->tournament != pool->tournament)

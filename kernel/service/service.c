@@ -12,6 +12,7 @@
 #include "service/pool.h"
 #include "service/server.h"
 #include "service/server_table.h"
+#include "service/trace.h"
 
 #include <linux/bitops.h>
 #include <linux/jhash.h>
@@ -127,11 +128,14 @@ struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
 	struct l4lb_sched_server *d;
+	struct l4lb_server *server;
 
 	if (!pool->ops)
 		return NULL;
 	d = pool->ops->pick(pool, flow);
-	return d ? l4lb_server_of(d) : NULL;
+	server = d ? l4lb_server_of(d) : NULL;
+	trace_l4lb_pick(svc, flow, server);
+	return server;
 }
 
 struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,

@@ -18,7 +18,6 @@ import contextlib
 import ipaddress
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -28,7 +27,7 @@ import time
 from pathlib import Path
 
 from . import genl
-from .netns import SLOW, Namespace, run, wait_until
+from .netns import SLOW, Namespace, allow_files, run, wait_until
 from .topology import HOST, LENGTH, addresses
 
 BIRD = shutil.which("bird", path="/usr/sbin:" + os.environ.get("PATH", ""))
@@ -105,8 +104,7 @@ class Site:
     # -- life
 
     def __enter__(self):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1 << 16), max(hard, 1 << 16)))
+        allow_files(1 << 16)
         self.folder = Path(tempfile.mkdtemp(prefix="l4lb-ecmp-"))
         names = ["client", "router", *(f"d{n}" for n in self.numbers), *(f"s{n}" for n in self.rs)]
         try:

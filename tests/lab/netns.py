@@ -9,6 +9,7 @@ there afterwards, so one test process can use all of them at once.
 import contextlib
 import ctypes
 import os
+import resource
 import socket
 import subprocess
 import time
@@ -64,6 +65,12 @@ def pinned():
         yield
     finally:
         os.sched_setaffinity(0, every)
+
+
+def allow_files(count):
+    """This process may have at least COUNT files open at once; the usual limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), max(hard, count)))
 
 
 def run(argv, check=True, timeout=60, text_input=None):

@@ -11,30 +11,11 @@ from lab.backend import Backend
 from lab.genl import Ipvs
 from lab.netns import Namespace, run
 from lab.packet import UDP
+from lab.tracing import text, tracing
 
 NO_MODULE = True        # one module after the other, and no other namespace
-TRACE = Path("/sys/kernel/tracing")
 EVENTS = ("workqueue/workqueue_execute_start", "timer/timer_expire_entry")
 SECONDS = 5
-
-
-@contextlib.contextmanager
-def tracing():
-    """Inside, executed work items and timers are written to the trace buffer."""
-    if not (TRACE / "trace").exists():
-        run(["mount", "-t", "tracefs", "tracefs", str(TRACE)], check=False)
-    switches = [TRACE / "events" / e / "enable" for e in EVENTS]
-    if not all(s.exists() for s in switches):
-        pytest.skip("this kernel cannot trace work and timers: Debian's can (suite stages 6.12 "
-                    "and 6.1)")
-    (TRACE / "trace").write_text("", encoding="ascii")
-    try:
-        for s in switches:
-            s.write_text("1", encoding="ascii")
-        yield
-    finally:
-        for s in switches:
-            s.write_text("0", encoding="ascii")
 
 
 def switches(comm):
@@ -57,12 +38,12 @@ def what_runs(module, services):
             for i in range(services):
                 ipvs.service(f"192.0.{i >> 8}.{i & 255}", 53, proto=UDP)
         threads = switches("ipvs-e")
-        with tracing():
+        with tracing(*EVENTS):
             time.sleep(SECONDS)
         threads = switches("ipvs-e") - threads
         found = re.findall(rf"function[= ](\w+)(?:\+\S+)? \[{module}\]",
-                           (TRACE / "trace").read_text(encoding="utf-8", errors="replace"))
-        assert "function" in (TRACE / "trace").read_text(encoding="utf-8", errors="replace")
+                           text())
+        assert "function" in text()
     finally:
         ns.destroy()
     out = {name: found.count(name) for name in found}

@@ -3,13 +3,12 @@
 and for a while neither hears the other."""
 
 import contextlib
-import resource
 import socket
 import time
 
 import pytest
 from lab import daemons, genl
-from lab.netns import wait_until
+from lab.netns import allow_files, wait_until
 from lab.packet import TCP, UDP
 from lab.peers import Peers
 from lab.rows import amount
@@ -146,8 +145,7 @@ class Masters:
 
 @pytest.fixture(autouse=True, scope="module")
 def many_sockets():
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1 << 14), max(hard, 1 << 14)))
+    allow_files(1 << 14)
 
 
 @contextlib.contextmanager

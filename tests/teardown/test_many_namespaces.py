@@ -8,7 +8,7 @@ import time
 
 import pytest
 from lab.genl import Ipvs
-from lab.netns import setns, wait_until
+from lab.netns import allow_files, setns, wait_until
 
 AT_MOST = 2         # as long as namespaces without services
 CLONE_NEWNET = 0x40000000
@@ -47,11 +47,14 @@ class Used(Bare):
 def gone(backend, kind, count):
     """Seconds from the end of COUNT namespaces until a later one has gone, too."""
     before = backend.refcount()
-    many = [kind() for _ in range(count)]
-    last = Used()
-    began = time.monotonic()
-    for each in many:
-        os.close(each.fd)
+    many = []
+    try:
+        many += (kind() for _ in range(count))
+        last = Used()
+    finally:
+        began = time.monotonic()
+        for each in many:
+            os.close(each.fd)
     time.sleep(0.2)         # the kernel has begun with them
     os.close(last.fd)
     wait_until(lambda: backend.refcount() <= before, 120, what="the namespaces' end")
@@ -61,6 +64,7 @@ def gone(backend, kind, count):
 @pytest.mark.parametrize("count", (150, pytest.param(1000, marks=[
     pytest.mark.slow, pytest.mark.timeout(900)])))
 def test_together(backend, count):
+    allow_files(2 * count + 1000)
     backend.need_scheduler("rr")
     gone(backend, Used, 3)
     unused = gone(backend, Bare, count)

@@ -225,6 +225,7 @@ union nf_inet_addr {
 #define _L4LB_SERVER_H
 #define _L4LB_FLOW_H
 #define _L4LB_NET_H
+#define _L4LB_DROP_H
 
 enum { IP_VS_CONN_F_MASQ, IP_VS_CONN_F_DROUTE = 3 };
 enum l4lb_drop { L4LB_DROP_FULL, L4LB_DROP_ENTRY };
