@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lab.backend import Backend
 from lab.genl import Ipvs
-from lab.netns import Namespace, run
+from lab.netns import Namespace
 from lab.packet import UDP
 from lab.tracing import text, tracing
 
