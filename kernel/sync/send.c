@@ -31,6 +31,21 @@ static u32 wire_flags(const struct l4lb_conn *conn)
 	       (flags & BIT(L4LB_CONN_SYNCED) ? L4LB_SYNC_F_SYNC : 0);
 }
 
+/* Of IPv4 only the four bytes that are sent. */
+static void fill_addresses(struct l4lb_sync_record *record,
+			   const struct l4lb_conn *conn)
+{
+	if (conn->af == AF_INET) {
+		record->caddr.ip = conn->v4.caddr;
+		record->vaddr.ip = conn->v4.vaddr;
+		record->daddr.ip = conn->server->sched.addr.ip;
+	} else {
+		record->caddr = l4lb_conn_client(conn);
+		record->vaddr = l4lb_conn_vip(conn);
+		record->daddr = l4lb_conn_server(conn);
+	}
+}
+
 /* The timeout is that of the state, not what is left of it.  There are no
  * sequence numbers to adjust.
  */
@@ -46,9 +61,7 @@ static void fill_record(struct l4lb_sync_record *record,
 	record->vport = conn->vport;
 	record->dport = conn->dport;
 	record->fwmark = l4lb_conn_fwmark(conn);
-	record->caddr = l4lb_conn_client(conn);
-	record->vaddr = l4lb_conn_vip(conn);
-	record->daddr = l4lb_conn_server(conn);
+	fill_addresses(record, conn);
 	record->left = 0;
 	if (template) {
 		record->state = l4lb_conn_test(conn, L4LB_CONN_ASSURED);

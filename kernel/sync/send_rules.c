@@ -31,7 +31,6 @@ enum {
 	TOLD_UNITS	= 14,	/* 1 to 14: when */
 	TOLD_LONG_AGO	= L4LB_CONN_TOLD_MASK,
 	AGE_OLD		= 11,	/* units; the rest is for a slow sweep */
-	COUNT_MAX	= L4LB_CONN_PACKETS_MANY - 1,
 	/* Jiffies: a connection of less needs every chance to be renewed. */
 	TIMEOUT_SHORT	= 20 * HZ,
 };
@@ -122,24 +121,20 @@ bool l4lb_send_allowed(const struct l4lb_conn *conn)
 
 /* ---- by packets ---- */
 
-static unsigned int threshold_of(const struct l4lb_sysctl *sysctl)
-{
-	return min_t(int, READ_ONCE(sysctl->sync_threshold[0]), COUNT_MAX);
-}
-
-bool l4lb_send_counts(const struct l4lb_conn *conn)
+/* With settings that announce a connection more than once by its packets. */
+bool l4lb_send_counts_again(const struct l4lb_conn *conn)
 {
 	const struct l4lb_sysctl *sysctl = &l4lb_conn_net(conn)->sysctl;
 	unsigned int n = l4lb_conn_packets(conn);
-	unsigned int threshold = threshold_of(sysctl);
+	unsigned int threshold = l4lb_send_threshold(sysctl);
 	unsigned int period = READ_ONCE(sysctl->sync_threshold[1]);
 
 	/* The sweep does the rest of the refreshing. */
 	if (READ_ONCE(sysctl->sync_refresh_period) &&
 	    (!period || l4lb_conn_told(conn)))
 		return l4lb_conn_told(conn) == TOLD_NEVER;
-	if (period && period <= COUNT_MAX)
-		return n <= COUNT_MAX && n % period == threshold % period;
+	if (period && period <= L4LB_SEND_COUNT_MAX)
+		return n <= L4LB_SEND_COUNT_MAX && n % period == threshold % period;
 	return n == threshold;
 }
 
@@ -220,7 +215,7 @@ static bool is_first_due(const struct l4lb_conn *conn)
 
 	return conn->proto != IPPROTO_UDP ||
 	       l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
-	       l4lb_conn_packets(conn) >= threshold_of(sysctl);
+	       l4lb_conn_packets(conn) >= l4lb_send_threshold(sysctl);
 }
 
 /* An announcement could not be written. */
@@ -242,7 +237,7 @@ static bool is_settled(const struct l4lb_conn *conn)
 	    time_before(jiffies, READ_ONCE(svc->changed) + CHANGE_SEEN) ||
 	    has_failed(conn))
 		return false;
-	return l4lb_conn_packets(conn) >= threshold_of(&svc->ln->sysctl) ||
+	return l4lb_conn_packets(conn) >= l4lb_send_threshold(&svc->ln->sysctl) ||
 	       !used_in(conn, 4 * SWEEP_EVERY);
 }
 

@@ -3,7 +3,9 @@
 #ifndef _L4LB_SYNC_SEND_RULES_H
 #define _L4LB_SYNC_SEND_RULES_H
 
+#include "base/net.h"
 #include "conn/conn.h"
+#include "conn/count.h"
 #include "conn/state.h"
 
 /**
@@ -51,11 +53,31 @@ bool l4lb_send_possible(const struct l4lb_conn *conn);
 bool l4lb_send_shared(const struct l4lb_conn *conn);
 /* Have other directors a copy of it, which does not end soon by itself? */
 bool l4lb_send_known(const struct l4lb_conn *conn);
-/* Is it announced with this packet of its client, by their number? */
-bool l4lb_send_counts(const struct l4lb_conn *conn);
+bool l4lb_send_counts_again(const struct l4lb_conn *conn);
 /* Is it announced by the sweep? */
 bool l4lb_send_owed(struct l4lb_conn *conn);
 /* It was announced. */
 void l4lb_send_note(struct l4lb_conn *conn);
+
+/* The last packet that can announce a connection by its number. */
+enum { L4LB_SEND_COUNT_MAX = L4LB_CONN_PACKETS_MANY - 1 };
+
+static inline unsigned int l4lb_send_threshold(const struct l4lb_sysctl *sysctl)
+{
+	return min_t(int, READ_ONCE(sysctl->sync_threshold[0]),
+		     L4LB_SEND_COUNT_MAX);
+}
+
+/* Is it announced with this packet of its client, by their number? */
+static inline bool l4lb_send_counts(const struct l4lb_conn *conn)
+{
+	const struct l4lb_sysctl *sysctl = &l4lb_conn_net(conn)->sysctl;
+	unsigned int period = READ_ONCE(sysctl->sync_threshold[1]);
+
+	if (READ_ONCE(sysctl->sync_refresh_period) ||
+	    period - 1 < L4LB_SEND_COUNT_MAX)
+		return l4lb_send_counts_again(conn);
+	return l4lb_conn_packets(conn) == l4lb_send_threshold(sysctl);
+}
 
 #endif /* _L4LB_SYNC_SEND_RULES_H */
