@@ -376,7 +376,8 @@ void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 		return;
 	table = rcu_dereference(l4lb_conn_net(conn)->conns);
 	l4lb_conn_table_remove(table, conn);
-	trace_l4lb_conn_end(conn, why);
+	if (why != L4LB_END_UNSPEC)	/* not with their namespace */
+		trace_l4lb_conn_end(conn, why);
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_drop(conn);
 	/* Its flow may begin anew by now: a record takes longer than all before. */

@@ -16,6 +16,9 @@
 #include "conn/defence.h"
 #include "conn/table.h"
 
+static_assert((int)L4LB_UDP == 11 && (int)L4LB_SCTP_NONE == 12 &&
+	      (int)L4LB_STATE_MAX == 26);
+
 enum event { ON_SYN, ON_FIN, ON_ACK, ON_RST, ON_MAX, ON_NONE = ON_MAX };
 enum side { SIDE_IN, SIDE_OUT, SIDE_IN_ONLY, SIDE_MAX };
 

@@ -5,6 +5,7 @@
 
 #include "conn/conn.h"
 
+/* Tracepoints show the numbers, and programs know them: only ever append a protocol. */
 enum l4lb_state {
 	L4LB_TCP_NONE,
 	L4LB_TCP_ESTABLISHED,

@@ -52,9 +52,9 @@ int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
 void l4lb_event(struct l4lb_net *ln, const struct l4lb_happening *event)
 {
 	lockdep_assert_held(&ln->lock);
-	trace_l4lb_event(ln, event);
 	if (!ln->events || ln->exiting)
 		return;
+	trace_l4lb_event(ln, event);
 	ln->events->seq++;
 	send_event(ln, event);
 }

@@ -54,7 +54,7 @@ TRACE_EVENT(l4lb_pick,
 			memset(__entry->daddr, 0, L4LB_TRACE_ADDR_LEN);
 		__entry->cport = ntohs(flow->sport);
 		__entry->vport = ntohs(flow->dport);
-		__entry->dport = d ? ntohs(d->port ?: flow->dport) : 0;
+		__entry->dport = d ? ntohs(d->port) : 0;
 		__entry->chosen = !!d;
 		__entry->weight = d ? READ_ONCE(d->weight) : 0;
 		__entry->active = d ? atomic_read(&d->active) : 0;

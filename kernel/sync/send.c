@@ -63,6 +63,7 @@ static void fill_record(struct l4lb_sync_record *record,
 	record->fwmark = l4lb_conn_fwmark(conn);
 	fill_addresses(record, conn);
 	record->left = 0;
+	record->gone = false;
 	if (template) {
 		record->state = l4lb_conn_test(conn, L4LB_CONN_ASSURED);
 		record->timeout = READ_ONCE(conn->timeout) / HZ;

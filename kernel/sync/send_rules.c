@@ -247,7 +247,7 @@ bool l4lb_send_owed(struct l4lb_conn *conn)
 	enum l4lb_send_phase phase = l4lb_send_phase(conn);
 	bool late;
 
-	/* It ends long before the time of its last announcement comes round. */
+	/* Of the last announcement only counts that there was one. */
 	if (phase == L4LB_SEND_OVER)
 		return told != TOLD_NEVER && has_failed(conn) &&
 		       l4lb_send_allowed(conn);

@@ -17,7 +17,9 @@ NO_MODULE = True
 
 @pytest.mark.smoke
 def test_commands_of_family_ipvs(director):
-    """As ipvsadm and keepalived send them."""
+    """As ipvsadm and keepalived send them. What was before the monitor it does not show."""
+    with genl.Ipvs(director.ns) as ipvs:
+        ipvs.service(VIP, 81, proto=packet.TCP, sched="rr").delete()
     with Monitor(director.ns) as monitor, genl.Ipvs(director.ns) as ipvs:
         assert monitor.head["monitor"] == ["service", "server", "load", "drain", "table", "peer"]
         service = ipvs.service(VIP, 80, proto=packet.TCP, sched="rr")

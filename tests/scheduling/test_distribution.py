@@ -377,7 +377,7 @@ def test_nowhere_better(caches, sched):
 @pytest.mark.smoke
 @pytest.mark.parametrize("shape", ("nat", pytest.param("dr", marks=pytest.mark.emulated)))
 def test_swap_under_traffic(topologies, backend, shape, request):
-    """One scheduler after the other (a few with --rows=few) while packets flow: each
+    """One scheduler after the other (on slow kernels a few) while packets flow: each
     established connection keeps its server, each new one gets a server, and no packet is
     lost or sent twice."""
     lab = topologies[shape]

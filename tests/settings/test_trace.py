@@ -4,11 +4,12 @@ has none."""
 
 import os
 import re
+import socket
 
 import pytest
 from lab import genl
 from lab.ctl import IPVSCTL
-from lab.netns import run, wait_until
+from lab.netns import Namespace, run, wait_until
 from lab.packet import SYN, UDP
 from lab.raw import Raw
 from lab.tracing import lines, mounted, tracing
@@ -44,10 +45,14 @@ def fields(text):
     return {name: value for name, value in re.findall(r"(\w+)=(\S+(?: \d+(?=\s|$))?)", text)}
 
 
-def of(event, ns):
-    """The fields of each EVENT in namespace NS."""
+def named(event, number):
+    """The fields of each EVENT in the namespace with this NUMBER."""
     found = [fields(text) for name, text in lines() if name == event]
-    return [f for f in found if f["netns"] == str(inode(ns))]
+    return [f for f in found if f["netns"] == str(number)]
+
+
+def of(event, ns):
+    return named(event, inode(ns))
 
 
 def test_fields(nat):
@@ -110,13 +115,25 @@ def test_changes(nat):
     assert [(f["vip"], f["n"]) for f in of("l4lb_pool", ns)] == [(vip, "1")] * 2
 
 
-def test_off_again(nat):
-    """They write nothing when they are off: the control."""
+def test_a_namespace_ends(backend, module_life):
+    """Neither its connections are told, there may be millions, nor its services."""
+    backend.need_scheduler("rr")
+    before = backend.refcount()
+    ns = Namespace("trace-end")
+    ns.ip("link set lo up", "addr add 192.0.2.7/32 dev lo")
     with tracing("l4lb"):
-        pass
-    assert Raw(nat, UDP).client().open()
-    assert [name for name, _ in lines() if name.startswith("l4lb")] == []
-    assert genl.conns(nat.director.ns)
+        with genl.Ipvs(ns) as ipvs:
+            service = ipvs.service("192.0.2.7", 53, proto=UDP, sched="rr")
+            service.server("127.0.0.1", 53, method=genl.MASQ)
+            with ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.sendto(b"x", ("192.0.2.7", 53))
+        number = inode(ns)
+        assert len(named("l4lb_conn_new", number)) == 1
+        events = len(named("l4lb_event", number))
+        ns.destroy()
+        wait_until(lambda: backend.refcount() == before, 20, what="the namespace's end")
+    assert named("l4lb_conn_end", number) == []
+    assert len(named("l4lb_event", number)) == events == 2
 
 
 def test_unload(nat, topologies, backend):

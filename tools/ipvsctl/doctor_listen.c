@@ -30,16 +30,27 @@ struct knock {
 	int err;		/* of the connection; EINPROGRESS until then */
 };
 
-static int cmp_knock(const void *a, const void *b)
+static bool is_nat(const struct server *srv)
 {
-	const struct server *x = ((const struct knock *)a)->srv;
-	const struct server *y = ((const struct knock *)b)->srv;
+	return (srv->forward & IP_VS_CONN_F_FWD_MASK) == IP_VS_CONN_F_MASQ;
+}
 
+static int cmp_place(const struct server *x, const struct server *y)
+{
 	if (x->af != y->af)
 		return x->af < y->af ? -1 : 1;
 	if (x->port != y->port)
 		return x->port < y->port ? -1 : 1;
 	return memcmp(&x->addr, &y->addr, sizeof(x->addr));
+}
+
+/* Among equals, NAT comes first: there it is an error if nobody listens. */
+static int cmp_knock(const void *a, const void *b)
+{
+	const struct server *x = ((const struct knock *)a)->srv;
+	const struct server *y = ((const struct knock *)b)->srv;
+
+	return cmp_place(x, y) ?: is_nat(y) - is_nat(x);
 }
 
 /* A service of all ports has servers without one. */
@@ -73,7 +84,7 @@ static struct knock *collect(const struct exam *e, size_t *n)
 	}
 	qsort(v, all, sizeof(*v), cmp_knock);
 	for (i = 0; i < all; i++)
-		if (!*n || cmp_knock(&v[*n - 1], &v[i]))
+		if (!*n || cmp_place(v[*n - 1].srv, v[i].srv))
 			v[(*n)++] = v[i];
 	return v;
 }
@@ -152,45 +163,46 @@ static void wait_for(struct knock *v, size_t n)
 	}
 }
 
-static void tell_refused(struct report *r, const struct knock *k)
+static const char *what_happened(int err)
 {
-	if ((k->srv->forward & IP_VS_CONN_F_FWD_MASK) != IP_VS_CONN_F_MASQ) {
-		report_add(r, SEVERITY_NOTE, exam_server_text(k->svc, k->srv),
-			   "it refuses connections to its own address; the program may listen on the VIP only");
-		return;
+	switch (err) {
+	case ECONNREFUSED:
+		return "connections are refused";
+	case EINPROGRESS:
+	case ETIMEDOUT:
+		return "a TCP connection is not answered within a second";
+	default:
+		return strerror(err);
 	}
-	report_add(r, SEVERITY_ERROR, exam_server_text(k->svc, k->srv),
-		   "it refuses connections: no program listens there");
-	report_cure(r, "on the server: ss -ltn; the program must listen on %s",
-		    ip_port_text(k->srv->af, &k->srv->addr, k->srv->port));
+}
+
+/* Is it the server's, or of the way there? */
+static bool is_answer(int err)
+{
+	return err == ECONNREFUSED || err == EINPROGRESS || err == ETIMEDOUT ||
+	       err == EHOSTUNREACH || err == ENETUNREACH || err == ECONNRESET;
 }
 
 static void tell(struct report *r, const struct knock *k)
 {
-	switch (k->err) {
-	case 0:
+	const char *name = exam_server_text(k->svc, k->srv);
+
+	if (!k->err)
 		return;
-	case ECONNREFUSED:
-		tell_refused(r, k);
+	if (!is_answer(k->err)) {
+		report_unknown(r, "%s: %s", name, strerror(k->err));
 		return;
-	case EMFILE:
-	case ENFILE:
-	case EPERM:
-	case EACCES:
-		report_unknown(r, "%s: %s", exam_server_text(k->svc, k->srv),
-			       strerror(k->err));
-		return;
-	case EINPROGRESS:
-	case ETIMEDOUT:
-		report_add(r, SEVERITY_WARNING, exam_server_text(k->svc, k->srv),
-			   "no answer to a TCP connection within %d ms", WAIT_MS);
-		break;
-	default:
-		report_add(r, SEVERITY_WARNING, exam_server_text(k->svc, k->srv),
-			   "no TCP connection to it: %s", strerror(k->err));
 	}
-	report_cure(r, "ping %s; then look at firewalls on the way and on the server",
-		    ip_text(k->srv->af, &k->srv->addr));
+	if (!is_nat(k->srv)) {
+		report_add(r, SEVERITY_NOTE, name,
+			   "at its own address %s; the program may listen on the VIP only",
+			   what_happened(k->err));
+		return;
+	}
+	report_add(r, k->err == ECONNREFUSED ? SEVERITY_ERROR : SEVERITY_WARNING,
+		   name, "%s", what_happened(k->err));
+	report_cure(r, "on the server: ss -ltn; a program must listen on %s, and no firewall forbid it",
+		    ip_port_text(k->srv->af, &k->srv->addr, k->srv->port));
 }
 
 static void knock_at(struct report *r, struct knock *v, size_t n)

@@ -14,7 +14,11 @@
 #include "opt.h"
 #include "refuse.h"
 
-enum { ASK_MS = 500 };
+enum {
+	ASK_MS		= 500,
+	/* Of a server that has drained once, and got connections again, no event tells. */
+	LISTEN_MS	= 5000,
+};
 
 struct waiter {
 	const struct svc_id *id;
@@ -79,15 +83,16 @@ static void take_event(const struct event *e, void *arg)
 		w->changed = true;
 }
 
-/* Until there is an event, or for @ms. */
+/* Until there is an event, or for @ms, or for a while. */
 static int listen_for(struct waiter *w, int64_t ms)
 {
 	struct pollfd fd = { .fd = kern_event_fd(), .events = POLLIN };
 	int err;
 
-	w->changed = false;
-	if (poll(&fd, 1, (int)(ms < INT32_MAX ? ms : INT32_MAX)) <= 0)
+	w->changed = true;
+	if (poll(&fd, 1, (int)(ms < LISTEN_MS ? ms : LISTEN_MS)) <= 0)
 		return RC_OK;
+	w->changed = false;
 	err = kern_event_read(take_event, w);
 	return err ? refuse(err, svc_text(w->id), "waiting for the drain") : RC_OK;
 }
