@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "doctor_listen.h"
 #include "exam.h"
 #include "report.h"
@@ -119,14 +119,6 @@ static void begin(struct knock *k)
 		k->err = errno;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void take(struct knock *k)
 {
 	socklen_t len = sizeof(k->err);
@@ -138,7 +130,7 @@ static void take(struct knock *k)
 /* At most AT_ONCE of them. */
 static void wait_for(struct knock *v, size_t n)
 {
-	int64_t end = now_ms() + WAIT_MS, left;
+	int64_t end = clock_ms(CLOCK_MONOTONIC) + WAIT_MS, left;
 	struct pollfd fds[AT_ONCE];
 	struct knock *of[AT_ONCE];
 	nfds_t i, open = 0;
@@ -150,7 +142,7 @@ static void wait_for(struct knock *v, size_t n)
 		fds[open].events = POLLOUT;
 		of[open++] = &v[i];
 	}
-	while (open && (left = end - now_ms()) > 0) {
+	while (open && (left = end - clock_ms(CLOCK_MONOTONIC)) > 0) {
 		if (poll(fds, open, (int)left) <= 0)
 			return;
 		for (i = 0; i < open; i++) {

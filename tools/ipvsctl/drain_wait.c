@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "drain_wait.h"
 #include "err.h"
 #include "kern.h"
@@ -37,14 +38,6 @@ void drain_listen(void)
 static uint64_t left(const struct server *srv)
 {
 	return (uint64_t)srv->active + srv->inactive + srv->persistent;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* Drained servers may be removed by then. */
@@ -132,12 +125,12 @@ static int taken_back(const struct svc_id *id, const struct server *srv)
 
 int drain_wait(const struct svc_id *id, struct server *srv)
 {
-	int64_t end = now_ms() + (int64_t)opt.wait_secs * 1000, ms;
+	int64_t end = clock_ms(CLOCK_MONOTONIC) + (int64_t)opt.wait_secs * 1000, ms;
 	struct waiter w = { .id = id, .srv = srv };
 	int rc = look_again(&w);
 
 	while (!rc && !w.gone && !srv->weight && left(srv) &&
-	       (ms = end - now_ms()) > 0) {
+	       (ms = end - clock_ms(CLOCK_MONOTONIC)) > 0) {
 		rc = pause_for(&w, ms);
 		if (!rc && w.changed)
 			rc = look_again(&w);

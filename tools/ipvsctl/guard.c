@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "err.h"
 #include "guard.h"
 #include "history.h"
@@ -83,14 +84,6 @@ bool guard_begin(int *rc)
 /* ---- waiting ---- */
 
 /* Also counts while the machine sleeps. */
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Answers one question; true if it was the confirmation. */
 static bool answer(int listener, int64_t left_ms)
 {
@@ -122,7 +115,7 @@ static bool wait_confirmed(int listener, int64_t deadline)
 	struct pollfd pfd = { .fd = listener, .events = POLLIN };
 	int64_t left;
 
-	while ((left = deadline - now_ms()) > 0) {
+	while ((left = deadline - clock_ms(CLOCK_BOOTTIME)) > 0) {
 		/* Not longer: poll's clock stops while the machine sleeps. */
 		if (poll(&pfd, 1, left > 1000 ? 1000 : (int)left) > 0 &&
 		    answer(listener, left))
@@ -169,7 +162,7 @@ static void take_back(struct undo *u)
 void guard_wait(struct undo *u)
 {
 	int listener = turn_listen();
-	int64_t deadline = now_ms() + (int64_t)opt.confirm_secs * 1000;
+	int64_t deadline = clock_ms(CLOCK_BOOTTIME) + (int64_t)opt.confirm_secs * 1000;
 	bool confirmed;
 
 	openlog("ipvsctl", LOG_PID, LOG_DAEMON);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "kern_net.h"
 #include "probe.h"
 
@@ -158,21 +158,13 @@ static void ask(struct prober *p)
 	}
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void listen_for(struct prober *p)
 {
 	struct pollfd fds[] = { { .fd = p->arp, .events = POLLIN },
 				{ .fd = p->icmp, .events = POLLIN } };
-	int64_t end = now_ms() + PROBE_WAIT_MS, left;
+	int64_t end = clock_ms(CLOCK_MONOTONIC) + PROBE_WAIT_MS, left;
 
-	while (p->left && (left = end - now_ms()) > 0) {
+	while (p->left && (left = end - clock_ms(CLOCK_MONOTONIC)) > 0) {
 		if (poll(fds, 2, (int)left) <= 0)
 			return;
 		if (fds[0].revents)

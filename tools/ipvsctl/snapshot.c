@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "err.h"
 #include "filter.h"
 #include "snapshot.h"
@@ -19,22 +19,14 @@ static void take_counter(const struct proc_counter *c, void *arg)
 	more[s->ncounters++] = *c;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 int snapshot_read(const struct filter *f, struct snapshot *s)
 {
-	uint64_t before = now_ms();
+	uint64_t before = (uint64_t)clock_ms(CLOCK_MONOTONIC);
 	int rc;
 
 	memset(s, 0, sizeof(*s));
 	rc = filter_read(f, &s->list);
-	s->when_ms = before + (now_ms() - before) / 2;
+	s->when_ms = before + ((uint64_t)clock_ms(CLOCK_MONOTONIC) - before) / 2;
 	if (!rc)
 		rc = proc_totals(&s->total);
 	if (!rc)

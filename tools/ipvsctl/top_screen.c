@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "err.h"
 #include "opt.h"
 #include "repeat.h"
@@ -390,14 +391,6 @@ static int take_key(int key)
 
 /* ---- the loop ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static int read_next(void)
 {
 	int rc = top_data_read(ui.data);
@@ -431,11 +424,11 @@ static int wait_keys(int64_t ms)
 
 static int loop(void)
 {
-	int64_t next = now_ms();
+	int64_t next = clock_ms(CLOCK_MONOTONIC);
 	int rc = RC_OK;
 
 	while (!rc && !repeat_stopped()) {
-		int64_t now = now_ms();
+		int64_t now = clock_ms(CLOCK_MONOTONIC);
 
 		if (now >= next) {
 			if (!ui.data->paused || !ui.data->now.when_ms)
@@ -445,7 +438,7 @@ static int loop(void)
 		}
 		if (!rc) {
 			draw();
-			now = now_ms();
+			now = clock_ms(CLOCK_MONOTONIC);
 			rc = wait_keys(next > now ? next - now : 0);
 		}
 	}

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/genetlink.h>
@@ -22,6 +21,7 @@
 #include <netlink/netlink.h>
 
 #include "backend.h"
+#include "clock.h"
 #include "err.h"
 #include "opt.h"
 #include "secret.h"
@@ -46,14 +46,6 @@ struct answer {
 const char *wire_extack(void)
 {
 	return extack;
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 int wire_enter_netns(void)
@@ -145,14 +137,14 @@ static int receive(struct answer *reply)
 	struct pollfd pfd = { .fd = nl_socket_get_fd(sock), .events = POLLIN };
 
 	while (!reply->done) {
-		int64_t deadline = now_ms() + opt.timeout_ms;
+		int64_t deadline = clock_ms(CLOCK_MONOTONIC) + opt.timeout_ms;
 		unsigned char *buf = NULL;
 		struct sockaddr_nl from;
 		struct nlmsghdr *nlh;
 		int n;
 
 		do {
-			int64_t left = deadline - now_ms();
+			int64_t left = deadline - clock_ms(CLOCK_MONOTONIC);
 
 			n = left > 0 ? poll(&pfd, 1, (int)left) : 0;
 		} while (n < 0 && errno == EINTR);
