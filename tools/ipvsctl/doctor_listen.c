@@ -193,7 +193,7 @@ static void tell(struct report *r, const struct knock *k)
 	}
 	report_add(r, k->err == ECONNREFUSED ? SEVERITY_ERROR : SEVERITY_WARNING,
 		   name, "%s", what_happened(k->err));
-	report_cure(r, "on the server: ss -ltn; a program must listen on %s, and no firewall forbid it",
+	report_cure(r, "on the server: ss -ltn must show %s; a firewall may forbid it",
 		    ip_port_text(k->srv->af, &k->srv->addr, k->srv->port));
 }
 
