@@ -29,7 +29,7 @@ PORT, PROBE_PORT = 2000, 2100
 DPORT = 30000       # a server's port is its service's port plus this
 TIMEOUTS = 3, 1, 1
 # What the kernel itself says when it lacks memory.
-OWN_WARNINGS = "kobject|kmem_cache|sysfs|sysctl|cache|unreliable refcount tracker"
+OWN_WARNINGS = "kobject|kmem_cache|sysfs|sysctl|cache|unreliable refcount tracker|trace_events"
 
 
 class WrongError(AssertionError):

@@ -23,7 +23,7 @@ from .site import SCHEDULERS, own_namespace
 FINIT_MODULE = 313
 # What the kernel logs when it cannot create an object for a module.
 CREATION = r"^\S*\s*(kobject_add|kmem_cache_create|sysfs_create|sysfs_slab_add|SLUB: Unable|" \
-           r"kobject: )|failed with error -12|Failed to create slab"
+           r"kobject: )|failed with error -12|Failed to create slab|kernel/trace/trace_events"
 CACHES = ("l4lb_conn_bucket", "l4lb_conn_ipv4", "l4lb_conn_ipv6")
 RATES = (1, 5, 10, 30)
 # Namespaces that end at once.
