@@ -223,7 +223,10 @@ def test_killed_in_one_service(ns):
         whole = sent(ns, message)
         ipvs.flush()
         ended = []
-        for part in KILLED:
+        # Sooner, if it was always too late: the first time, another guest may have been busy.
+        for part in (part / sooner for sooner in (1, 2, 4) for part in KILLED):
+            if ended and part < min(KILLED):
+                break
             begins, begun = os.pipe()
             child = os.fork()
             if not child:

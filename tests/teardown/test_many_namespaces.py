@@ -67,7 +67,11 @@ def test_together(backend, count):
     allow_files(2 * count + 1000)
     backend.need_scheduler("rr")
     gone(backend, Used, 3)
-    unused = gone(backend, Bare, count)
-    used = gone(backend, Used, count)
-    print(f"{count} unused {unused:.2f} s, used {used:.2f} s")
-    assert used <= AT_MOST * unused, f"{used / unused:.1f} times"
+    ratios = []
+    # Another guest may take the processor away meanwhile.
+    while len(ratios) < 3 and min(ratios, default=AT_MOST + 1) > AT_MOST:
+        unused = gone(backend, Bare, count)
+        used = gone(backend, Used, count)
+        print(f"{count} unused {unused:.2f} s, used {used:.2f} s")
+        ratios.append(used / unused)
+    assert min(ratios) <= AT_MOST, ratios
