@@ -148,15 +148,15 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
  * difference.
  */
 static __always_inline void
-rewrite_plain(struct sk_buff *skb, u8 af, unsigned int l4,
-	      const struct l4_desc *desc, const struct endpoint *to)
+rewrite_plain(void *l3, u8 af, unsigned int l4, const struct l4_desc *desc,
+	      const struct endpoint *to)
 {
-	__sum16 *check = (__sum16 *)(skb->data + l4 + desc->check);
-	__be16 *port = (__be16 *)(skb->data + l4) + !to->source;
+	__sum16 *check = l3 + l4 + desc->check;
+	__be16 *port = (__be16 *)(l3 + l4) + !to->source;
 	__wsum diff;
 
 	if (af == AF_INET) {
-		struct iphdr *iph = ip_hdr(skb);
+		struct iphdr *iph = l3;
 		__be32 *addr = to->source ? &iph->saddr : &iph->daddr;
 
 		diff = csum_add(~(__force __wsum)*addr,
@@ -164,7 +164,7 @@ rewrite_plain(struct sk_buff *skb, u8 af, unsigned int l4,
 		csum_replace_by_diff(&iph->check, diff);
 		*addr = to->addr->ip;
 	} else {
-		struct ipv6hdr *iph = ipv6_hdr(skb);
+		struct ipv6hdr *iph = l3;
 		struct in6_addr *addr = to->source ? &iph->saddr : &iph->daddr;
 
 		diff = csum_sub(csum_partial(to->addr, sizeof(*addr), 0),
@@ -191,7 +191,7 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return -ENOMEM;
 	if (likely(desc && !desc->crc && (skb->ip_summed == CHECKSUM_NONE ||
 					  skb->ip_summed == CHECKSUM_UNNECESSARY))) {
-		rewrite_plain(skb, pkt->flow.af, pkt->l4, desc, to);
+		rewrite_plain(skb->data, pkt->flow.af, pkt->l4, desc, to);
 		return 0;
 	}
 	l3_rewrite(skb, pkt->flow.af, 0, to, &old);
@@ -209,6 +209,18 @@ int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				     reply };
 
 	return rewrite(skb, pkt, &to);
+}
+
+void l4lb_nat_headers(void *l3, const struct l4lb_pkt *pkt,
+		      const struct l4lb_conn *conn, bool reply)
+{
+	const union nf_inet_addr addr = reply ? l4lb_conn_vip(conn) :
+						l4lb_conn_server(conn);
+	const struct endpoint to = { &addr, reply ? conn->vport : conn->dport,
+				     reply };
+
+	rewrite_plain(l3, pkt->flow.af, pkt->l4,
+		      pkt->flow.proto == IPPROTO_TCP ? &tcp_desc : &udp_desc, &to);
 }
 
 /* Length of the quoted packet's L4 part before it was truncated. */

@@ -87,18 +87,23 @@ static int encap_offload(const struct encap *e, bool outer_v4)
 	}
 }
 
-static void inner_read(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
+/* @l3: the header; its TTL is decreased already. */
+static void inner_read(const void *l3, u8 af, const struct l4lb_net *ln,
 		       struct inner *in)
 {
-	if (pkt->flow.af == AF_INET) {
+	const struct iphdr *iph = l3;
+	const struct ipv6hdr *iph6 = l3;
+
+	if (af == AF_INET) {
 		in->proto = IPPROTO_IPIP;
-		in->tos = ip_hdr(skb)->tos;
-		in->ttl = ip_hdr(skb)->ttl;
-		in->df = ip_hdr(skb)->frag_off & htons(IP_DF);
+		in->tos = iph->tos;
+		in->ttl = iph->ttl;
+		in->df = READ_ONCE(ln->sysctl.pmtu_disc) ?
+			 iph->frag_off & htons(IP_DF) : 0;
 	} else {
 		in->proto = IPPROTO_IPV6;
-		in->tos = ipv6_get_dsfield(ipv6_hdr(skb));
-		in->ttl = ipv6_hdr(skb)->hop_limit;
+		in->tos = ipv6_get_dsfield(iph6);
+		in->ttl = iph6->hop_limit;
 		in->df = 0;
 	}
 }
@@ -180,13 +185,10 @@ static void push_encap(struct sk_buff *skb, const struct inner *in,
 	}
 }
 
-static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
-		      const struct l4lb_conn *conn,
-		      const struct l4lb_route *rt)
+static void write_ipv4(struct iphdr *iph, const struct inner *in, u8 proto,
+		       const struct l4lb_conn *conn,
+		       const struct l4lb_route *rt)
 {
-	struct iphdr *iph = skb_push(skb, sizeof(*iph));
-
-	skb_reset_network_header(skb);
 	*iph = (struct iphdr) {
 		.version	= 4,
 		.ihl		= sizeof(*iph) / 4,
@@ -197,6 +199,27 @@ static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
 		.saddr		= rt->saddr.ip,
 		.daddr		= conn->server->sched.addr.ip,
 	};
+}
+
+static void write_ipv6(struct ipv6hdr *iph, const struct inner *in, u8 proto,
+		       const struct l4lb_conn *conn,
+		       const struct l4lb_route *rt)
+{
+	ip6_flow_hdr(iph, INET_ECN_encapsulate(in->tos, in->tos), 0);
+	iph->nexthdr = proto;
+	iph->hop_limit = in->ttl;
+	iph->saddr = rt->saddr.in6;
+	iph->daddr = conn->server->sched.addr.in6;
+}
+
+static void push_ipv4(struct sk_buff *skb, const struct inner *in, u8 proto,
+		      const struct l4lb_conn *conn,
+		      const struct l4lb_route *rt)
+{
+	struct iphdr *iph = skb_push(skb, sizeof(*iph));
+
+	skb_reset_network_header(skb);
+	write_ipv4(iph, in, proto, conn, rt);
 	skb->protocol = htons(ETH_P_IP);
 	ip_select_ident_segs(l4lb_conn_net(conn)->net, skb, NULL,
 			     skb_shinfo(skb)->gso_segs ?: 1);
@@ -209,11 +232,7 @@ static void push_ipv6(struct sk_buff *skb, const struct inner *in, u8 proto,
 	struct ipv6hdr *iph = skb_push(skb, sizeof(*iph));
 
 	skb_reset_network_header(skb);
-	ip6_flow_hdr(iph, INET_ECN_encapsulate(in->tos, in->tos), 0);
-	iph->nexthdr = proto;
-	iph->hop_limit = in->ttl;
-	iph->saddr = rt->saddr.in6;
-	iph->daddr = conn->server->sched.addr.in6;
+	write_ipv6(iph, in, proto, conn, rt);
 	skb->protocol = htons(ETH_P_IPV6);
 	/* Routers do not fragment IPv6: allow this host to do it. */
 	skb->ignore_df = 1;
@@ -248,9 +267,8 @@ static int encapsulate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	bool nested = skb->encapsulation;
 	struct inner in;
 
-	inner_read(skb, pkt, &in);
-	if (!READ_ONCE(l4lb_conn_net(conn)->sysctl.pmtu_disc))
-		in.df = 0;
+	inner_read(skb_network_header(skb), pkt->flow.af, l4lb_conn_net(conn),
+		   &in);
 	if (skb_cow_head(skb, need) ||
 	    iptunnel_handle_offloads(skb, encap_offload(e, v4)))
 		return -ENOMEM;
@@ -298,6 +316,34 @@ int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 						   sizeof(struct ipv6hdr));
 	}
 	return 0;
+}
+
+unsigned int l4lb_tunnel_ipip_room(const struct l4lb_conn *conn)
+{
+	return l4lb_server_tun(conn->server).type ==
+	       IP_VS_CONN_F_TUNNEL_TYPE_IPIP ? outer_len(conn) : 0;
+}
+
+void l4lb_tunnel_ipip_write(void *outer, u8 af, unsigned int len,
+			    const struct l4lb_conn *conn,
+			    const struct l4lb_route *rt)
+{
+	const unsigned int room = outer_len(conn);
+	struct iphdr *iph = outer;
+	struct ipv6hdr *iph6 = outer;
+	struct inner in;
+
+	inner_read(outer + room, af, l4lb_conn_net(conn), &in);
+	if (conn->server->sched.af == AF_INET6) {
+		write_ipv6(iph6, &in, in.proto, conn, rt);
+		iph6->payload_len = htons(len);
+		return;
+	}
+	write_ipv4(iph, &in, in.proto, conn, rt);
+	if (!in.df)
+		__ip_select_ident(l4lb_conn_net(conn)->net, iph, 1);
+	iph->tot_len = htons(len + room);
+	iph->check = ip_fast_csum(iph, sizeof(*iph) / 4);
 }
 
 static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,

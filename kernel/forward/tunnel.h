@@ -17,4 +17,13 @@ int l4lb_tunnel_wrap(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 unsigned int l4lb_tunnel_room(const struct sk_buff *skb,
 			      const struct l4lb_conn *conn);
 
+/* For XDP: bytes of the outer header; 0 if the tunnel is not of type IPIP. */
+unsigned int l4lb_tunnel_ipip_room(const struct l4lb_conn *conn);
+/* Writes it to @outer; behind it is the inner packet, of family @af and with @len
+ * bytes.
+ */
+void l4lb_tunnel_ipip_write(void *outer, u8 af, unsigned int len,
+			    const struct l4lb_conn *conn,
+			    const struct l4lb_route *rt);
+
 #endif /* _L4LB_TUNNEL_H */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How a packet on the fast path leaves: its route and its next hop.  RCU, BH off. */
+#ifndef _L4LB_FAST_EXIT_H
+#define _L4LB_FAST_EXIT_H
+
+#include <net/arp.h>
+#include <net/ip6_route.h>
+#include <net/ndisc.h>
+#include <net/route.h>
+
+#include "base/stats.h"
+#include "entry/fast_back.h"
+#include "entry/fast_device.h"
+#include "service/route.h"
+
+/**
+ * struct l4lb_fast_exit - how a packet leaves
+ * @dst: its route
+ * @route: the same, of a request; NULL for a reply
+ * @neigh: its next hop
+ * @len: bytes of the IP packet, before it is wrapped
+ * @skip_cache: the neighbour's cached header has another family
+ * @reply: it comes from a real server
+ */
+struct l4lb_fast_exit {
+	struct dst_entry	*dst;
+	const struct l4lb_route	*route;
+	struct neighbour	*neigh;
+	unsigned int		len;
+	bool			skip_cache;
+	bool			reply;
+};
+
+/* A neighbour that is not resolved or has failed is left to the stack. */
+static __always_inline bool
+l4lb_fast_find_neigh(struct l4lb_fast_exit *exit, u8 af,
+		     const union nf_inet_addr *to)
+{
+	struct net_device *dev = exit->dst->dev;
+	struct neighbour *neigh;
+
+	if (af == AF_INET) {
+		const struct rtable *rt = dst_rtable(exit->dst);
+
+		if (rt->rt_gw_family == AF_INET6)
+			neigh = __ipv6_neigh_lookup_noref(dev, &rt->rt_gw6);
+		else
+			neigh = __ipv4_neigh_lookup_noref(dev, (__force u32)
+				(rt->rt_gw_family ? rt->rt_gw4 : to->ip));
+		exit->skip_cache = rt->rt_gw_family == AF_INET6;
+	} else {
+		const struct rt6_info *rt = dst_rt6_info(exit->dst);
+
+		neigh = __ipv6_neigh_lookup_noref(dev,
+						  rt6_nexthop(rt, &to->in6));
+		exit->skip_cache = false;
+	}
+	exit->neigh = neigh;
+	return neigh && READ_ONCE(neigh->nud_state) & NUD_VALID;
+}
+
+static __always_inline enum l4lb_fast_count
+l4lb_fast_request_exit(const struct l4lb_conn *conn, struct l4lb_fast_exit *exit)
+{
+	exit->route = l4lb_route_get(conn->server, conn->method);
+	if (IS_ERR(exit->route) || unlikely(exit->route->local))
+		return L4LB_SLOW_ROUTE;
+	exit->dst = exit->route->dst;
+	return l4lb_fast_find_neigh(exit, exit->route->af, &exit->route->to) ?
+	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
+}
+
+/* @skb: the reply, to find a route again that has ended; NULL: that is not done. */
+static __always_inline enum l4lb_fast_count
+l4lb_fast_reply_exit(struct sk_buff *skb, struct l4lb_conn *conn,
+		     const struct l4lb_fast_device *d, u8 af,
+		     struct l4lb_fast_exit *exit)
+{
+	const union nf_inet_addr client = l4lb_conn_client(conn);
+	const struct l4lb_fast_back *back;
+
+	smp_rmb();	/* the term first; pairs with l4lb_fast_admit() */
+	back = l4lb_fast_back_of(d->ln->fast, conn);
+	if (unlikely(!back || back->device != d->serial))
+		return L4LB_SLOW_ADMIT;
+	exit->route = NULL;
+	exit->dst = l4lb_fast_back_dst(back);
+	if (unlikely(!exit->dst) && skb)
+		exit->dst = l4lb_fast_back_renew(d->ln->fast, conn, skb, back);
+	return likely(exit->dst) && l4lb_fast_find_neigh(exit, af, &client) ?
+	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
+}
+
+/* Does the route lead elsewhere than to a device's wire? */
+static inline bool l4lb_fast_is_wrapped(const struct l4lb_fast_exit *exit,
+					const struct l4lb_net *ln)
+{
+	return exit->dst->lwtstate || dst_xfrm(exit->dst) ||
+	       l4lb_fast_has_ipsec(ln->net);
+}
+
+#endif /* _L4LB_FAST_EXIT_H */
