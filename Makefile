@@ -85,6 +85,8 @@ modules:
 	rsync -rc --delete --prune-empty-dirs --include='*/' --include='*.[chS]' --include=Kbuild \
 		--exclude='*' Kbuild kernel schedulers $(obj)/; \
 	$(kbuild) modules; \
+	! grep -qs '^CONFIG_DEBUG_INFO_BTF_MODULES=y' $(kdir)/.config || \
+		kernel/add-btf $(obj)/kernel/l4lb.ko $(KREL) || :; \
 	mkdir -p $(out)/$(KREL); rm -f $(out)/$(KREL)/.new-*; \
 	sed 's/\.o$$/.ko/' $(obj)/modules.order | while read -r ko; do \
 		[[ $$ko == /* ]] || ko=$(obj)/$$ko; \
@@ -149,6 +151,7 @@ test-all:
 	tests/lab/suite --keep --label ip_vs uml -- --backend ip_vs || status=1; \
 	tests/lab/suite --keep --label ip_vs -k 'test_master or test_pair or test_backup' virtual-time \
 		-- --backend ip_vs || status=1; \
+	tests/lab/suite --tier all --keep --label xdp -k fast_path 6.12 -- --xdp || status=1; \
 	tests/lab/interop || status=1; \
 	for path in 0 2; do \
 		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
@@ -297,6 +300,7 @@ install-dkms:
 	install -d $(dkmsdir)
 	find Kbuild kernel schedulers -name '*.[ch]' -o -name Kbuild | \
 		while read -r file; do install -D -m 644 $$file $(dkmsdir)/$$file; done
+	install -m 755 kernel/add-btf $(dkmsdir)/kernel/
 	sed 's/#MODULE_VERSION#/$(VERSION)/' tools/dkms/dkms.conf >$(dkmsdir)/dkms.conf
 
 # /etc/l4lb stays if there are files in it.

@@ -21,6 +21,7 @@
 #include "conn/table.h"
 #include "entry/fast_device.h"
 #include "entry/hook.h"
+#include "entry/xdp.h"
 #include "service/event.h"
 #include "service/registry.h"
 #include "service/route.h"
@@ -212,6 +213,7 @@ static int __init l4lb_init(void)
 	if (err)
 		goto err_ext_exit;
 	l4lb_nl_log_allow(true);
+	l4lb_xdp_init();
 	return 0;
 
 err_ext_exit:

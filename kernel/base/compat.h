@@ -159,4 +159,62 @@ do {									\
 #define l4lb_dev_lltx(dev) ((dev)->lltx = true)
 #endif
 
+/* 6.3: functions that BPF programs may call are marked. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define __bpf_kfunc __used noinline
+#endif
+
+/* 6.7: their prototypes are not asked for. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define __bpf_kfunc_start_defs()
+#define __bpf_kfunc_end_defs()
+#endif
+
+/* 6.9: a set of them has a flag. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define BTF_KFUNCS_START(name) BTF_SET8_START(name)
+#define BTF_KFUNCS_END(name) BTF_SET8_END(name)
+#endif
+
+/* 6.3: a device says whether it takes XDP frames.  Before, veth takes them if the
+ * other end polls, which it does with GRO, and other devices if they have a program
+ * of their own.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define l4lb_dev_takes_frames(dev, peer)				\
+	((dev)->netdev_ops->ndo_xdp_xmit &&				\
+	 ((peer) ? !!((peer)->features & NETIF_F_GRO) :			\
+		   (READ_ONCE((dev)->xdp_state[XDP_MODE_DRV].prog) ||	\
+		    READ_ONCE((dev)->xdp_state[XDP_MODE_DRV].link))))
+#else
+#define l4lb_dev_takes_frames(dev, peer)				\
+	((void)(peer), READ_ONCE((dev)->xdp_features) & NETDEV_XDP_ACT_NDO_XMIT)
+#endif
+
+/* Likewise, how a driver says it. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#define l4lb_dev_set_takes_frames(dev) ((void)(dev))
+#else
+#define l4lb_dev_set_takes_frames(dev)					\
+	((dev)->xdp_features = NETDEV_XDP_ACT_BASIC |			\
+			       NETDEV_XDP_ACT_REDIRECT | NETDEV_XDP_ACT_NDO_XMIT)
+#endif
+
+/* 6.6: the pools of pages have several headers. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+#define L4LB_PAGE_POOL_H <net/page_pool.h>
+#else
+#define L4LB_PAGE_POOL_H <net/page_pool/helpers.h>
+#endif
+
+/* 6.11: code that redirects frames outside of the core's poll has a context. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define l4lb_redirect_begin(c) (c)
+#define l4lb_redirect_end(c) ((void)(c))
+struct bpf_net_context { };
+#else
+#define l4lb_redirect_begin bpf_net_ctx_set
+#define l4lb_redirect_end bpf_net_ctx_clear
+#endif
+
 #endif /* _L4LB_COMPAT_H */

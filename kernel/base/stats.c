@@ -378,6 +378,9 @@ static const char *const fast_names[] = {
 	[L4LB_SLOW_OPENS]	= "slow_opens",
 	[L4LB_SLOW_ADMIT]	= "slow_admit",
 	[L4LB_SLOW_ROUTE]	= "slow_route",
+	[L4LB_FAST_XDP]		= "xdp",
+	[L4LB_XDP_OFFLOAD]	= "xdp_offload",
+	[L4LB_XDP_EXIT]		= "xdp_exit",
 };
 
 static_assert(ARRAY_SIZE(fast_names) == L4LB_FAST_MAX);

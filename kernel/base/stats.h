@@ -161,6 +161,9 @@ enum l4lb_fast_count {
 	L4LB_SLOW_OPENS,	/* asks for a new connection */
 	L4LB_SLOW_ADMIT,	/* flow not admitted, or not any more */
 	L4LB_SLOW_ROUTE,	/* local, no neighbour yet, too big, IPsec, ... */
+	L4LB_FAST_XDP,		/* forwarded by XDP, before any skb */
+	L4LB_XDP_OFFLOAD,	/* left by XDP: checksum or tag may be hidden */
+	L4LB_XDP_EXIT,		/* left by XDP: the way out takes no frames */
 	L4LB_FAST_MAX
 };
 

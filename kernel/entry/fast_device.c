@@ -23,6 +23,7 @@
 #include "entry/fast_back.h"
 #include "entry/fast_packet.h"
 #include "entry/fast_routes.h"
+#include "entry/xdp.h"
 #include "sync/daemon.h"
 
 /* ---- numbers ---- */
@@ -138,6 +139,7 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 		.priority	= INT_MAX,
 	};
 	d->ln = fast->ln;
+	d->opaque = l4lb_xdp_is_opaque(dev);
 	d->serial = ++fast->serial;
 	d->id = L4LB_FAST_NO_ID;
 	if (xa_err(xa_store(&fast->devices, dev->ifindex, d, GFP_KERNEL)))

@@ -12,6 +12,7 @@
  * @id: its number in connections, for requests; or %L4LB_FAST_NO_ID
  * @used: when the number was last used, in jiffies, accurate to a second
  * @gone: it gets no number any more
+ * @opaque: its frames may lack what only its driver knows, see xdp.h
  * @serial: no other device of the namespace ever has the same, for replies
  * @rcu: to free it
  */
@@ -19,7 +20,7 @@ struct l4lb_fast_device {
 	struct nf_hook_ops	ops;
 	struct l4lb_net		*ln;
 	u16			id;
-	bool			gone;
+	bool			gone, opaque;
 	u32			serial;
 	unsigned long		used;
 	struct rcu_head		rcu;

@@ -138,7 +138,8 @@ def test_packages_need_the_libraries_of_the_tool():
     debian = {"libnl-3.0": "libnl-3-dev", "libnl-genl-3.0": "libnl-genl-3-dev",
               "libnl-route-3.0": "libnl-route-3-dev",
               "jansson": "libjansson-dev", "smartcols": "libsmartcols-dev",
-              "yaml-0.1": "libyaml-dev", "ncursesw": "libncurses-dev", "libkmod": "libkmod-dev"}
+              "yaml-0.1": "libyaml-dev", "ncursesw": "libncurses-dev", "libkmod": "libkmod-dev",
+              "libbpf": "libbpf-dev"}
     build = control[control.index("Build-Depends:"):control.index("Standards-Version")]
     for name in wanted:
         assert debian[name] in build, name

@@ -75,7 +75,8 @@ def test_a_header_for_each(name):
 def test_headers_stay_short():
     lines = {name: (KERNEL / name).read_text(encoding="utf-8").count("\n")
              for name in SOURCES if name.endswith(".h") and name not in PUBLIC}
-    objects = {"conn/conn.h", "service/server.h"}    # used nearly everywhere
+    # Used nearly everywhere; the last has a few lines for each kernel that differs.
+    objects = {"conn/conn.h", "service/server.h", "base/compat.h"}
     assert not {name: n for name, n in lines.items() if n > (270 if name in objects else 180)}
 
 

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fast path before there is an skb: a small XDP program on a device, which
+ * "ipvsctl fast-path xdp" makes and attaches, calls l4lb_xdp() for each frame.
+ *
+ * It takes the packets of flows that are admitted to the fast path, see fast.h,
+ * and sends the same bytes as fast_packet.c would.  All other frames go on to the
+ * stack as they came; there fast_packet.c or the slow path gets them, and counts
+ * why.
+ *
+ * A frame shows neither a checksum that its sender has left to the device, nor a
+ * VLAN tag that the device has taken off.  Devices on which that may happen are
+ * left alone.
+ */
+#include "entry/xdp.h"
+
+#include <linux/bpf.h>
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
+#include <linux/etherdevice.h>
+#include <linux/filter.h>
+#include <net/bonding.h>
+#include <net/rtnetlink.h>
+#include <net/xdp.h>
+
+#include "conn/lookup.h"
+#include "entry/fast_exit.h"
+#include "entry/fast_headers.h"
+#include "entry/fast_step.h"
+#include "forward/las_reply.h"
+#include "forward/nat.h"
+#include "forward/reset.h"
+#include "forward/tunnel.h"
+
+/* The result: an action, and above it the ifindex for XDP_REDIRECT.  Part of the
+ * interface to the program.
+ */
+#define ACTION_BITS	4
+
+/* The other end of a pair of virtual devices. */
+static struct net_device *peer_of(const struct net_device *dev)
+{
+	return dev->netdev_ops->ndo_get_peer_dev ?
+	       dev->netdev_ops->ndo_get_peer_dev((struct net_device *)dev) :
+	       NULL;
+}
+
+bool l4lb_xdp_is_opaque(const struct net_device *dev)
+{
+	const struct device *parent = dev->dev.parent;
+
+	return (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "tun")) ||
+	       (parent && parent->bus && !strcmp(parent->bus->name, "xen"));
+}
+
+/* May a frame from @dev, which is @d's or a slave of it, lack a part that only the
+ * driver knows?
+ */
+static bool is_hiding(const struct l4lb_fast_device *d,
+		      const struct net_device *dev)
+{
+	const struct net_device *peer = peer_of(dev);
+
+	if (unlikely(d->opaque || (dev != d->ops.dev && l4lb_xdp_is_opaque(dev))))
+		return true;
+	if (peer)
+		return READ_ONCE(peer->features) &
+		       (NETIF_F_CSUM_MASK | NETIF_F_HW_VLAN_CTAG_TX |
+			NETIF_F_HW_VLAN_STAG_TX);
+	return READ_ONCE(dev->features) & (NETIF_F_HW_VLAN_CTAG_RX |
+					   NETIF_F_HW_VLAN_STAG_RX);
+}
+
+static bool takes_frames(const struct net_device *dev)
+{
+	const struct net_device *peer __maybe_unused = peer_of(dev);
+
+	return dev->type == ARPHRD_ETHER && dev->addr_len == ETH_ALEN &&
+	       dev->hard_header_len == ETH_HLEN &&
+	       l4lb_dev_takes_frames(dev, peer);
+}
+
+/* A slave on which a bond takes only broadcasts: what comes there comes twice. */
+static bool is_spare(const struct net_device *dev)
+{
+	return netif_is_bond_slave(dev) &&
+	       bond_is_slave_inactive(bond_slave_get_rcu(dev));
+}
+
+/* The connection needs more than what is done here with its packet. */
+static bool is_watched(const struct l4lb_conn *conn, bool reply)
+{
+	return reply ? l4lb_conn_has_use(conn, L4LB_USE_SERVED) :
+		       l4lb_reset_wanted(conn);
+}
+
+/* Bytes to put before the packet; -1: leave it to the stack. */
+static int room_for(const struct xdp_buff *xdp, const struct l4lb_conn *conn,
+		    bool reply)
+{
+	int room;
+
+	if (reply || conn->method != IP_VS_CONN_F_TUNNEL)
+		return 0;
+	room = l4lb_tunnel_ipip_room(conn);
+	return room && xdp->data - xdp->data_hard_start >=
+		       (ptrdiff_t)(room + sizeof(struct xdp_frame)) ? room : -1;
+}
+
+/* The IP packet that leaves begins at the result. */
+static void *rework(void *l3, const struct l4lb_pkt *pkt,
+		    const struct l4lb_conn *conn,
+		    const struct l4lb_fast_exit *exit, int room)
+{
+	if (pkt->flow.af == AF_INET)
+		ip_decrease_ttl(l3);
+	else
+		((struct ipv6hdr *)l3)->hop_limit--;
+	if (exit->reply || conn->method == IP_VS_CONN_F_MASQ)
+		l4lb_nat_headers(l3, pkt, conn, exit->reply);
+	else if (room)
+		l4lb_tunnel_ipip_write(l3 - room, pkt->flow.af, exit->len, conn,
+				       exit->route);
+	return l3 - room;
+}
+
+static u64 leave(struct xdp_buff *xdp, void *l3, u8 af,
+		 const struct l4lb_fast_exit *exit)
+{
+	const struct net_device *dev = exit->dst->dev;
+	struct ethhdr *eth = l3 - ETH_HLEN;
+
+	/* What a driver or a program has noted about the frame is over. */
+	if (!xdp_data_meta_unsupported(xdp))
+		xdp->data_meta = eth;
+	xdp->data = eth;
+	neigh_ha_snapshot(eth->h_dest, exit->neigh, dev);
+	ether_addr_copy(eth->h_source, dev->dev_addr);
+	eth->h_proto = htons(af == AF_INET ? ETH_P_IP : ETH_P_IPV6);
+	/* A veth wakes the other end for XDP_TX only if that runs XDP itself. */
+	if (dev == xdp->rxq->dev && !dev->netdev_ops->ndo_get_peer_dev)
+		return XDP_TX;
+	return XDP_REDIRECT | (u64)dev->ifindex << ACTION_BITS;
+}
+
+static u64 forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
+		   struct l4lb_conn *conn, const struct l4lb_fast_device *d,
+		   struct l4lb_fast_exit *exit)
+{
+	const bool reply = exit->reply;
+	void *l3 = xdp->data + ETH_HLEN;
+	enum l4lb_fast_count count;
+	int room;
+
+	count = reply ? l4lb_fast_reply_exit(NULL, conn, d, pkt->flow.af, exit) :
+			l4lb_fast_request_exit(conn, exit);
+	if (unlikely(count != L4LB_FAST_SENT ||
+		     l4lb_fast_is_wrapped(exit, d->ln) ||
+		     is_watched(conn, reply)))
+		return XDP_PASS;
+	room = room_for(xdp, conn, reply);
+	if (unlikely(room < 0 || exit->len + room > dst_mtu(exit->dst)))
+		return XDP_PASS;
+	if (unlikely(!takes_frames(exit->dst->dev))) {
+		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_EXIT]);
+		return XDP_PASS;
+	}
+	/* One that is not known well is asked about, and answers or is used on. */
+	if (unlikely(!(READ_ONCE(exit->neigh->nud_state) & NUD_CONNECTED)) &&
+	    neigh_event_send(exit->neigh, NULL))
+		return XDP_PASS;
+
+	l4lb_fast_account(conn, pkt, exit->len, reply);
+	l4lb_fast_advance(conn, pkt, reply);
+	this_cpu_inc(d->ln->fast_counts[L4LB_FAST_XDP]);
+	xdp->data_end = l3 + exit->len;		/* without padding */
+	l3 = rework(l3, pkt, conn, exit, room);
+	return leave(xdp, l3, reply ? pkt->flow.af : exit->route->af, exit);
+}
+
+static u64 handle(struct xdp_buff *xdp, const struct l4lb_fast_device *d)
+{
+	const struct ethhdr *eth = xdp->data;
+	struct l4lb_fast_view view;
+	struct l4lb_fast_exit exit;
+	struct l4lb_conn *conn;
+	struct l4lb_pkt pkt;
+	u8 af;
+
+	if (xdp->data + ETH_HLEN > xdp->data_end || xdp_buff_has_frags(xdp) ||
+	    !ether_addr_equal(eth->h_dest, d->ops.dev->dev_addr) ||
+	    unlikely(is_spare(xdp->rxq->dev)))
+		return XDP_PASS;
+	if (eth->h_proto == htons(ETH_P_IP))
+		af = AF_INET;
+	else if (eth->h_proto == htons(ETH_P_IPV6))
+		af = AF_INET6;
+	else
+		return XDP_PASS;
+	view.data = xdp->data + ETH_HLEN;
+	view.linear = xdp->data_end - view.data;
+	view.all = view.linear;
+	if (l4lb_fast_read_headers(&view, af, &pkt, &exit.len) != L4LB_FAST_SENT)
+		return XDP_PASS;
+	conn = l4lb_conn_find_both(d->ln, &pkt.flow, &exit.reply);
+	if (!conn || l4lb_fast_check_conn(conn, &pkt, d, exit.reply, false) !=
+		     L4LB_FAST_SENT)
+		return XDP_PASS;
+	if (unlikely(is_hiding(d, xdp->rxq->dev))) {
+		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
+		return XDP_PASS;
+	}
+	if (af == AF_INET && unlikely(ip_fast_csum(view.data, 5)))
+		return XDP_PASS;
+	return forward(xdp, &pkt, conn, d, &exit);
+}
+
+__bpf_kfunc_start_defs();
+
+/**
+ * l4lb_xdp() - forward a frame, if its flow is on the fast path
+ * @ctx: the frame
+ * @ifindex: the device that the program is attached to, which for a bond is not
+ *	the one that the frame came in by
+ *
+ * Context: softirq.
+ * Return: XDP_PASS, with the frame as it was; XDP_TX; or XDP_REDIRECT, with the
+ * ifindex to redirect to above the lowest four bits.
+ */
+__bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
+{
+	struct xdp_buff *xdp = (struct xdp_buff *)ctx;
+	const struct l4lb_fast_device *d = NULL;
+	struct l4lb_fast *fast;
+	u64 result = XDP_PASS;
+
+	/* A test run may call it elsewhere. */
+	if (!softirq_count())
+		return XDP_PASS;
+	rcu_read_lock();
+	/* Pairs with l4lb_fast_create(). */
+	fast = smp_load_acquire(&l4lb_net(dev_net(xdp->rxq->dev))->fast);
+	if (fast)
+		d = xa_load(&fast->devices, ifindex);
+	if (d)
+		result = handle(xdp, d);
+	rcu_read_unlock();
+	return result;
+}
+
+__bpf_kfunc_end_defs();
+
+BTF_KFUNCS_START(l4lb_xdp_ids)
+BTF_ID_FLAGS(func, l4lb_xdp)
+BTF_KFUNCS_END(l4lb_xdp_ids)
+
+static const struct btf_kfunc_id_set xdp_kfuncs = {
+	.owner	= THIS_MODULE,
+	.set	= &l4lb_xdp_ids,
+};
+
+/* Without types of its own the module has no XDP, and the kernel's log says so. */
+void __init l4lb_xdp_init(void)
+{
+	register_btf_kfunc_id_set(BPF_PROG_TYPE_XDP, &xdp_kfuncs);
+}
