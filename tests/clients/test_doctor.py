@@ -123,6 +123,12 @@ rs1# nft 'add chain inet fw input {{ type filter hook input priority 0; }}'
 rs1# nft 'add rule inet fw input tcp dport PORT drop'
 director# {ONE} 192.0.2.11 nat""", "rs1# nft delete table inet fw", options="--probe"),
     "narrow tunnel": Row("mtu", "tun", f"director# {ONE} 203.0.113.64 tun"),
+    # A bond is a device that has LRO and exists in the laboratory.
+    "LRO": Row("lro", "dr", f"""\
+director# {DR}
+director# ip link add bond9 type bond
+director# ip link set bond9 up""", "director# ip link del bond9",
+               settings={"net/ipv4/vs/fast_path": 0}, l4lb=True),
     "wrong gateway": Row("replies", "nat", f"""\
 director# {ONE} 192.0.2.11 nat
 rs1# ip route replace default dev eth0
@@ -296,7 +302,16 @@ def test_healthy(name, ward):
     one.do(knock(2) if shape == "nat" else "")
     assert one.found() == ""
     code, text = one.doctor("-4")
-    assert (code, text) == (0, "23 checks, no problem found\n")
+    assert (code, text) == (0, "25 checks, no problem found\n")
+
+
+@pytest.mark.parametrize("setting", ("net/ipv4/vs/fast_path", "net/ipv4/ip_forward"))
+def test_who_switches_lro_off(ward, setting, only_l4lb):
+    """The fast path on its devices, and the kernel where it forwards: nothing is to be said."""
+    one = ward("dr")
+    row = dataclasses.replace(BROKEN["LRO"], settings={**BROKEN["LRO"].settings, setting: 1})
+    with broken(one, row):
+        assert one.found() == ""
 
 
 def test_a_firewall_that_lets_clients_in(ward):
@@ -370,7 +385,7 @@ def test_probe(ward, service, dip, rips):
     one.do(f"director# ipvsctl service add udp {name} scheduler rr server {bracketed} nat")
     with listener(one, 1, rips[0]) as good, listener(one, 2, rips[1]) as other:
         assert one.found() == "" and (asked(good), asked(other)) == (0, 0)
-        assert one.doctor(options="--probe") == (0, "24 checks, no problem found\n")
+        assert one.doctor(options="--probe") == (0, "26 checks, no problem found\n")
         assert (asked(good), asked(other)) == (1, 1)
     assert one.found(options="--probe") == "listen"
     code, text = one.doctor(options="--probe")
@@ -424,7 +439,7 @@ def test_without_the_right_to_ask(ward):
         done = run([*drop, IPVSCTL, "doctor"], check=False)
         assert done.returncode == 0
         assert "not checked: vip-answer: a link cannot be asked" in done.stdout
-        assert "23 checks, no problem found\n" in done.stdout
+        assert "25 checks, no problem found\n" in done.stdout
         done = run([*[w.replace("net_raw", "net_admin") for w in drop], IPVSCTL, "doctor"],
                    check=False)
         assert (done.returncode, done.stdout) == (6, "")

@@ -524,10 +524,10 @@ def verbs():
     found = {}
     for source in SOURCES.glob("*.c"):
         text = source.read_text(encoding="utf-8")
-        noun = re.search(r"const struct noun noun_\w+ = \{\s*\"(\w+)\"", text)
+        noun = re.search(r"const struct noun noun_\w+ = \{\s*\"([\w-]+)\"", text)
         if noun:
             table = text[text.index("static const struct verb verbs"):]
-            names = re.findall(r"^\t\{ \"(\w+)\"", table, re.M)
+            names = re.findall(r"^\t\{ \"([\w-]+)\"", table, re.M)
             found[noun[1]] = [] if names == [noun[1]] else names
     assert len(found) >= 10 and "flush" in found["service"]
     return found

@@ -10,6 +10,7 @@
 #include "doctor_listen.h"
 #include "doctor_load.h"
 #include "doctor_machine.h"
+#include "doctor_offload.h"
 #include "doctor_pair.h"
 #include "doctor_path.h"
 #include "doctor_reply.h"
@@ -39,6 +40,8 @@ static const struct check {
 	{ "direct", check_direct, 0 },
 	{ "local", check_local, 0 },
 	{ "mtu", check_mtu, 0 },
+	{ "lro", check_lro, 0 },
+	{ "xdp", check_xdp, 0 },
 	{ "forwarding", check_forwarding, 0 },
 	{ "replies", check_replies, 0 },
 	{ "rp-filter", check_rp_filter, 0 },

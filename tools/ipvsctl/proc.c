@@ -190,6 +190,12 @@ int proc_counters(void (*fn)(const struct proc_counter *c, void *arg),
 	return RC_OK;
 }
 
+bool proc_is_fast_path(const char *name)
+{
+	return !strcmp(name, "fast") || !strncmp(name, "slow_", 5) ||
+	       !strncmp(name, "xdp", 3);
+}
+
 bool proc_setting(const char *name, uint64_t *value)
 {
 	unsigned long long found;

@@ -48,6 +48,9 @@ struct proc_counter {
 int proc_counters(void (*fn)(const struct proc_counter *c, void *arg),
 		  void *arg);
 
+/* Is a counter of that name one of the fast path's? */
+bool proc_is_fast_path(const char *name);
+
 /* The setting net.ipv4.vs.@name; false if the module does not have it. */
 bool proc_setting(const char *name, uint64_t *value);
 

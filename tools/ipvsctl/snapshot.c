@@ -59,7 +59,7 @@ enum counter_kind snapshot_counter_kind(const struct snapshot *s, size_t i)
 	for (first = 0; first < s->ncounters; first++)
 		if (!strcmp(s->counters[first].name, "fast"))
 			break;
-	if (!strcmp(name, "fast") || !strncmp(name, "slow_", 5))
+	if (proc_is_fast_path(name))
 		return COUNTER_FAST_PATH;
 	if (i > first || !strncmp(name, "sync_", 5))
 		return COUNTER_OTHER;
