@@ -13,6 +13,20 @@
 
 enum { SAMPLE_EVERY = 256 };
 
+void gen_sink_count(struct gen_priv *priv, const void *data, unsigned int len)
+{
+	struct gen_sink *sink = this_cpu_ptr(priv->sink);
+
+	if (unlikely(is_multicast_ether_addr(data)))
+		return;
+	if (unlikely(sink->packets % SAMPLE_EVERY == 0)) {
+		sink->sample_len = min_t(u32, len, GEN_SAMPLE);
+		memcpy(sink->sample, data, sink->sample_len);
+	}
+	sink->packets++;
+	sink->bytes += len;
+}
+
 static netdev_tx_t gen_xmit(struct sk_buff *skb, struct net_device *dev)
 {
 	struct gen_priv *priv = netdev_priv(dev);
@@ -38,20 +52,24 @@ out:
 static int gen_dev_init(struct net_device *dev)
 {
 	struct gen_priv *priv = netdev_priv(dev);
+	int err = -ENOMEM;
 
 	priv->sink = alloc_percpu(struct gen_sink);
 	priv->talk = alloc_percpu(struct gen_talk);
 	if (priv->sink && priv->talk)
-		return 0;
-	free_percpu(priv->sink);
-	free_percpu(priv->talk);
-	return -ENOMEM;
+		err = gen_xdp_init(dev);
+	if (err) {
+		free_percpu(priv->sink);
+		free_percpu(priv->talk);
+	}
+	return err;
 }
 
 static void gen_dev_uninit(struct net_device *dev)
 {
 	struct gen_priv *priv = netdev_priv(dev);
 
+	gen_xdp_exit(dev);
 	free_percpu(priv->sink);
 	free_percpu(priv->talk);
 }
@@ -61,6 +79,8 @@ static const struct net_device_ops gen_dev_ops = {
 	.ndo_uninit		= gen_dev_uninit,
 	.ndo_start_xmit		= gen_xmit,
 	.ndo_set_mac_address	= eth_mac_addr,
+	.ndo_bpf		= gen_bpf,
+	.ndo_xdp_xmit		= gen_xdp_xmit,
 };
 
 static void gen_setup(struct net_device *dev)

@@ -19,6 +19,7 @@
 #include <linux/if_ether.h>
 #include <linux/in6.h>
 #include <linux/netdevice.h>
+#include <net/xdp.h>
 
 enum {
 	GEN_MIN_FRAME	= ETH_ZLEN,		/* without the FCS */
@@ -118,6 +119,9 @@ void gen_template_init(struct gen_template *t, const struct gen_job *job);
 struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
 			   u32 number, u32 other);
 
+/* The same as a frame, to @data, which has room for @t->len bytes. */
+void gen_fill(const struct gen_template *t, u8 *data, u32 number, u32 other);
+
 /* device.c: a sink's counts since gen_sink_zero(); RTNL protects reading */
 struct gen_sink {
 	u64	packets;
@@ -148,12 +152,29 @@ struct gen_priv {
 	struct gen_sink __percpu	*sink;
 	struct gen_talk __percpu	*talk;
 	enum gen_role			role;
+	struct page_pool		*pool;	/* of frames for XDP */
+	struct xdp_rxq_info		rxq;
+	struct bpf_prog			*prog;	/* written under RTNL */
 };
 
 /* Call it with BH off; it does not consume @skb. */
 void gen_answer(struct net_device *dev, const struct sk_buff *skb,
 		enum gen_role role);
 void gen_talk_read(const struct net_device *dev, struct gen_talk *sum);
+
+void gen_sink_count(struct gen_priv *priv, const void *data, unsigned int len);
+
+/* xdp.c */
+int gen_xdp_init(struct net_device *dev);
+void gen_xdp_exit(struct net_device *dev);
+int gen_bpf(struct net_device *dev, struct netdev_bpf *command);
+int gen_xdp_xmit(struct net_device *dev, int n, struct xdp_frame **frames,
+		 u32 flags);
+/* Is a program attached to a device of this kind? */
+bool gen_has_program(const struct net_device *dev);
+/* A frame of flow @number, as a card receives it; false: no memory. */
+bool gen_xdp_frame(struct net_device *dev, const struct gen_template *t,
+		   u32 number, u32 other);
 
 bool gen_is_ours(const struct net_device *dev);
 void gen_sink_read(const struct net_device *dev, struct gen_sink *sum);

@@ -17,6 +17,7 @@
 #include "gen.h"
 
 #include <linux/completion.h>
+#include <linux/filter.h>
 #include <linux/hrtimer.h>
 #include <linux/inet.h>
 #include <linux/nsproxy.h>
@@ -196,6 +197,8 @@ static u32 next_random(u64 *state)
 static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		       struct gen_counts *counts, u64 *state, unsigned int n)
 {
+	bool xdp = job->dev && !job->rate && gen_is_ours(job->dev) &&
+		   gen_has_program(job->dev);
 	u32 services = job->services, i;
 	struct sk_buff *skb;
 
@@ -203,8 +206,13 @@ static void send_batch(const struct gen_job *job, const struct gen_template *t,
 		i = job->random ? ((u64)next_random(state) * job->flows) >> 32 :
 				  counts->packets;
 		i += job->first;
-		skb = gen_packet(t, job->dev, i, i % services);
 		counts->packets++;
+		if (xdp) {
+			counts->unbuilt += !gen_xdp_frame(job->dev, t, i,
+							  i % services);
+			continue;
+		}
+		skb = gen_packet(t, job->dev, i, i % services);
 		if (unlikely(!skb))
 			counts->unbuilt++;
 		else if (job->rate)
@@ -296,6 +304,7 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		struct gen_counts *counts)
 {
 	u64 total = job->random ? job->count : job->flows;
+	struct bpf_net_context context, *before;
 	u64 state = job->seed, ns;
 	cycles_t cycles;
 
@@ -309,9 +318,12 @@ static void run(const struct gen_job *job, const struct gen_template *t,
 		u64 n = min_t(u64, GEN_BATCH, total - counts->packets);
 
 		local_bh_disable();
+		before = l4lb_redirect_begin(&context);
 		mark(false);
 		send_batch(job, t, counts, &state, n);
+		xdp_do_flush();
 		mark(true);
+		l4lb_redirect_end(before);
 		local_bh_enable();
 		cond_resched();
 	}

@@ -152,8 +152,8 @@ static u32 mix(u32 x)
 	return x;
 }
 
-struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
-			   u32 number, u32 other)
+static __always_inline void fill(const struct gen_template *t, u8 *data,
+				 u32 number, u32 other)
 {
 	u32 bits = mix(number);
 	u32 address = t->clients ? number % t->clients :
@@ -163,14 +163,10 @@ struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
 	__be32 client = htonl(t->client_base + address);
 	__be32 peer = htonl(t->other_base + other);
 	__be16 port = htons(FIRST_PORT + from);
-	struct sk_buff *skb = netdev_alloc_skb(dev, t->len);
 	__wsum sum;
 	__sum16 check;
-	u8 *data;
 
-	if (unlikely(!skb))
-		return NULL;
-	data = skb_put_data(skb, t->data, t->len);
+	memcpy(data, t->data, t->len);
 	memcpy(data + t->client, &client, sizeof(client));
 	memcpy(data + t->other, &peer, sizeof(peer));
 	memcpy(data + t->cport, &port, sizeof(port));
@@ -184,6 +180,21 @@ struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
 	if (t->udp && !check)
 		check = CSUM_MANGLED_0;
 	memcpy(data + t->l4_check, &check, sizeof(check));
+}
+
+void gen_fill(const struct gen_template *t, u8 *data, u32 number, u32 other)
+{
+	fill(t, data, number, other);
+}
+
+struct sk_buff *gen_packet(const struct gen_template *t, struct net_device *dev,
+			   u32 number, u32 other)
+{
+	struct sk_buff *skb = netdev_alloc_skb(dev, t->len);
+
+	if (unlikely(!skb))
+		return NULL;
+	fill(t, skb_put(skb, t->len), number, other);
 	if (dev)
 		skb->protocol = eth_type_trans(skb, dev);
 	skb->ip_summed = CHECKSUM_UNNECESSARY;

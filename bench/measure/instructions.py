@@ -8,11 +8,23 @@ the generator and the kernel around the director; "redirect" is the least that t
 """
 
 import json
+import socket
 import sys
 from pathlib import Path
 
 from bed import ACK, FINACK, SYN, SYNACK, Bed, MeasureError, Traffic, least
-from systems import DROP, IP_VS, L4LB, REDIRECT, announcing, ruleset
+from systems import (
+    DROP,
+    IP_VS,
+    L4LB,
+    REDIRECT,
+    XDP_DROP,
+    announcing,
+    l4lb_xdp,
+    ruleset,
+    xdp,
+    xdp_redirect,
+)
 
 # A figure is that of the cheapest batch: work that the kernel does now and then,
 # such as growing a table, falls into others.
@@ -60,6 +72,10 @@ def reference(bed, counts):
     with ruleset(bed, REDIRECT):
         counts.add("redirect", lambda: send(bed, dev="gen0"))
     counts.add("forward", lambda: send(bed, dev="gen0"))
+    with xdp(bed, XDP_DROP):
+        counts.add("xdp drop", lambda: send(bed, sink=None, dev="gen0"))
+    with xdp(bed, xdp_redirect(socket.if_nametoindex("srv0"))):
+        counts.add("xdp redirect", lambda: send(bed, dev="gen0"))
 
 
 def established(bed, counts, name, kinds=ESTABLISHED):
@@ -102,7 +118,14 @@ def announced(bed, counts, name):
         lives(bed, counts, f"{name} sync")
 
 
-PARTS = established, fresh, lives, announced
+def by_xdp(bed, counts, name):
+    """Of l4lb: established packets that never become an skb."""
+    if name == "l4lb fast 1":
+        with l4lb_xdp(bed):
+            established(bed, counts, "l4lb xdp")
+
+
+PARTS = established, fresh, lives, announced, by_xdp
 
 
 def measure():

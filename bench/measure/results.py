@@ -18,7 +18,7 @@ HEAD = """\
 ## Instructions for a packet
 
 `make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: the instructions
-that the director adds to the cheapest forwarder (`redirect`). They are not a time.
+that the director adds to the cheapest forwarder of its kind (`redirect`, for XDP `xdp redirect`). They are not a time.
 """
 MISSES = """\
 ## Cache misses for a packet
@@ -62,18 +62,23 @@ def instructions(kernel, figures):
     yield f"| packet | {' | '.join(directors)} |"
     yield "|---|" + "---|" * len(directors)
     for what in sorted(rows, key=rank):
-        cells = [cell(rows[what], d, figures["redirect"]) for d in directors]
+        cells = [cell(rows[what], d, figures) for d in directors]
         yield f"| {what} | {' | '.join(cells)} |"
     yield ""
 
 
-def cell(row, director, floor):
+def added(row, director, figures):
+    """What DIRECTOR adds to the cheapest forwarder of its kind."""
+    return row[director] - figures["xdp redirect" if director.endswith(" xdp") else "redirect"]
+
+
+def cell(row, director, figures):
     if director not in row:
         return ""
     text = f"{row[director]:,.0f}"
     if director == "ip_vs" or "ip_vs" not in row:
         return text
-    return f"{text} ({(row[director] - floor) / (row['ip_vs'] - floor):.2f})"
+    return f"{text} ({added(row, director, figures) / added(row, 'ip_vs', figures):.2f})"
 
 
 def by_director(figures):

@@ -2,14 +2,19 @@
 """The systems that are compared: in-tree ip_vs, l4lb, and paths without a director."""
 
 import contextlib
+import ctypes
 import os
+import socket
+import struct
 from pathlib import Path
 
 from bed import ALL, FAMILIES, PORT, SERVER_PORT
+from lab.ctl import IPVSCTL
 from lab.netns import run, wait_until
 
 FLAG = {"nat": "-m", "dr": "-g", "tun": "-i"}
 FAST_PATH = "net/ipv4/vs/fast_path"
+DRIVER = 1 << 2     # XDP_FLAGS_DRV_MODE
 MODULES = {"ip_vs": "ip_vs", "l4lb": "l4lb"}
 
 
@@ -123,3 +128,39 @@ def announcing(bed, device="sync0"):
 
 def vehicle():
     return os.environ.get("L4LB_VEHICLE", "")
+
+
+# XDP programs for comparison, as instructions of BPF: (code, registers, offset, number).
+XDP_DROP = [(0xb7, 0, 0, 1), (0x95, 0, 0, 0)]
+
+
+def xdp_redirect(ifindex):
+    """bpf_redirect(IFINDEX, 0)"""
+    return [(0xb7, 1, 0, ifindex), (0xb7, 2, 0, 0), (0x85, 0, 0, 23), (0x95, 0, 0, 0)]
+
+
+@contextlib.contextmanager
+def xdp(bed, code):
+    """The program CODE is attached to gen0."""
+    bpf = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    text = b"".join(struct.pack("<BBhi", *line) for line in code)
+    program = bpf.bpf_prog_load(6, b"bench", b"GPL", text, ctypes.c_size_t(len(code)), None)
+    gen0 = socket.if_nametoindex("gen0")
+    if program < 0 or bpf.bpf_xdp_attach(gen0, program, DRIVER, None):
+        raise OSError(ctypes.get_errno(), "XDP cannot be attached")
+    os.close(program)
+    try:
+        yield
+    finally:
+        bpf.bpf_xdp_detach(gen0, DRIVER, None)
+
+
+@contextlib.contextmanager
+def l4lb_xdp(bed):
+    """l4lb forwards by XDP on both sides."""
+    for device in ("gen0", "srv0"):
+        bed.ns.run([IPVSCTL, "-q", "fast-path", "xdp", "dev", device])
+    try:
+        yield
+    finally:
+        bed.ns.run([IPVSCTL, "fast-path", "no-xdp", "all"])

@@ -120,6 +120,10 @@ def test_the_figures_in_words_are_those_recorded():
                        ("(`fast-path new`)", "l4lb fast 2: udp4 dr new")):
         ip_vs, l4lb = added("ip_vs: " + name.partition(": ")[2]), added(name)
         assert f"{what} | {ip_vs:,.0f} | {l4lb:,.0f} | {l4lb / ip_vs:.2f} |" in README
+    with_xdp, by_ip_vs = record["l4lb xdp: udp4 nat"], record["ip_vs: udp4 nat"]
+    for figure in (f"{with_xdp:,.0f} instructions", f"{with_xdp / by_ip_vs:.2f} of ip_vs's {by_ip_vs:,.0f}",
+                   f"{record['l4lb fast 1: udp4 nat'] / by_ip_vs:.2f}"):
+        assert figure in " ".join(README.split())
     for figures in (ratios("l4lb fast 1", False), ratios("l4lb fast 2", True), ratios("l4lb", True),
                     ratios("l4lb fast 1", True), ratios("l4lb", False)):
         assert figures in PAGE
