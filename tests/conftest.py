@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 pytest_plugins = ["lab.events", "lab.rows", "lab.share"]
 
-from lab import genl, kernel_log, packet  # noqa: E402
+from lab import genl, kernel_log, packet, xdp  # noqa: E402
 from lab.backend import Backend  # noqa: E402
 from lab.lab import Topologies, emptied  # noqa: E402
 from lab.netns import SLOW, run  # noqa: E402
@@ -37,6 +37,8 @@ def pytest_addoption(parser):
     parser.addoption("--fast-path", choices=("0", "1", "2"),
                      help="net.ipv4.vs.fast_path for all tests except those of the fast path "
                           "itself, which set it")
+    parser.addoption("--xdp", action="store_true",
+                     help="the tests of the fast path find XDP attached to the director's devices")
     config = parser.getgroup("random configuration (test_config_fuzz.py)")
     config.addoption("--config-seed", type=int, help="first seed (default: the test's own)")
     config.addoption("--config-seeds", type=int, default=1, help="number of seeds (default: 1)")
@@ -62,6 +64,7 @@ def pytest_configure(config):
                  "--backend l4lb those rows must fail"):
         config.addinivalue_line("markers", line)
     Backend.fast_path = config.getoption("--fast-path")
+    xdp.everywhere = config.getoption("--xdp")
     if config.option.seed is None:
         config.option.seed = secrets.randbelow(1 << 32)
 
@@ -188,6 +191,9 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.path.name.startswith("test_fast") or "test_defaults" in item.name:
                 item.add_marker(l4lb)
+    for item in items if config.getoption("--xdp") else ():
+        for mark in item.iter_markers("no_xdp"):
+            item.add_marker(pytest.mark.skip(reason=f"{mark.args[0]}; runs without --xdp"))
     for item in items:
         for mark in item.iter_markers(config.getoption("--backend") + "_differs"):
             if mark.kwargs.get("only", "") in item.name:
@@ -199,6 +205,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 _started = time.monotonic()
+
+
+def pytest_sessionfinish(session):
+    """With --xdp, fast.read() does not tell XDP from ingress: it must have done something."""
+    ran = any("fast_path/" in item.nodeid for item in session.items)
+    if xdp.everywhere and ran and not session.testsfailed and session.testscollected and not xdp.sent:
+        session.exitstatus = 1
+        print("no packet was forwarded by XDP")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -9,7 +9,6 @@ import hashlib
 import re
 import socket
 import struct
-import time
 
 import pytest
 from lab import fast, packet
@@ -21,19 +20,17 @@ from lab.flows import (
     TUNNEL,
     admitted,
     counted,
-    growth,
-    image,
     nft,
     numbers_of,
-    one,
     ready,
     reply_is,
     request_is,
     set_policy,
 )
 from lab.netns import wait_until
-from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
+from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP
 from lab.settings import setting
+from lab.sorts import all_sorts, poke, variety
 from lab.tap import Tap
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -44,45 +41,6 @@ RESET_LOST = 3  # on-loss
 
 
 # ---- the same packets ----
-
-def variety(proto, family):
-    """Arguments for packets that are forwarded on either path."""
-    ip_args = [{"tos": 0xb8}, {"tos": 0x28 | 2}, {"tos": 3}]
-    ip_args += [{"df": True}, {"ident": 0}] if family == 4 else [{"flow": 0x12345}]
-    yield from ({"payload": pattern(n)} for n in (0, 1, 2, 333, 1300))
-    yield from ({"payload": b"ip", "ip_args": args} for args in ip_args)
-    yield {"payload": b"far", "ttl": 255}
-    yield {"payload": b"near", "ttl": 3}
-    yield {"payload": b"wrong", "csum": 0x1234}
-    if proto == UDP:
-        yield {"payload": b"none", "csum": 0}
-        yield {"payload": b"the length is wrong", "length": 9}
-        yield {"payload": b"and again", "length": 4000}
-    else:
-        yield from ({"flags": ACK | more} for more in (PSH, URG, ECE, CWR))
-        yield {"options": b"\1\1\x08\x0a" + b"time" * 2}
-        yield {"payload": b"data that is none", "doff": 15}
-
-
-def all_sorts(client, proto, family, fast_each, with_replies):
-    """Send each of variety(). Return (packets that left, growth of counters)."""
-    raw, out = client.raw, []
-    before = numbers_of(client)
-    for kwargs in variety(proto, family):
-        kwargs = {"flags": ACK, **kwargs}
-        with counted(raw, **fast_each):
-            raw.client_tap.send(client.packet(**kwargs))
-            out.append(image(one(client.arrivals)[1]))
-        if with_replies:
-            with counted(raw, **fast_each):
-                raw.taps[1].send(client.reply_packet(**kwargs))
-                out.append(image(one(lambda: raw.client_tap.take(
-                    lambda p: p.dst == client.address))))
-    after = numbers_of(client)
-    assert before[2] == after[2]
-    assert {**before[3], "expires": 0} == {**after[3], "expires": 0}
-    return out, growth(before, after)
-
 
 def both_ways(lab, proto, family, **kwargs):
     raw = ready(lab, proto, family, **kwargs)
@@ -103,16 +61,6 @@ def both_ways(lab, proto, family, **kwargs):
     sent = len(taken[0])
     assert taken[1][0]["inpkts"] == taken[1][1]["inpkts"] == (sent // 2 if nat else sent)
     assert taken[1][0]["outpkts"] == (sent // 2 if nat else 0)
-
-
-def poke(client):
-    """Send a packet through both devices. Return the counters from before."""
-    before = fast.read(client.raw.lab.director.ns)
-    client.send(ACK, b"poke").arrive()
-    if client.raw.lab.shape == "nat":
-        client.reply(ACK, b"poke").answered()
-    time.sleep(0.02)
-    return before
 
 
 @pytest.mark.stock
@@ -180,6 +128,7 @@ def test_padding_is_no_data(lab, family):
     assert (q.flags, q.seq, q.ack) == (RST | ACK, 5001, 7000)
 
 
+@pytest.mark.no_xdp("packet sockets see no frame")
 def test_watchers(lab, family):
     """Packet sockets on the director's device see what came in, not what left."""
     raw = ready(lab, UDP, family)
@@ -233,6 +182,7 @@ def test_large_segments(lab, family):
         0.8 * (stats["inpkts"] + stats["outpkts"])
 
 
+@pytest.mark.no_xdp("a device with XDP gets no segments to cut")
 def test_too_large_with_a_header_more(tun, family):
     """A packet that a device shall segment is as large as possible: with an outer header
     its length would exceed the header's length field."""
@@ -254,6 +204,7 @@ def test_too_large_with_a_header_more(tun, family):
     assert b"".join(p.inner().payload for _, p in got) == payload
 
 
+@pytest.mark.no_xdp("a frame has no priority")
 def test_priority(nat):
     """Replies get the priority of forwarded packets, which is by type of service."""
     raw = ready(nat, UDP, 4)
@@ -277,6 +228,7 @@ def test_priority(nat):
         nat.director.ns.run("nft delete table netdev p")
 
 
+@pytest.mark.no_xdp("frames do not wait in a queue")
 def test_queued_by_time(nat, family):
     """fq keeps a packet until its departure time. The time of arrival, which a program
     may have asked for, must not be taken for that."""

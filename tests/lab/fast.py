@@ -5,11 +5,11 @@ import contextlib
 import os
 import time
 
-from . import packet
+from . import packet, xdp
 from .netns import wait_until
 
 COUNTS = ("fast slow_protocol slow_header slow_unknown slow_server slow_policy slow_opens "
-          "slow_admit slow_route").split()
+          "slow_admit slow_route xdp xdp_offload xdp_exit").split()
 # The stack's own packets: neighbour discovery, and reports of multicast listeners, which have
 # a hop-by-hop header.
 NOISE = ("slow_protocol", "slow_header")
@@ -19,7 +19,12 @@ SETTING = "net/ipv4/vs/fast_path"
 def read(ns):
     """{name: packets} of the fast path alone."""
     lines = (line.split() for line in ns.read("/proc/net/l4lb").splitlines())
-    return {name: int(value) for name, value in lines if name in COUNTS}
+    counts = {name: int(value) for name, value in lines if name in COUNTS}
+    if xdp.everywhere:
+        # What it leaves alone is counted at ingress.
+        counts["fast"] += counts["xdp"]
+        counts.update(dict.fromkeys(("xdp", "xdp_offload", "xdp_exit"), 0))
+    return counts
 
 
 def grown(ns, before, noise=()):
@@ -100,6 +105,8 @@ def settle():
 def ready(raw):
     """Wait until the fast path sees packets at the devices of RAW's director."""
     lab, family = raw.lab, raw.family
+    if xdp.everywhere:
+        xdp.attach(lab)
     source = lab.client_address(family)
     wait_for_hook(lab.director.ns, raw.client_tap, source, lab.raw_vip(family))
     if lab.shape == "nat":

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0
+import pytest
+from lab import xdp
+
+
+@pytest.fixture(autouse=True)
+def nothing_attached():
+    """A program holds the module."""
+    yield
+    xdp.detach_all()
+
+
+@pytest.fixture(scope="module")
+def can_xdp(only_l4lb):
+    if not xdp.here():
+        pytest.skip("this kernel has no types of its own (BTF): Debian's have (suite stages 6.12, 6.1)")

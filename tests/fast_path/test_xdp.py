@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0
+"""XDP: it sends the same packets as the fast path at ingress and as the stack, before there
+is an skb, and leaves everything unusual to them."""
+
+import contextlib
+import ctypes
+import hashlib
+import itertools
+import json
+import socket
+import struct
+import threading
+import time
+
+import pytest
+from lab import fast, xdp
+from lab.ctl import IPVSCTL
+from lab.farm import Http, pattern
+from lab.flows import (
+    BOTH,
+    FORGET,
+    RESET,
+    TUNNEL,
+    admitted,
+    counted,
+    ready,
+    reply_is,
+    request_is,
+    set_policy,
+)
+from lab.netns import Namespace, run, wait_until
+from lab.packet import ACK, FIN, TCP, UDP
+from lab.settings import setting
+from lab.sorts import all_sorts, poke, variety
+
+pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
+              pytest.mark.no_xdp("it attaches XDP itself")]
+
+
+def three_ways(lab, proto, family, **kwargs):
+    """Each sort of packet by XDP, at ingress, and through the stack."""
+    nat = lab.shape == "nat"
+    sorts = [k for k in variety(proto, family) for _ in range(1 + nat)]
+    client = admitted(ready(lab, proto, family, **kwargs))
+    with xdp.attached(lab):
+        poke(client)        # a reply looks its route up again
+        by_xdp = all_sorts(client, proto, family, {"xdp": 1}, nat)
+    ingress = all_sorts(client, proto, family, {"fast": 1}, nat)
+    with setting(lab, "fast_path", 0):
+        wait_until(lambda: fast.grown(lab.director.ns, poke(client)) == {}, 5,
+                   what="the devices let go of")
+        stack = all_sorts(client, proto, family, {}, nat)
+    for args, *images in zip(sorts, by_xdp[0], ingress[0], stack[0]):
+        assert images[0] == images[1] == images[2], args
+    assert by_xdp[1] == ingress[1] == stack[1]
+
+
+@pytest.mark.smoke
+@BOTH
+def test_same_packets(lab, family, proto):
+    three_ways(lab, proto, family)
+
+
+@pytest.mark.parametrize("outer", (4, 6), ids=("in4", "in6"))
+def test_same_tunnels(tun, family, outer):
+    three_ways(tun, UDP, family, server_family=outer)
+
+
+@pytest.mark.parametrize("kind", TUNNEL)
+def test_other_tunnels(tun, family, kind):
+    client = admitted(ready(tun, UDP, family, server={"tunnel": TUNNEL[kind]}))
+    with xdp.attached(tun):
+        assert request_is(client, b"wrapped", fast=1).is_tunnel
+
+
+def test_a_life(lab, family):
+    """A TCP connection goes through its states by XDP, too."""
+    client = admitted(ready(lab, TCP, family))
+    nat = lab.shape == "nat"
+    with xdp.attached(lab):
+        poke(client)
+        assert client.state == "ESTABLISHED"
+        request_is(client, b"request", xdp=1)
+        if nat:
+            reply_is(client, xdp=1)
+        with counted(client.raw, xdp=1):
+            client.send(FIN | ACK).arrive()
+        if nat:
+            with counted(client.raw, xdp=1):
+                client.reply(FIN | ACK).answered()
+        assert client.state != "ESTABLISHED"
+
+
+def transfer(lab, family, size):
+    """Both ways through the stacks of client and server; returns what the counters grew by."""
+    port = lab.http_port()
+    service = lab.ipvs.service(lab.vip(family), port, sched="rr")
+    service.server(lab.rip(1, family), port, method=lab.method)
+    before = fast.read(lab.director.ns)
+    with Http(lab.client, lab.vip(family), port) as http:
+        assert http.request("PUT", "/", pattern(size)) == \
+            hashlib.sha256(pattern(size)).hexdigest().encode()
+        assert http.request("GET", f"/bulk/{size}") == pattern(size)
+    return fast.grown(lab.director.ns, before)
+
+
+@pytest.mark.smoke
+def test_real_traffic(lab, family):
+    size = 500_000
+    with xdp.attached(lab):
+        grown = transfer(lab, family, size)
+        assert grown["xdp"] > 0.8 * size / 1460 and grown["xdp"] > 4 * grown.get("fast", 0), grown
+
+
+@pytest.mark.parametrize("offload", ("tx", "txvlan"))
+def test_hidden(lab, family, offload):
+    """The sender's stack leaves checksums, or tags, to the device, and XDP does not see them: no
+    packet is sent without."""
+    with xdp.attached(lab):
+        for _, node, port in xdp.cables(lab):
+            with node.ns.enter():
+                run(["ethtool", "-K", port, offload, "on"])
+        grown = transfer(lab, family, 300_000)
+    assert "xdp" not in grown and grown["xdp_offload"] >= grown["fast"] > 10, grown
+
+
+def test_no_frames_taken(nat, family):
+    """The other end of the way out does not poll: frames would be lost there."""
+    client = admitted(ready(nat, UDP, family))
+    with xdp.attached(nat):
+        xdp.set_offloads(nat.nodes["router"], "director", "off", gro="off")
+        xdp.ipvsctl(nat, "no-xdp", "dev", "eth1")
+        request_is(client, fast=1, xdp_exit=1)
+        xdp.set_offloads(nat.nodes["router"], "director", "off", gro="on")
+        request_is(client, xdp=1)
+
+
+def test_frames_of_all_lengths(lab, family):
+    """Cut anywhere, a packet is dropped as without XDP; whole, it passes. Those for another
+    machine, or with a tag, do not."""
+    raw = ready(lab, UDP, family)
+    client = admitted(raw)
+    tap = raw.client_tap
+    whole = client.packet(payload=b"x" * 20)
+    frame = tap.frame(whole)
+    with xdp.attached(lab), counted(raw, xdp=1, slow_header=1):
+        for length in range(14, len(frame)):
+            wait_until(lambda n=length: tap._try(frame[:n]), what="room")
+        tap.send(whole, mac=bytes.fromhex("020000000909"))
+        wait_until(lambda: tap._try(frame[:12] + bytes.fromhex("81000005") + frame[12:]),
+                   what="room")
+        client.nothing_arrives()
+        tap.send(whole)
+        client.arrive()
+
+
+def test_padding(lab, family):
+    """A short frame is filled up on the wire: that is no part of the packet, and stays behind."""
+    raw = ready(lab, UDP, family)
+    client = admitted(raw)
+    with xdp.attached(lab), counted(raw, xdp=1):
+        frame = raw.client_tap.frame(client.packet(payload=b"short"))
+        wait_until(lambda: raw.client_tap._try(frame + b"padding" * 8), what="room")
+        assert client.arrive()[1].behind == b""
+
+
+def test_watched(nat, family):
+    """Flows whose idle end is to be reset go on to ingress, and replies that have a priority."""
+    raw = ready(nat, TCP, family)
+    client = admitted(raw)
+    with xdp.attached(nat):
+        poke(client)
+        request_is(client, b"1", xdp=1)
+        set_policy(raw, on_idle=RESET)
+        request_is(client, b"2", slow_admit=1)
+        request_is(client, b"3", fast=1)
+        set_policy(raw, on_idle=FORGET, priority=1)
+        client = admitted(raw)
+        poke(client)
+        request_is(client, b"4", xdp=1)
+        reply_is(client, fast=1)
+
+
+def test_switched_under_traffic(nat, family):
+    """On and off while packets pass: both ways have some, none is doubled. A veth may lose those
+    that wait in it while a program comes or goes."""
+    client = admitted(ready(nat, UDP, family))
+    sent, stop = itertools.count(), threading.Event()
+
+    def send():
+        while not stop.is_set():
+            client.send(payload=b"%d" % next(sent))
+            time.sleep(0.002)
+    before = fast.read(nat.director.ns)
+    with xdp.attached(nat):
+        thread = threading.Thread(target=send)
+        thread.start()
+        for n in range(12):
+            xdp.ipvsctl(nat, "xdp" if n % 2 else "no-xdp", "dev", "eth0")
+        stop.set()
+        thread.join()
+        client.raw.fence()
+        got = [p.payload for _, p in client.arrivals()]
+        grown = fast.grown(nat.director.ns, before)
+    assert len(set(got)) == len(got) > 0.9 * next(sent)
+    assert min(grown["xdp"], grown["fast"]) > 10, grown
+
+
+# ---- devices, modules, namespaces ----
+
+@contextlib.contextmanager
+def namespace():
+    ns = Namespace("xdp-alone")
+    try:
+        yield ns
+    finally:
+        ns.destroy()
+
+
+def test_module_stays(nat, backend):
+    """A program holds it; without one it goes."""
+    nat.ipvs.flush()
+    before = backend.refcount()
+    with xdp.attached(nat):
+        assert backend.refcount() > before
+    wait_until(lambda: backend.refcount() == before, 5, what="the programs' end")
+
+
+def test_device_and_namespace_end(backend, nat):
+    """They take the program with them."""
+    before = backend.refcount()
+    with namespace() as ns:
+        ns.ip("link set lo up", "link add a0 type veth peer name a1", "link set a0 up",
+              "link set a1 up")
+        with ns.enter():
+            for name in ("a0", "a1"):
+                run([IPVSCTL, "-q", "fast-path", "xdp", "dev", name])
+        assert backend.refcount() >= before + 2
+        ns.ip("link del a0")
+        wait_until(lambda: backend.refcount() == before, 5, what="the devices' end")
+        ns.ip("link add a0 type veth peer name a1")
+        with ns.enter():
+            run([IPVSCTL, "-q", "fast-path", "xdp", "dev", "a0"])
+    wait_until(lambda: backend.refcount() == before, 10, what="the namespace's end")
+
+
+# ---- the tool ----
+
+def somebody_elses(name):
+    """Attaches a program that passes all frames; returns its library, to detach it."""
+    bpf = ctypes.CDLL("libbpf.so.1", use_errno=True)
+    code = struct.pack("<BBhi", 0xb7, 0, 0, 2) + struct.pack("<BBhi", 0x95, 0, 0, 0)
+    fd = bpf.bpf_prog_load(6, b"other", b"GPL", code, ctypes.c_size_t(2), None)
+    assert fd >= 0, ctypes.get_errno()
+    assert bpf.bpf_xdp_attach(socket.if_nametoindex(name), fd, 1 << 2, None) == 0
+    return lambda: bpf.bpf_xdp_detach(socket.if_nametoindex(name), 1 << 2, None)
+
+
+def test_somebody_elses_program(nat):
+    with nat.director.ns.enter():
+        end = somebody_elses("eth0")
+        try:
+            done = run([IPVSCTL, "fast-path", "xdp", "dev", "eth0"], check=False)
+            assert done.returncode == 5 and "another XDP program" in done.stderr
+            assert run([IPVSCTL, "fast-path", "no-xdp", "dev", "eth0"]).stdout == ""
+            run([IPVSCTL, "fast-path", "no-xdp", "all"])
+            assert "other" in run([IPVSCTL, "fast-path"]).stdout
+        finally:
+            assert end() == 0
+        assert "other" not in run([IPVSCTL, "fast-path"]).stdout
+
+
+@pytest.mark.smoke
+def test_tool(nat):
+    """What it lists, what it refuses, and that a second time changes nothing."""
+    def tool(*words):
+        return run([IPVSCTL, *words], check=False)
+    with nat.director.ns.enter():
+        assert tool("fast-path", "xdp", "dev", "eth0").returncode == 0
+        assert tool("fast-path", "xdp", "dev", "eth0").returncode == 0
+        said = json.loads(tool("-j", "fast-path").stdout)["fast_path"]
+        devices = {d["device"]: d["xdp"] for d in said["devices"]}
+        assert devices.pop("eth0") == "l4lb" and "eth1" in devices
+        assert not any(devices.values()) and "lo" not in devices
+        assert set(fast.COUNTS) == set(said["packets"])
+        assert "l4lb" in tool("fast-path", "show").stdout
+        assert "l4lb_xdp" in run(["ip", "-d", "link", "show", "eth0"]).stdout
+        assert tool("fast-path", "no-xdp", "dev", "eth0").returncode == 0
+        assert tool("fast-path", "no-xdp", "dev", "eth0").returncode == 0
+        assert "l4lb" not in tool("fast-path", "show").stdout
+        for words, code, why in (
+                ("xdp dev nosuch", 4, "no such device"), ("xdp dev lo", 3, "driver"),
+                ("xdp", 2, "which device?"), ("xdp dev", 2, "needs a value"),
+                ("xdp dev eth0 eth1", 2, "unexpected"), ("no-xdp", 2, "which device?"),
+                ("no-xdp dev nosuch", 4, "no such device")):
+            done = tool("fast-path", *words.split())
+            assert (done.returncode, why in done.stderr) == (code, True), (words, done.stderr)
+        drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
+        done = run([*drop, IPVSCTL, "fast-path", "xdp", "dev", "eth0"], check=False)
+        assert done.returncode == 6, done.stderr
+
+
+def test_doctor(nat, family):
+    """It counts what went on without XDP, as notes; nothing if there is no XDP."""
+    def notes():
+        with nat.director.ns.enter():
+            said = json.loads(run([IPVSCTL, "-j", "doctor"], check=False).stdout)["doctor"]
+        return [f["message"] for f in said["findings"] if f["check"] == "xdp"]
+    client = admitted(ready(nat, UDP, family))
+    with xdp.attached(nat):
+        xdp.set_offloads(nat.client, "eth0", "on", gro="on")
+        request_is(client, fast=1, xdp_offload=1)
+        assert any("checksum or a tag may be hidden" in text for text in notes())
+    assert notes() == []
+
+
+def test_no_room_for_the_driver(nat):
+    """A veth takes no program for frames that do not fit into a page: nothing is attached."""
+    with namespace() as ns:
+        ns.ip("link add a0 mtu 9000 type veth peer name a1 mtu 9000", "link set a0 up")
+        with ns.enter():
+            done = run([IPVSCTL, "fast-path", "xdp", "dev", "a0"], check=False)
+            assert done.returncode == 3 and "a0: its driver refuses: " in done.stderr
+            assert "l4lb" not in run([IPVSCTL, "fast-path"]).stdout

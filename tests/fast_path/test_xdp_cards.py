@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0
+"""XDP on virtio cards, bonds, and the taps of virtual machines.
+
+     client ---- card ==hub== card director veth ---- veth server
+             198.51.100.2    .1, VIP .100  192.0.2.1   .9
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import pytest
+from lab import fast, packet
+from lab.ctl import IPVSCTL
+from lab.farm import pattern
+from lab.netns import Namespace, run, wait_until
+
+pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
+              pytest.mark.no_xdp("it attaches XDP itself")]
+VIP, CIP, RIP, PORT = "198.51.100.100", "198.51.100.2", "192.0.2.9", 8080
+SIZE = 400_000
+CARDS = "52:54:00:00:5d:0"
+
+
+class Rig:
+    """The director and its server; what is on the client's side comes later."""
+
+    def __init__(self, stack):
+        self.director, self.server = (self.namespace(stack, f"xc-{n}") for n in "ds")
+        self.director.ip(
+            "link set lo up", f"link add veth type veth peer name eth0 netns {self.server.name}",
+            "link set veth up", "addr add 192.0.2.1/24 dev veth", f"addr add {VIP}/32 dev lo")
+        self.director.sysctl("net/ipv4/ip_forward", 1)
+        self.server.ip("link set eth0 up", f"addr add {RIP}/24 dev eth0",
+                       "route add default via 192.0.2.1")
+        with self.server.enter():
+            run(["ethtool", "-K", "eth0", "tx", "off", "txvlan", "off", "tx-vlan-stag-hw-insert",
+                 "off", "gro", "on"])
+
+    @staticmethod
+    def namespace(stack, name):
+        ns = Namespace(name)
+        stack.callback(ns.destroy)
+        return ns
+
+    def serve(self, proto):
+        with self.director.enter():
+            run([IPVSCTL, "service", "add", proto, f"{VIP}:{PORT}", "scheduler", "rr", "server", RIP,
+                 "nat"])
+
+    def attach(self, *devices):
+        with self.director.enter():
+            for device in devices:
+                run([IPVSCTL, "-q", "fast-path", "xdp", "dev", device])
+
+
+@pytest.fixture
+def rig(module_life):
+    with contextlib.ExitStack() as stack:
+        yield Rig(stack)
+
+
+def card(ns, number, name):
+    """Moves one of the guest's cards to NS."""
+    def found():
+        return [p.name for p in Path("/sys/class/net").iterdir()
+                if (p / "address").read_text("ascii").strip() == f"{CARDS}{number}"]
+    wait_until(found, 10, what="the card")
+    run(["ip", "link", "set", found()[0], "netns", ns.name, "name", name])
+
+
+def talk(server, client, size):
+    """SIZE bytes to the server, which sends them back."""
+    def echo():
+        peer = server.accept()[0]
+        with peer:
+            while data := peer.recv(1 << 16):
+                peer.sendall(data)
+    thread = threading.Thread(target=echo)
+    thread.start()
+    sent = threading.Thread(target=lambda: (client.sendall(pattern(size)),
+                                            client.shutdown(socket.SHUT_WR)))
+    sent.start()
+    got = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    thread.join()
+    sent.join()
+    return got
+
+
+def test_cards(rig):
+    """Both ends compute and check what cards do for each other."""
+    run(["modprobe", "virtio_net"])
+    with contextlib.ExitStack() as stack:
+        client = rig.namespace(stack, "xc-c")
+        card(client, 0, "eth0")
+        card(rig.director, 1, "card")
+        # A namespace that ends gives cards back; they keep their names.
+        stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
+        client.ip("link set eth0 up", f"addr add {CIP}/24 dev eth0")
+        rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card")
+        rig.serve("tcp")
+        rig.attach("card", "veth")
+        with rig.server.socket(socket.AF_INET, socket.SOCK_STREAM) as server, \
+                client.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+            server.bind((RIP, PORT))
+            server.listen()
+            for sock in (server, one):
+                sock.settimeout(60)
+            before = fast.read(rig.director)
+            one.connect((VIP, PORT))
+            got = talk(server, one, SIZE)
+        grown = fast.grown(rig.director, before)
+        assert hashlib.sha256(got).digest() == hashlib.sha256(pattern(SIZE)).digest()
+        assert grown["xdp"] > 2 * SIZE / 1460 * 0.8, grown
+
+
+def frame(ns, device, payload):
+    """A client's datagram for the VIP, to DEVICE of NS."""
+    link = json.loads(ns.run(f"ip -j link show {device}").stdout)[0]["address"]
+    return bytes.fromhex(link.replace(":", "") + "0200000000020800") + \
+        packet.udp_packet(CIP, 4000, VIP, PORT, payload)
+
+
+def wire(ns, device):
+    sock = ns.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x800))
+    sock.bind((device, 0x800))
+    sock.settimeout(10)
+    return sock
+
+
+def test_back_by_the_same_card(rig):
+    """Direct routing on one network: XDP_TX."""
+    run(["modprobe", "virtio_net"])
+    with contextlib.ExitStack() as stack:
+        outside = rig.namespace(stack, "xc-c")
+        card(outside, 0, "eth0")
+        card(rig.director, 1, "card")
+        stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
+        outside.ip("link set eth0 up", "link set eth0 promisc on")
+        rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card",
+                        "neigh add 198.51.100.9 lladdr 02:00:00:00:00:09 dev card nud permanent",
+                        f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev card nud permanent")
+        with rig.director.enter():
+            run([IPVSCTL, "service", "add", "udp", f"{VIP}:{PORT}", "scheduler", "rr", "server",
+                 "198.51.100.9", "dr"])
+        rig.attach("card")
+        sock = stack.enter_context(wire(outside, "eth0"))
+        def sent_back(payload):
+            sock.send(frame(rig.director, "card", payload))
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    got = sock.recv(2000)
+                    if got[:6] == bytes.fromhex("020000000009"):
+                        return got
+        sock.settimeout(1)
+        # The first frames may be lost while the card begins.
+        wait_until(lambda: sent_back(b"first"), 10, what="the first packet")
+        for n in range(3):
+            before = fast.read(rig.director)
+            got = sent_back(b"%d" % n)
+            assert got[22] == 63 and got.endswith(b"%d" % n)
+            assert got[6:12] == frame(rig.director, "card", b"")[:6]
+            assert fast.grown(rig.director, before)["xdp"] == 1
+
+
+def test_bond(rig):
+    """A program on the bond gets the frames of its devices, of the spare one as well: those
+    would arrive twice, and are dropped as without XDP."""
+    with contextlib.ExitStack() as stack:
+        outside = rig.namespace(stack, "xc-c")
+        run(["modprobe", "bonding", "max_bonds=0"])
+        rig.director.ip("link add bond9 type bond mode active-backup miimon 50")
+        for n in "01":
+            rig.director.ip(f"link add b{n} type veth peer name a{n} netns {outside.name}")
+            outside.ip(f"link set a{n} up")
+            rig.director.ip(f"link set b{n} master bond9", f"link set b{n} up")
+            with outside.enter():
+                run(["ethtool", "-K", f"a{n}", "tx", "off", "txvlan", "off",
+                     "tx-vlan-stag-hw-insert", "off", "gro", "on"])
+        rig.director.ip("link set bond9 up", "addr add 198.51.100.1/24 dev bond9",
+                        f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev bond9 nud permanent")
+        rig.serve("udp")
+        rig.attach("bond9")
+
+        def active():
+            with rig.director.enter():
+                return "b0" in Path("/proc/net/bonding/bond9").read_text("ascii").split(
+                    "Currently Active Slave:")[1].split()[0]
+        wait_until(active, 10, what="the bond has chosen")
+        a0, a1 = (stack.enter_context(wire(outside, f"a{n}")) for n in "01")
+        server = stack.enter_context(rig.server.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        server.bind((RIP, PORT))
+        server.settimeout(10)
+        for n, want in enumerate((0, 1, 1)):
+            before = fast.read(rig.director)
+            a0.send(frame(rig.director, "bond9", b"%d" % n))
+            assert server.recv(100) == b"%d" % n
+            assert fast.grown(rig.director, before).get("xdp", 0) == want
+        before = fast.read(rig.director)
+        a1.send(frame(rig.director, "bond9", b"twice"))
+        a0.send(frame(rig.director, "bond9", b"once"))
+        assert server.recv(100) == b"once"
+        assert fast.grown(rig.director, before)["xdp"] == 1
+
+
+def test_taps_are_left_alone(rig):
+    """What a virtual machine has left to do is known to the tap only."""
+    run(["modprobe", "tun"])
+    with rig.director.enter():
+        tap = os.open("/dev/net/tun", os.O_RDWR)
+        fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"tap0", 0x1002))
+    try:
+        rig.director.ip("link set tap0 up", "addr add 198.51.100.1/24 dev tap0",
+                        f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev tap0 nud permanent")
+        rig.serve("udp")
+        rig.attach("tap0")
+        with rig.server.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+            server.bind((RIP, PORT))
+            server.settimeout(10)
+            for count in ({}, {"fast": 1, "xdp_offload": 1}):
+                before = fast.read(rig.director)
+                os.write(tap, frame(rig.director, "tap0", b"hello"))
+                assert server.recv(100) == b"hello"
+                grown = fast.grown(rig.director, before)
+                assert all(grown.get(k, 0) == count.get(k, 0)
+                           for k in ("fast", "xdp", "xdp_offload")), grown
+    finally:
+        os.close(tap)

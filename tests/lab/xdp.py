@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Directors that forward by XDP: on which devices, and with what at their other ends."""
+
+import contextlib
+import os
+
+from .ctl import IPVSCTL
+from .netns import run
+
+# With --xdp: all directors of the tests of the fast path do, from fast.ready() on.
+everywhere = False
+sent = 0        # packets that it has forwarded then
+_labs = []
+
+
+def here():
+    """Can this kernel do it? UML can neither compile BPF programs nor describe its types."""
+    return os.path.exists("/sys/kernel/btf/vmlinux")
+
+
+def cables(lab):
+    """(device of the director, node at its other end, device there)"""
+    if lab.shape == "nat":
+        return [("eth0", lab.client, "eth0"), ("eth1", lab.nodes["router"], "director")]
+    return [("eth0", lab.nodes["router"], "director")]
+
+
+def set_offloads(node, port, state, gro):
+    """Of checksums and tags, which the other end of PORT does not see, and of GRO."""
+    with node.ns.enter():
+        run(["ethtool", "-K", port, "tx", state, "txvlan", state, "tx-vlan-stag-hw-insert", state,
+             "gro", gro])
+
+
+def ipvsctl(lab, *words, check=True):
+    with lab.director.ns.enter():
+        return run([IPVSCTL, "-q", "fast-path", *words], check=check)
+
+
+def attach(lab):
+    """To all devices of LAB's director. A veth hides checksums and tags that its other end
+    leaves to it, and takes redirected frames only if that end polls, which it does with GRO."""
+    if lab in _labs:
+        return
+    _labs.append(lab)
+    for device, node, port in cables(lab):
+        set_offloads(node, port, "off", gro="on")
+        ipvsctl(lab, "xdp", "dev", device)
+
+
+def detach(lab):
+    global sent
+    sent += int(dict(line.split() for line in lab.director.ns.read("/proc/net/l4lb").splitlines())["xdp"])
+    _labs.remove(lab)
+    ipvsctl(lab, "no-xdp", "all")
+    for _, node, port in cables(lab):
+        set_offloads(node, port, "on", gro="off")
+
+
+def detach_all():
+    for lab in list(_labs):
+        detach(lab)
+
+
+@contextlib.contextmanager
+def attached(lab):
+    attach(lab)
+    try:
+        yield
+    finally:
+        detach(lab)
