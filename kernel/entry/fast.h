@@ -53,6 +53,11 @@ struct l4lb_fast_id {
 	bool			ever;
 };
 
+/* Devices that are found without a search: one for each value of as many low bits of
+ * an ifindex.
+ */
+#define L4LB_FAST_NEAR	64
+
 /* Of the number of a way back: see fast_back.h. */
 #define L4LB_FAST_BACK_BITS	14
 #define L4LB_FAST_PAGE_BITS	8
@@ -72,6 +77,7 @@ struct l4lb_fast_page {
  * @full: until then, in jiffies, no number of devices is looked for
  * @lock: serialises changes of ways back and of numbers
  * @devices: struct l4lb_fast_device by ifindex (RCU; written under RTNL)
+ * @near: some of them, by the low bits of their ifindex (likewise)
  * @serial: the last device's (RTNL)
  * @work: attaches to devices, or detaches from them
  * @routes: see fast_routes.c; NULL until services schedule at ingress (@work)
@@ -88,6 +94,7 @@ struct l4lb_fast {
 	unsigned long		full;
 	spinlock_t		lock;
 	struct xarray		devices;
+	struct l4lb_fast_device __rcu *near[L4LB_FAST_NEAR];
 	u32			serial;
 	struct delayed_work	work;
 	struct l4lb_fast_routes	*routes;

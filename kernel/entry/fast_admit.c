@@ -34,7 +34,7 @@ void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u16 number)
 static struct l4lb_fast_device *device_of(struct l4lb_fast *fast,
 					  const struct net_device *dev)
 {
-	return dev ? xa_load(&fast->devices, dev->ifindex) : NULL;
+	return dev ? l4lb_fast_device_of(fast, dev->ifindex) : NULL;
 }
 
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,

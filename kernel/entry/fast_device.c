@@ -111,10 +111,18 @@ static bool qualifies(const struct net_device *dev)
 	       !netif_is_l3_slave(dev);
 }
 
+static struct l4lb_fast_device __rcu **near(struct l4lb_fast *fast,
+					    const struct l4lb_fast_device *d)
+{
+	return &fast->near[d->ops.dev->ifindex % L4LB_FAST_NEAR];
+}
+
 static void detach(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 {
 	ASSERT_RTNL();
 	nf_unregister_net_hook(fast->ln->net, &d->ops);
+	if (rcu_access_pointer(*near(fast, d)) == d)
+		RCU_INIT_POINTER(*near(fast, d), NULL);
 	xa_erase(&fast->devices, d->ops.dev->ifindex);
 	id_drop(fast, d);
 	/* Packets may still be in the hook. */
@@ -146,6 +154,7 @@ static void attach(struct l4lb_fast *fast, struct net_device *dev)
 		goto free;
 	if (nf_register_net_hook(fast->ln->net, &d->ops))
 		goto erase;
+	rcu_assign_pointer(*near(fast, d), d);
 	/* Packets merged by LRO cannot be forwarded. */
 	dev_disable_lro(dev);
 	return;

@@ -26,6 +26,17 @@ struct l4lb_fast_device {
 	struct rcu_head		rcu;
 };
 
+/* The device with number @ifindex, or NULL.  RCU. */
+static inline struct l4lb_fast_device *
+l4lb_fast_device_of(struct l4lb_fast *fast, u32 ifindex)
+{
+	struct l4lb_fast_device *d =
+		rcu_dereference(fast->near[ifindex % L4LB_FAST_NEAR]);
+
+	return likely(d && (u32)d->ops.dev->ifindex == ifindex) ?
+	       d : xa_load(&fast->devices, ifindex);
+}
+
 /* No connection stores that. */
 #define L4LB_FAST_NO_ID	L4LB_FAST_IDS
 

@@ -241,7 +241,7 @@ __bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
 	/* Pairs with l4lb_fast_create(). */
 	fast = smp_load_acquire(&l4lb_net(dev_net(xdp->rxq->dev))->fast);
 	if (fast)
-		d = xa_load(&fast->devices, ifindex);
+		d = l4lb_fast_device_of(fast, ifindex);
 	if (d)
 		result = handle(xdp, d);
 	rcu_read_unlock();

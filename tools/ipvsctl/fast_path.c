@@ -157,7 +157,7 @@ static int taken(const char *name)
 }
 
 /* @what the kernel has refused, with errno and perhaps its reason. */
-static int refused(const char *name, const char *what, const char *why)
+static int refusal(const char *name, const char *what, const char *why)
 {
 	int err = errno, rc;
 
@@ -189,7 +189,7 @@ static int explain(enum xdp_error error, const char *name, const char *why)
 		return fail(RC_REFUSED, name, "its driver refuses: %s",
 			    why ? why : "see its MTU and queues");
 	default:
-		return refused(name, "attach", why);
+		return refusal(name, "attach", why);
 	}
 }
 
@@ -223,7 +223,7 @@ static int attach(const char *name)
 		return no_device(name);
 	state = kern_xdp_state(ifindex);
 	if (state == XDP_STATE_HIDDEN)
-		return refused(name, "show", NULL);
+		return refusal(name, "show", NULL);
 	if (state == XDP_STATE_OURS)
 		return RC_OK;
 	if (opt.dry_run) {
@@ -249,7 +249,7 @@ static int detach(const char *name, int ifindex)
 	if (!err || err == -ENOENT)
 		return RC_OK;
 	errno = -err;
-	return refused(name, "detach", NULL);
+	return refusal(name, "detach", NULL);
 }
 
 static int detach_all(void)

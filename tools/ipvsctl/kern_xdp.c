@@ -11,6 +11,7 @@
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 
+#include "args.h"
 #include "kern_xdp.h"
 
 /* Of the program; shown by `ip link` and `bpftool`. */
@@ -111,11 +112,13 @@ static int load(int ifindex, int function, int types)
 		op(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
 	const int descriptors[] = { 0, types };
-	LIBBPF_OPTS(bpf_prog_load_opts, options, .fd_array = descriptors,
-		    .expected_attach_type = BPF_XDP);
+	struct bpf_prog_load_opts options = {
+		.sz = sizeof(options), .fd_array = descriptors,
+		.expected_attach_type = BPF_XDP,
+	};
 
 	return bpf_prog_load(BPF_PROG_TYPE_XDP, NAME, "GPL", program,
-			     sizeof(program) / sizeof(program[0]), &options);
+			     ARRAY_SIZE(program), &options);
 }
 
 static enum xdp_error attach_error(int err)
