@@ -128,7 +128,8 @@ director# {ONE} 192.0.2.11 nat""", "rs1# nft delete table inet fw", options="--p
 director# {DR}
 director# ip link add bond9 type bond
 director# ip link set bond9 up""", "director# ip link del bond9",
-               settings={"net/ipv4/vs/fast_path": 0}, l4lb=True),
+               settings={"net/ipv4/vs/fast_path": 0, "net/ipv4/ip_forward": 0,
+                         "net/ipv6/conf/all/forwarding": 0}, l4lb=True),
     "wrong gateway": Row("replies", "nat", f"""\
 director# {ONE} 192.0.2.11 nat
 rs1# ip route replace default dev eth0
@@ -311,7 +312,7 @@ def test_who_switches_lro_off(ward, setting, only_l4lb):
     one = ward("dr")
     row = dataclasses.replace(BROKEN["LRO"], settings={**BROKEN["LRO"].settings, setting: 1})
     with broken(one, row):
-        assert one.found() == ""
+        wait_until(lambda: one.found() == "", 4, what="LRO is off")
 
 
 def test_a_firewall_that_lets_clients_in(ward):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """XDP: it sends the same packets as the fast path at ingress and as the stack, before there
-is an skb, and leaves everything unusual to them."""
+is an skb, and leaves everything unusual to them.
+
+`slow` tests take seconds only, but emulated ones; "make test-all" has them.
+"""
 
 import contextlib
 import ctypes
@@ -61,11 +64,13 @@ def test_same_packets(lab, family, proto):
     three_ways(lab, proto, family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outer", (4, 6), ids=("in4", "in6"))
 def test_same_tunnels(tun, family, outer):
     three_ways(tun, UDP, family, server_family=outer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TUNNEL)
 def test_other_tunnels(tun, family, kind):
     client = admitted(ready(tun, UDP, family, server={"tunnel": TUNNEL[kind]}))
@@ -73,6 +78,7 @@ def test_other_tunnels(tun, family, kind):
         assert request_is(client, b"wrapped", fast=1).is_tunnel
 
 
+@pytest.mark.slow
 def test_a_life(lab, family):
     """A TCP connection goes through its states by XDP, too."""
     client = admitted(ready(lab, TCP, family))
@@ -124,6 +130,7 @@ def test_hidden(lab, family, offload):
     assert "xdp" not in grown and grown["xdp_offload"] >= grown["fast"] > 10, grown
 
 
+@pytest.mark.slow
 def test_no_frames_taken(nat, family):
     """The other end of the way out does not poll: frames would be lost there."""
     client = admitted(ready(nat, UDP, family))
@@ -154,6 +161,7 @@ def test_frames_of_all_lengths(lab, family):
         client.arrive()
 
 
+@pytest.mark.slow
 def test_padding(lab, family):
     """A short frame is filled up on the wire: that is no part of the packet, and stays behind."""
     raw = ready(lab, UDP, family)
@@ -164,6 +172,7 @@ def test_padding(lab, family):
         assert client.arrive()[1].behind == b""
 
 
+@pytest.mark.slow
 def test_watched(nat, family):
     """Flows whose idle end is to be reset go on to ingress, and replies that have a priority."""
     raw = ready(nat, TCP, family)
@@ -181,6 +190,7 @@ def test_watched(nat, family):
         reply_is(client, fast=1)
 
 
+@pytest.mark.slow
 def test_switched_under_traffic(nat, family):
     """On and off while packets pass: both ways have some, none is doubled. A veth may lose those
     that wait in it while a program comes or goes."""
@@ -226,6 +236,7 @@ def test_module_stays(nat, backend):
     wait_until(lambda: backend.refcount() == before, 5, what="the programs' end")
 
 
+@pytest.mark.slow
 def test_device_and_namespace_end(backend, nat):
     """They take the program with them."""
     before = backend.refcount()
@@ -256,6 +267,7 @@ def somebody_elses(name):
     return lambda: bpf.bpf_xdp_detach(socket.if_nametoindex(name), 1 << 2, None)
 
 
+@pytest.mark.slow
 def test_somebody_elses_program(nat):
     with nat.director.ns.enter():
         end = somebody_elses("eth0")
@@ -300,6 +312,7 @@ def test_tool(nat):
         assert done.returncode == 6, done.stderr
 
 
+@pytest.mark.slow
 def test_doctor(nat, family):
     """It counts what went on without XDP, as notes; nothing if there is no XDP."""
     def notes():
@@ -314,6 +327,7 @@ def test_doctor(nat, family):
     assert notes() == []
 
 
+@pytest.mark.slow
 def test_no_room_for_the_driver(nat):
     """A veth takes no program for frames that do not fit into a page: nothing is attached."""
     with namespace() as ns:
