@@ -202,9 +202,9 @@ do {									\
 
 /* 6.6: the pools of pages have several headers. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
-#define L4LB_PAGE_POOL_H <net/page_pool.h>
+#define L4LB_PAGE_POOL_H "net/page_pool.h"
 #else
-#define L4LB_PAGE_POOL_H <net/page_pool/helpers.h>
+#define L4LB_PAGE_POOL_H "net/page_pool/helpers.h"
 #endif
 
 /* 6.11: code that redirects frames outside of the core's poll has a context. */

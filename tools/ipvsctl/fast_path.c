@@ -199,16 +199,16 @@ static void remark(const char *name)
 	uint32_t flags;
 
 	if (ethtool_is(name, "veth"))
-		note("%s: all frames stay with the stack, until its other end has: ethtool -K DEV tx off txvlan off tx-vlan-stag-hw-insert off",
+		note("%s: frames need tx and VLAN offloads off at its other end: see doc/xdp.md",
 		     name);
 	else if (ethtool_is(name, "tun"))
-		note("%s: all frames stay with the stack, because a tun or tap device hides checksums",
+		note("%s: frames stay with the stack: tun and tap devices hide checksums",
 		     name);
 	else if (ethtool_is(name, "bonding"))
-		note("%s: frames stay with the stack if its devices take VLAN tags off: ethtool -K DEV rxvlan off",
+		note("%s: its devices must not take VLAN tags off: ethtool -K DEV rxvlan off",
 		     name);
 	else if (ethtool_flags(name, &flags) && flags & ETH_FLAG_RXVLAN)
-		note("%s takes VLAN tags off, so all frames stay with the stack; try: ethtool -K %s rxvlan off",
+		note("%s: frames stay with the stack until: ethtool -K %s rxvlan off",
 		     name, name);
 }
 
