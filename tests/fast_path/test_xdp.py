@@ -130,7 +130,6 @@ def test_hidden(lab, family, offload):
     assert "xdp" not in grown and grown["xdp_offload"] >= grown["fast"] > 10, grown
 
 
-@pytest.mark.slow
 def test_no_frames_taken(nat, family):
     """The other end of the way out does not poll: frames would be lost there."""
     client = admitted(ready(nat, UDP, family))
@@ -161,7 +160,6 @@ def test_frames_of_all_lengths(lab, family):
         client.arrive()
 
 
-@pytest.mark.slow
 def test_padding(lab, family):
     """A short frame is filled up on the wire: that is no part of the packet, and stays behind."""
     raw = ready(lab, UDP, family)
@@ -172,7 +170,6 @@ def test_padding(lab, family):
         assert client.arrive()[1].behind == b""
 
 
-@pytest.mark.slow
 def test_watched(nat, family):
     """Flows whose idle end is to be reset go on to ingress, and replies that have a priority."""
     raw = ready(nat, TCP, family)

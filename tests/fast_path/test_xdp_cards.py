@@ -134,7 +134,6 @@ def wire(ns, device):
     return sock
 
 
-@pytest.mark.slow
 def test_back_by_the_same_card(rig):
     """Direct routing on one network: XDP_TX."""
     run(["modprobe", "virtio_net"])
@@ -170,7 +169,6 @@ def test_back_by_the_same_card(rig):
             assert fast.grown(rig.director, before)["xdp"] == 1
 
 
-@pytest.mark.slow
 def test_bond(rig):
     """A program on the bond gets the frames of its devices, of the spare one as well: those
     would arrive twice, and are dropped as without XDP."""
@@ -211,7 +209,6 @@ def test_bond(rig):
         assert fast.grown(rig.director, before)["xdp"] == 1
 
 
-@pytest.mark.slow
 def test_taps_are_left_alone(rig):
     """What a virtual machine has left to do is known to the tap only."""
     run(["modprobe", "tun"])
