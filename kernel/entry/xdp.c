@@ -80,11 +80,15 @@ static bool takes_frames(const struct net_device *dev)
 	       l4lb_dev_takes_frames(dev, peer);
 }
 
-/* A slave on which a bond takes only broadcasts: what comes there comes twice. */
+/* A slave on which a bond takes only broadcasts: what comes there comes twice.
+ * While a device joins or leaves a bond, there is no struct slave.
+ */
 static bool is_spare(const struct net_device *dev)
 {
-	return netif_is_bond_slave(dev) &&
-	       bond_is_slave_inactive(bond_slave_get_rcu(dev));
+	struct slave *slave = netif_is_bond_slave(dev) ?
+			      bond_slave_get_rcu(dev) : NULL;
+
+	return slave && bond_is_slave_inactive(slave);
 }
 
 /* The connection needs more than what is done here with its packet. */
