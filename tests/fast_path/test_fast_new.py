@@ -26,6 +26,7 @@ from lab.netns import pinned, wait_until
 from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
 from lab.raw import Raw
 from lab.settings import setting
+from lab.sorts import ordinary
 from lab.topology import FRONT
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -38,12 +39,7 @@ HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 
 def variety(proto, family):
     """Arguments for first packets that begin a flow at ingress."""
-    ip_args = [{"tos": 0xb8}, {"tos": 0x28 | 2}, {"tos": 3}]
-    ip_args += [{"df": True}, {"ident": 0}] if family == 4 else [{"flow": 0x12345}]
-    yield from ({"payload": pattern(n)} for n in (0, 1, 2, 333, 1300))
-    yield from ({"payload": b"ip", "ip_args": args} for args in ip_args)
-    yield {"payload": b"far", "ttl": 255}
-    yield {"payload": b"near", "ttl": 3}
+    yield from ordinary(family)
     if proto == UDP:
         if family == 4:
             yield {"payload": b"none", "csum": 0}

@@ -75,6 +75,21 @@ def card(ns, number, name):
     run(["ip", "link", "set", found()[0], "netns", ns.name, "name", name])
 
 
+@contextlib.contextmanager
+def two_cards(rig):
+    """A namespace with one of them, as eth0; the director has the other one, as "card"."""
+    run(["modprobe", "virtio_net"])
+    with contextlib.ExitStack() as stack:
+        outside = rig.namespace(stack, "xc-c")
+        card(outside, 0, "eth0")
+        card(rig.director, 1, "card")
+        # A namespace that ends gives cards back; they keep their names.
+        stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
+        outside.ip("link set eth0 up")
+        rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card")
+        yield outside
+
+
 def talk(server, client, size):
     """SIZE bytes to the server, which sends them back."""
     def echo():
@@ -95,15 +110,8 @@ def talk(server, client, size):
 
 def test_cards(rig):
     """Both ends compute and check what cards do for each other."""
-    run(["modprobe", "virtio_net"])
-    with contextlib.ExitStack() as stack:
-        client = rig.namespace(stack, "xc-c")
-        card(client, 0, "eth0")
-        card(rig.director, 1, "card")
-        # A namespace that ends gives cards back; they keep their names.
-        stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
-        client.ip("link set eth0 up", f"addr add {CIP}/24 dev eth0")
-        rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card")
+    with two_cards(rig) as client:
+        client.ip(f"addr add {CIP}/24 dev eth0")
         rig.serve("tcp")
         rig.attach("card", "veth")
         with rig.server.socket(socket.AF_INET, socket.SOCK_STREAM) as server, \
@@ -136,15 +144,9 @@ def wire(ns, device):
 
 def test_back_by_the_same_card(rig):
     """Direct routing on one network: XDP_TX."""
-    run(["modprobe", "virtio_net"])
-    with contextlib.ExitStack() as stack:
-        outside = rig.namespace(stack, "xc-c")
-        card(outside, 0, "eth0")
-        card(rig.director, 1, "card")
-        stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
-        outside.ip("link set eth0 up", "link set eth0 promisc on")
-        rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card",
-                        "neigh add 198.51.100.9 lladdr 02:00:00:00:00:09 dev card nud permanent",
+    with two_cards(rig) as outside, contextlib.ExitStack() as stack:
+        outside.ip("link set eth0 promisc on")
+        rig.director.ip("neigh add 198.51.100.9 lladdr 02:00:00:00:00:09 dev card nud permanent",
                         f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev card nud permanent")
         with rig.director.enter():
             run([IPVSCTL, "service", "add", "udp", f"{VIP}:{PORT}", "scheduler", "rr", "server",

@@ -11,14 +11,19 @@ from .packet import ACK, PSH, UDP, URG
 ECE, CWR = 0x40, 0x80
 
 
-def variety(proto, family):
-    """Arguments of Client.packet() and reply_packet()."""
+def ordinary(family):
+    """Arguments of packets that may begin a flow, or belong to one."""
     ip_args = [{"tos": 0xb8}, {"tos": 0x28 | 2}, {"tos": 3}]
     ip_args += [{"df": True}, {"ident": 0}] if family == 4 else [{"flow": 0x12345}]
     yield from ({"payload": pattern(n)} for n in (0, 1, 2, 333, 1300))
     yield from ({"payload": b"ip", "ip_args": args} for args in ip_args)
     yield {"payload": b"far", "ttl": 255}
     yield {"payload": b"near", "ttl": 3}
+
+
+def variety(proto, family):
+    """Arguments of Client.packet() and reply_packet()."""
+    yield from ordinary(family)
     yield {"payload": b"wrong", "csum": 0x1234}
     if proto == UDP:
         yield {"payload": b"none", "csum": 0}

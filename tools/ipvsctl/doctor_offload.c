@@ -76,16 +76,18 @@ static void say_left(struct report *r, const struct left_by_xdp *left)
 void check_xdp(const struct exam *e, struct report *r)
 {
 	struct left_by_xdp left = { 0 };
+	struct xdp_programs programs;
 	bool attached = false;
 	size_t i;
 
 	if (!e->module || proc_counters(take_left, &left))
 		return;
-	for (i = 0; i < e->net.nlinks; i++) {
+	kern_xdp_programs(&programs);
+	for (i = 0; programs.n && i < e->net.nlinks; i++) {
 		const struct net_link *link = &e->net.links[i];
 		uint32_t flags;
 
-		if (kern_xdp_state(link->index) != XDP_STATE_OURS)
+		if (xdp_state_of(&programs, link->index) != XDP_STATE_OURS)
 			continue;
 		attached = true;
 		/* A veth takes no tags off: the flag means nothing there. */
@@ -96,6 +98,7 @@ void check_xdp(const struct exam *e, struct report *r)
 			   "it takes VLAN tags off: no packet is forwarded by XDP");
 		report_cure(r, "ethtool -K %s rxvlan off", link->name);
 	}
+	xdp_programs_free(&programs);
 	if (attached)
 		say_left(r, &left);
 }

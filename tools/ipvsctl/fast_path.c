@@ -27,9 +27,9 @@ static void counter_json(const struct proc_counter *c, void *arg)
 				    json_integer((json_int_t)c->value));
 }
 
-static const char *program(const struct net_link *link)
+static const char *program(enum xdp_state state)
 {
-	switch (kern_xdp_state(link->index)) {
+	switch (state) {
 	case XDP_STATE_OURS:
 		return "l4lb";
 	case XDP_STATE_OTHER:
@@ -41,7 +41,8 @@ static const char *program(const struct net_link *link)
 	}
 }
 
-static json_t *devices_json(const struct net *net)
+static json_t *devices_json(const struct net *net,
+			    const struct xdp_programs *programs)
 {
 	json_t *array = json_array();
 	size_t i;
@@ -51,7 +52,7 @@ static json_t *devices_json(const struct net *net)
 
 		if (net->links[i].flags & IFF_LOOPBACK)
 			continue;
-		xdp = program(&net->links[i]);
+		xdp = program(xdp_state_of(programs, net->links[i].index));
 		json_array_append_new(array, json_pack("{s:s, s:s?}", "device",
 						       net->links[i].name,
 						       "xdp", xdp));
@@ -91,6 +92,7 @@ static int print_text(const json_t *devices, const json_t *packets)
 
 static int show(struct args *a)
 {
+	struct xdp_programs programs = { 0 };
 	json_t *doc, *devices, *packets;
 	struct net net;
 	int rc = arg_end(a, "fast-path");
@@ -99,14 +101,14 @@ static int show(struct args *a)
 		rc = wire_open();
 	if (rc)
 		return rc;
-	if (net_read(&net)) {
-		net_free(&net);
-		return fail(RC_REFUSED, "fast-path", "the devices cannot be listed");
-	}
+	if (net_read(&net) || kern_xdp_programs(&programs))
+		rc = fail(RC_REFUSED, "fast-path", "the devices cannot be listed");
 	packets = json_object();
-	devices = devices_json(&net);
+	devices = devices_json(&net, &programs);
 	net_free(&net);
-	rc = proc_counters(counter_json, packets);
+	xdp_programs_free(&programs);
+	if (!rc)
+		rc = proc_counters(counter_json, packets);
 	if (!rc && opt.json) {
 		doc = doc_new();
 		json_object_set_new(doc, "fast_path",
@@ -215,13 +217,16 @@ static void remark(const char *name)
 static int attach(const char *name)
 {
 	int ifindex = (int)if_nametoindex(name);
+	struct xdp_programs programs;
 	enum xdp_error error;
 	enum xdp_state state;
 	const char *why;
 
 	if (!ifindex)
 		return no_device(name);
-	state = kern_xdp_state(ifindex);
+	kern_xdp_programs(&programs);
+	state = xdp_state_of(&programs, ifindex);
+	xdp_programs_free(&programs);
 	if (state == XDP_STATE_HIDDEN)
 		return refusal(name, "show", NULL);
 	if (state == XDP_STATE_OURS)
@@ -254,16 +259,18 @@ static int detach(const char *name, int ifindex)
 
 static int detach_all(void)
 {
-	struct net net;
+	struct xdp_programs programs;
+	char name[IF_NAMESIZE];
 	size_t i;
 	int rc = RC_OK;
 
-	if (net_read(&net))
+	if (kern_xdp_programs(&programs))
 		rc = fail(RC_REFUSED, "fast-path", "the devices cannot be listed");
-	for (i = 0; !rc && i < net.nlinks; i++)
-		if (kern_xdp_state(net.links[i].index) != XDP_STATE_NONE)
-			rc = detach(net.links[i].name, net.links[i].index);
-	net_free(&net);
+	for (i = 0; !rc && i < programs.n; i++)
+		if (programs.v[i].state != XDP_STATE_OTHER &&
+		    if_indextoname((unsigned int)programs.v[i].ifindex, name))
+			rc = detach(name, programs.v[i].ifindex);
+	xdp_programs_free(&programs);
 	return rc;
 }
 

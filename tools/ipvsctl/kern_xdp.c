@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +12,10 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
 
 #include "args.h"
 #include "kern_xdp.h"
@@ -172,49 +178,120 @@ enum xdp_error kern_xdp_attach(int ifindex, const char **why)
 
 /* ---- what is attached ---- */
 
-/* The descriptor of the program attached to the device, or -1. */
-static int attached(int ifindex, enum xdp_state *state)
+/* The descriptor of program @id, or -1 with errno. */
+static int open_program(uint32_t id, enum xdp_state *state)
 {
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
-	int fd;
+	int fd = bpf_prog_get_fd_by_id(id);
 
-	libbpf_set_print(listen_to);
-	*state = XDP_STATE_NONE;
-	if (bpf_xdp_query(ifindex, 0, &query) || !query.attach_mode)
+	if (fd < 0) {
+		*state = errno == ENOENT ? XDP_STATE_NONE : XDP_STATE_HIDDEN;
 		return -1;
-	*state = XDP_STATE_OTHER;
-	if (!query.drv_prog_id)
-		return -1;
-	fd = bpf_prog_get_fd_by_id(query.drv_prog_id);
-	if (fd < 0)
-		*state = XDP_STATE_HIDDEN;
-	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len) &&
-	    !strcmp(info.name, NAME))
-		*state = XDP_STATE_OURS;
+	}
+	*state = !bpf_obj_get_info_by_fd(fd, &info, &len) &&
+		 !strcmp(info.name, NAME) ? XDP_STATE_OURS : XDP_STATE_OTHER;
 	return fd;
 }
 
-enum xdp_state kern_xdp_state(int ifindex)
+/* Only programs in drivers can be ours: @driver is 0 for others. */
+static void add(struct xdp_programs *p, int ifindex, uint32_t driver)
 {
-	enum xdp_state state;
-	int fd = attached(ifindex, &state);
+	struct xdp_program *more;
+	enum xdp_state state = XDP_STATE_OTHER;
+	int fd = driver ? open_program(driver, &state) : -1;
 
 	if (fd >= 0)
 		close(fd);
-	return state;
+	more = realloc(p->v, (p->n + 1) * sizeof(*more));
+	if (!more)
+		return;
+	p->v = more;
+	p->v[p->n++] = (struct xdp_program) { ifindex, state };
+}
+
+/* A device's XDP attributes, or false: it has no program. */
+static bool take(struct nlmsghdr *nlh, int *ifindex, uint32_t *driver)
+{
+	struct nlattr *tb[IFLA_MAX + 1], *xdp[IFLA_XDP_MAX + 1];
+	const struct ifinfomsg *info = nlmsg_data(nlh);
+
+	if (nlmsg_parse(nlh, sizeof(*info), tb, IFLA_MAX, NULL) < 0 ||
+	    !tb[IFLA_XDP] ||
+	    nla_parse_nested(xdp, IFLA_XDP_MAX, tb[IFLA_XDP], NULL) < 0 ||
+	    !xdp[IFLA_XDP_ATTACHED] || !nla_get_u8(xdp[IFLA_XDP_ATTACHED]))
+		return false;
+	*ifindex = info->ifi_index;
+	*driver = xdp[IFLA_XDP_DRV_PROG_ID] ?
+		  nla_get_u32(xdp[IFLA_XDP_DRV_PROG_ID]) : 0;
+	return true;
+}
+
+static int take_device(struct nl_msg *msg, void *arg)
+{
+	uint32_t driver;
+	int ifindex;
+
+	if (take(nlmsg_hdr(msg), &ifindex, &driver))
+		add(arg, ifindex, driver);
+	return NL_OK;
+}
+
+static int by_ifindex(const void *a, const void *b)
+{
+	const struct xdp_program *x = a, *y = b;
+
+	return (x->ifindex > y->ifindex) - (x->ifindex < y->ifindex);
+}
+
+int kern_xdp_programs(struct xdp_programs *p)
+{
+	struct ifinfomsg all = { .ifi_family = AF_UNSPEC };
+	struct nl_sock *sock = nl_socket_alloc();
+	int err = -1;
+
+	libbpf_set_print(listen_to);
+	memset(p, 0, sizeof(*p));
+	if (!sock)
+		return -ENOMEM;
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, take_device, p);
+	if (!nl_connect(sock, NETLINK_ROUTE) &&
+	    nl_send_simple(sock, RTM_GETLINK, NLM_F_DUMP, &all, sizeof(all)) >= 0)
+		err = nl_recvmsgs_default(sock);
+	nl_socket_free(sock);
+	if (p->n)
+		qsort(p->v, p->n, sizeof(*p->v), by_ifindex);
+	return err < 0 ? -EIO : 0;
+}
+
+void xdp_programs_free(struct xdp_programs *p)
+{
+	free(p->v);
+	memset(p, 0, sizeof(*p));
+}
+
+enum xdp_state xdp_state_of(const struct xdp_programs *p, int ifindex)
+{
+	const struct xdp_program key = { .ifindex = ifindex };
+	const struct xdp_program *found =
+		p->n ? bsearch(&key, p->v, p->n, sizeof(key), by_ifindex) : NULL;
+
+	return found ? found->state : XDP_STATE_NONE;
 }
 
 int kern_xdp_detach(int ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, options);
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	enum xdp_state state;
 	int err = -ENOENT;
 
-	options.old_prog_fd = attached(ifindex, &state);
+	libbpf_set_print(listen_to);
+	if (bpf_xdp_query(ifindex, 0, &query) || !query.drv_prog_id)
+		return err;
+	options.old_prog_fd = open_program(query.drv_prog_id, &state);
 	if (state == XDP_STATE_HIDDEN)
-		err = -errno;
+		return -errno;
 	if (state == XDP_STATE_OURS)
 		err = bpf_xdp_detach(ifindex, XDP_FLAGS_DRV_MODE, &options);
 	if (options.old_prog_fd >= 0)

@@ -3,7 +3,7 @@
 #ifndef IPVSCTL_KERN_XDP_H
 #define IPVSCTL_KERN_XDP_H
 
-#include <stdbool.h>
+#include <stddef.h>
 
 /* What is attached to a device. */
 enum xdp_state {
@@ -24,7 +24,20 @@ enum xdp_error {
 	XDP_BAD_DEVICE,		/* it can, but not as the device is set up */
 };
 
-enum xdp_state kern_xdp_state(int ifindex);
+/* The devices that have a program, sorted by their number. */
+struct xdp_programs {
+	struct xdp_program {
+		int ifindex;
+		enum xdp_state state;
+	} *v;
+	size_t n;
+};
+
+/* All in one request; 0 or -errno. xdp_programs_free() in any case. */
+int kern_xdp_programs(struct xdp_programs *p);
+void xdp_programs_free(struct xdp_programs *p);
+enum xdp_state xdp_state_of(const struct xdp_programs *p, int ifindex);
+
 
 /* A kernel's own words about the refusal may be in @why, valid until the next call;
  * else it is NULL.
