@@ -275,12 +275,12 @@ static int detach_all(void)
 }
 
 /* "dev NAME" */
-static int parse_device(struct args *a, const char **name)
+static int parse_device(struct args *a, const char *or, const char **name)
 {
 	int rc = RC_OK;
 
 	if (!arg_accept(a, "dev"))
-		rc = fail(RC_USAGE, "fast-path", "which device? write: dev NAME");
+		rc = fail(RC_USAGE, "fast-path", "which device? write: dev NAME%s", or);
 	if (!rc)
 		rc = arg_value(a, "fast-path", "dev", name);
 	return rc ? rc : arg_end(a, "fast-path");
@@ -289,7 +289,7 @@ static int parse_device(struct args *a, const char **name)
 static int xdp(struct args *a)
 {
 	const char *name;
-	int rc = parse_device(a, &name);
+	int rc = parse_device(a, "", &name);
 
 	if (!rc)
 		rc = wire_open();
@@ -308,7 +308,7 @@ static int no_xdp(struct args *a)
 		rc = arg_end(a, "fast-path");
 		return rc ? rc : detach_all();
 	}
-	rc = parse_device(a, &name);
+	rc = parse_device(a, ", or all", &name);
 	if (rc)
 		return rc;
 	ifindex = (int)if_nametoindex(name);
