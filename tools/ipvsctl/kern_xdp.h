@@ -38,7 +38,6 @@ int kern_xdp_programs(struct xdp_programs *p);
 void xdp_programs_free(struct xdp_programs *p);
 enum xdp_state xdp_state_of(const struct xdp_programs *p, int ifindex);
 
-
 /* A kernel's own words about the refusal may be in @why, valid until the next call;
  * else it is NULL.
  */
