@@ -58,6 +58,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     for line in ("smoke: a quick representative subset, also for slow kernels",
                  "slow: takes minutes; left out unless asked for",
+                 "dear: takes seconds of a processor for each row, see lab/rows.py",
                  "ip_vs_differs(how, only=''): what in-tree ip_vs does instead, in the rows with "
                  "ONLY in their name; with --backend ip_vs those must fail",
                  "l4lb_differs(how, only=''): what l4lb does instead of ip_vs, on purpose; with "

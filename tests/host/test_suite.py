@@ -347,6 +347,10 @@ def test_all_values(x): pass
 @pytest.mark.each
 @pytest.mark.parametrize("y", range(3))
 def test_each_value(y): pass
+@pytest.mark.dear
+@pytest.mark.parametrize("v", range(3))
+@pytest.mark.parametrize("w", range(3))
+def test_dear(v, w): pass
 """
 
 
@@ -356,7 +360,9 @@ def test_rows(tmp_path, how, most):
     _, events, _ = guest_tests(tmp_path, ROWS, f"--rows={how}")
     ended = [e["test"] for e in events if "when" in e]
     assert sum("::test_each_value" in test for test in ended) == 3
-    ran = [test.partition("[")[2][:-1] for test in ended if "::test_each_value" not in test]
+    assert sum("::test_dear" in test for test in ended) == {"all": 9, "few": 1}.get(how, 3)
+    ran = [test.partition("[")[2][:-1] for test in ended
+           if "::test_each_value" not in test and "::test_dear" not in test]
     if how == "few":
         assert len(ran) == 2 and "-" in ran[0] and "-" not in ran[1]
         return

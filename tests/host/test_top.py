@@ -414,6 +414,7 @@ def test_the_reader_goes_away(proc):
         assert p.wait(10) == -signal.SIGPIPE and p.stderr.read() == b""
 
 
+@pytest.mark.slow      # it compiles all of ipvsctl
 def test_built_without_the_screen(tmp_path, proc):
     """WITH_TOP=0 needs no ncurses, and top still prints."""
     subprocess.run(["make", "-C", TOP / "tools/ipvsctl", f"O={tmp_path}", "WITH_TOP=0", "CFLAGS=-O0"],

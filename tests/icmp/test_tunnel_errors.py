@@ -325,6 +325,7 @@ def narrow(tun, mtu):
         ns.run("ip link set br0 mtu 1500")
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("family, outer, kind", [
     (4, 4, "ipip"), (4, 4, "gue-csum"), (4, 4, "gre"), (6, 6, "ipip"), (6, 6, "gue-csum"),
     (6, 6, "gre"), (4, 6, "gre"), (6, 4, "ipip")])

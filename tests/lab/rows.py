@@ -11,6 +11,9 @@ A failure that depends on one value, or on two values together, is still found;
 --rows=few runs even fewer: every value once of tests marked `emulated` or `each`, and one
 row of other tests, which the test's name selects, so that not all run their first row.
 
+A test marked `dear` takes seconds of a processor for each row: with --rows=pairs, too, every
+value of it occurs once.
+
 A parameter with many values is a list of cases. --rows=each is for kernels on
 which the tests run a second time, so it takes only some values of a long list,
 spread over it.
@@ -48,7 +51,9 @@ def pytest_collection_modifyitems(config, items):
     for (test, each), group in groups.items():
         if config.option.rows == "few" and not each:
             group = [group[zlib.crc32(test.encode()) % len(group)]]
-        kept.update(chosen(group, config.option.rows))
+        dear = any(item.get_closest_marker("dear") for item in group)
+        kept.update(chosen(group, "each" if dear and config.option.rows == "pairs" else
+                           config.option.rows))
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 

@@ -15,7 +15,7 @@ from lab.settings import setting
 from lab.sync_group import DIRECTOR, PEER, cable
 from lab.sync_wire import Record
 
-pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits, pytest.mark.dear]
 
 KEY = bytes(range(32))
 SMALL = 400         # bytes of a message: few records, so there are many messages

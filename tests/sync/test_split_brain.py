@@ -18,7 +18,7 @@ from lab.sync_group import DEVICE, DIRECTOR, PEER, cable
 from lab.talk import WAITS, Flow, Listeners
 from lab.topology import VIPS
 
-pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits, pytest.mark.dear]
 
 WIRES = {"clean": "limit 10000", "lossy": "delay 10ms reorder 90% loss 5%"}
 CUT = "loss 100%"
