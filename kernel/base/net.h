@@ -23,13 +23,6 @@ struct l4lb_sync;
 struct l4lb_sync_peers;
 struct l4lb_sync_queues;
 
-/* Timeouts user space may set, in jiffies.  The others are in state.c. */
-struct l4lb_timeouts {
-	unsigned int	tcp;		/* ESTABLISHED */
-	unsigned int	tcp_fin;	/* FIN_WAIT */
-	unsigned int	udp;
-};
-
 /**
  * struct l4lb_defence - state of the flood defence
  * @work: checks free memory while a mode is automatic and there are services
@@ -67,6 +60,8 @@ struct l4lb_defence {
  *	take it to cache a route
  * @route_devices: devices that cached routes lead through
  * @route_list: the same, to drop the routes of all
+ * @route_neighs: routes that keep a neighbour
+ * @route_work: has them release it
  * @timeouts: settable connection timeouts
  * @sysctl: net.ipv4.vs.*
  * @drops: per-CPU array of L4LB_DROP_MAX counters
@@ -80,6 +75,7 @@ struct l4lb_defence {
  * @sync_trailer: messages have a trailer: there are peers, or a key
  * @sync_peers: other directors, allocated with @sync
  * @sync_counts: per-CPU array of L4LB_SYNC_COUNTERS counters, allocated with @sync
+ * @svc_near: some services by key, by a hash that costs little (RCU readers)
  * @lock: the configuration mutex; protects everything below and every
  *	write to services, real servers and pools
  * @services: all services, oldest first (RCU readers)
@@ -123,6 +119,8 @@ struct l4lb_net {
 	spinlock_t			route_lock;
 	struct rhashtable		route_devices;
 	struct list_head		route_list;
+	struct list_head		route_neighs;
+	struct delayed_work		route_work;
 	struct l4lb_timeouts		timeouts;
 	struct l4lb_sysctl		sysctl;
 	u64 __percpu			*drops;
@@ -136,6 +134,7 @@ struct l4lb_net {
 	bool				sync_trailer;
 	struct l4lb_sync_peers		*sync_peers;
 	u64 __percpu			*sync_counts;
+	struct l4lb_service __rcu	*svc_near[64];
 
 	struct mutex			lock;
 	struct list_head		services;
@@ -163,6 +162,12 @@ extern unsigned int l4lb_net_id;
 static inline struct l4lb_net *l4lb_net(const struct net *net)
 {
 	return net_generic(net, l4lb_net_id);
+}
+
+/* The same in an RCU section, for packets: without another one. */
+static inline struct l4lb_net *l4lb_net_rcu(const struct net *net)
+{
+	return rcu_dereference(net->gen)->ptr[l4lb_net_id];
 }
 
 /* For work that frees objects after a grace period; net_exit() flushes it. */

@@ -54,4 +54,11 @@ static inline bool l4lb_at_limit(unsigned int n, const int *max)
 	return limit && n >= limit;
 }
 
+/* Timeouts user space may set, in jiffies.  The others are in state.c. */
+struct l4lb_timeouts {
+	unsigned int	tcp;		/* ESTABLISHED */
+	unsigned int	tcp_fin;	/* FIN_WAIT */
+	unsigned int	udp;
+};
+
 #endif /* _L4LB_SETTINGS_H */

@@ -50,15 +50,20 @@ static __always_inline u32 service_hash(const void *data, u32 len, u32 seed)
 	return key_hash(&svc->key, len, seed);
 }
 
+static __always_inline bool keys_differ(const struct l4lb_svc_key *a,
+					const struct l4lb_svc_key *b)
+{
+	return a->port != b->port || a->protocol != b->protocol ||
+	       a->af != b->af || a->fwmark != b->fwmark ||
+	       !ipv6_addr_equal(&a->addr.in6, &b->addr.in6);
+}
+
 static __always_inline int service_differs(struct rhashtable_compare_arg *arg,
 					   const void *obj)
 {
 	const struct l4lb_service *svc = obj;
-	const struct l4lb_svc_key *a = arg->key, *b = &svc->key;
 
-	return a->port != b->port || a->protocol != b->protocol ||
-	       a->af != b->af || a->fwmark != b->fwmark ||
-	       !ipv6_addr_equal(&a->addr.in6, &b->addr.in6);
+	return keys_differ(arg->key, &svc->key);
 }
 
 static const struct rhashtable_params svc_params = {
@@ -74,15 +79,32 @@ static const struct rhashtable_params svc_params = {
 
 /* ---- packet path ---- */
 
+static __always_inline struct l4lb_service __rcu **
+near(struct l4lb_net *ln, const struct l4lb_svc_key *key)
+{
+	u32 hash = (key->addr.all[0] ^ key->addr.all[3]) * GOLDEN_RATIO_32 +
+		   ((u32)key->protocol << 16 ^ (__force u16)key->port ^
+		    key->fwmark) * 0x85ebca6b;
+
+	return &ln->svc_near[hash >> (32 - ilog2(ARRAY_SIZE(ln->svc_near)))];
+}
+
+static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
+						const struct l4lb_svc_key *key)
+{
+	return rhashtable_lookup(&ln->svc_table, key, svc_params);
+}
+
 /* A batch adds its services to the table before it is sure to succeed.  Packets
  * must ignore them until IP_VS_SVC_F_HASHED is set.
  */
-static struct l4lb_service *lookup_live(struct l4lb_net *ln,
-					const struct l4lb_svc_key *key)
+static __always_inline struct l4lb_service *
+lookup_live(struct l4lb_net *ln, const struct l4lb_svc_key *key)
 {
-	struct l4lb_service *svc;
+	struct l4lb_service *svc = rcu_dereference(*near(ln, key));
 
-	svc = rhashtable_lookup(&ln->svc_table, key, svc_params);
+	if (unlikely(!svc || keys_differ(key, &svc->key)))
+		svc = lookup_far(ln, key);
 	/* Pairs with l4lb_service_apply(): read the flags, then the pool. */
 	if (svc && smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED)
 		return svc;
@@ -328,14 +350,25 @@ void l4lb_service_zero(struct l4lb_service *svc)
  */
 int l4lb_service_table_add(struct l4lb_service *svc)
 {
+	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
+	int err;
+
 	lockdep_assert_held(&svc->ln->lock);
-	return rhashtable_insert_fast(&svc->ln->svc_table, &svc->node,
-				      svc_params);
+	err = rhashtable_insert_fast(&svc->ln->svc_table, &svc->node,
+				     svc_params);
+	/* It is not taken from another one, which would not get it back. */
+	if (!err && !rcu_access_pointer(*at))
+		rcu_assign_pointer(*at, svc);
+	return err;
 }
 
 void l4lb_service_table_del(struct l4lb_service *svc)
 {
+	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
+
 	lockdep_assert_held(&svc->ln->lock);
+	if (rcu_access_pointer(*at) == svc)
+		RCU_INIT_POINTER(*at, NULL);
 	rhashtable_remove_fast(&svc->ln->svc_table, &svc->node, svc_params);
 }
 
