@@ -3,9 +3,8 @@
 #ifndef _L4LB_FAST_BACK_H
 #define _L4LB_FAST_BACK_H
 
-#include <net/dst.h>
-
 #include "entry/fast.h"
+#include "service/route.h"
 
 /**
  * struct l4lb_fast_hop - where a route leads
@@ -72,7 +71,8 @@ l4lb_fast_back_dst(const struct l4lb_fast_back *back)
 {
 	struct dst_entry *dst = READ_ONCE(back->dst);
 
-	return likely(dst) ? dst_check(dst, back->cookie) : NULL;
+	return likely(dst && l4lb_dst_valid(dst, back->cookie)) ?
+	       dst : NULL;
 }
 
 /* The number for replies that come in by @device and leave by @dst.  0: there

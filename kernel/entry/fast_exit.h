@@ -3,11 +3,6 @@
 #ifndef _L4LB_FAST_EXIT_H
 #define _L4LB_FAST_EXIT_H
 
-#include <net/arp.h>
-#include <net/ip6_route.h>
-#include <net/ndisc.h>
-#include <net/route.h>
-
 #include "base/stats.h"
 #include "entry/fast_back.h"
 #include "entry/fast_device.h"
@@ -24,7 +19,7 @@
  */
 struct l4lb_fast_exit {
 	struct dst_entry	*dst;
-	const struct l4lb_route	*route;
+	struct l4lb_route	*route;
 	struct neighbour	*neigh;
 	unsigned int		len;
 	bool			skip_cache;
@@ -33,28 +28,11 @@ struct l4lb_fast_exit {
 
 /* A neighbour that is not resolved or has failed is left to the stack. */
 static __always_inline bool
-l4lb_fast_find_neigh(struct l4lb_fast_exit *exit, u8 af,
-		     const union nf_inet_addr *to)
+l4lb_fast_take_neigh(struct l4lb_fast_exit *exit, u8 af,
+		     struct neighbour *neigh)
 {
-	struct net_device *dev = exit->dst->dev;
-	struct neighbour *neigh;
-
-	if (af == AF_INET) {
-		const struct rtable *rt = dst_rtable(exit->dst);
-
-		if (rt->rt_gw_family == AF_INET6)
-			neigh = __ipv6_neigh_lookup_noref(dev, &rt->rt_gw6);
-		else
-			neigh = __ipv4_neigh_lookup_noref(dev, (__force u32)
-				(rt->rt_gw_family ? rt->rt_gw4 : to->ip));
-		exit->skip_cache = rt->rt_gw_family == AF_INET6;
-	} else {
-		const struct rt6_info *rt = dst_rt6_info(exit->dst);
-
-		neigh = __ipv6_neigh_lookup_noref(dev,
-						  rt6_nexthop(rt, &to->in6));
-		exit->skip_cache = false;
-	}
+	exit->skip_cache = af == AF_INET &&
+			   dst_rtable(exit->dst)->rt_gw_family == AF_INET6;
 	exit->neigh = neigh;
 	return neigh && READ_ONCE(neigh->nud_state) & NUD_VALID;
 }
@@ -66,7 +44,8 @@ l4lb_fast_request_exit(const struct l4lb_conn *conn, struct l4lb_fast_exit *exit
 	if (IS_ERR(exit->route) || unlikely(exit->route->local))
 		return L4LB_SLOW_ROUTE;
 	exit->dst = exit->route->dst;
-	return l4lb_fast_find_neigh(exit, exit->route->af, &exit->route->to) ?
+	return l4lb_fast_take_neigh(exit, exit->route->af,
+				    l4lb_route_neigh(conn->server->ln, exit->route)) ?
 	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
 }
 
@@ -87,7 +66,8 @@ l4lb_fast_reply_exit(struct sk_buff *skb, struct l4lb_conn *conn,
 	exit->dst = l4lb_fast_back_dst(back);
 	if (unlikely(!exit->dst) && skb)
 		exit->dst = l4lb_fast_back_renew(d->ln->fast, conn, skb, back);
-	return likely(exit->dst) && l4lb_fast_find_neigh(exit, af, &client) ?
+	return likely(exit->dst) &&
+	       l4lb_fast_take_neigh(exit, af, l4lb_neigh_of(exit->dst, af, &client)) ?
 	       L4LB_FAST_SENT : L4LB_SLOW_ROUTE;
 }
 

@@ -19,6 +19,7 @@
 #include <net/route.h>
 
 #define FLUSH_BATCH	64	/* routes dropped while the lock is held */
+#define NEIGH_KEPT	(10 * HZ)	/* at most */
 
 /**
  * struct l4lb_route_device - a device that cached routes lead through
@@ -93,7 +94,10 @@ release:
 static void route_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_route *route = container_of(head, struct l4lb_route, rcu);
+	struct neighbour *neigh = rcu_dereference_raw(route->neigh);
 
+	if (neigh)
+		neigh_release(neigh);
 	dst_release(route->dst);
 	kfree(route);
 }
@@ -133,6 +137,8 @@ static void route_drop(struct l4lb_net *ln, struct l4lb_route *route)
 	if (rcu_access_pointer(*route->slot) == route)
 		RCU_INIT_POINTER(*route->slot, NULL);
 	list_del(&route->node);
+	if (rcu_access_pointer(route->neigh))
+		list_del(&route->kept);
 	if (list_empty(&device->routes)) {
 		rhashtable_remove_fast(&ln->route_devices, &device->by_dev,
 				       device_params);
@@ -167,8 +173,8 @@ static bool route_publish(struct l4lb_net *ln, struct l4lb_route *route,
 	return true;
 }
 
-static const struct l4lb_route *route_renew(struct l4lb_server *server,
-					    bool known_nh)
+/* For one packet only, if it cannot be cached. */
+struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh)
 {
 	struct l4lb_route *route = kzalloc(sizeof(*route), GFP_ATOMIC);
 	struct l4lb_net *ln = server->ln;
@@ -195,19 +201,83 @@ static const struct l4lb_route *route_renew(struct l4lb_server *server,
 	return route;
 }
 
-const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method)
-{
-	/* Direct routing leaves the VIP in the packet, which must not be
-	 * taken for the next hop.  @method is the connection's: the real
-	 * server's may have changed since.
-	 */
-	bool known_nh = method == IP_VS_CONN_F_DROUTE;
-	const struct l4lb_route *route;
+/* ---- neighbours ---- */
 
-	route = rcu_dereference(server->route[known_nh]);
-	if (likely(route && dst_check(route->dst, route->cookie)))
-		return route;
-	return route_renew(server, known_nh);
+static struct neighbour *neigh_locked(const struct l4lb_route *route,
+				      const struct l4lb_net *ln)
+{
+	return rcu_dereference_protected(route->neigh,
+					 lockdep_is_held(&ln->route_lock));
+}
+
+/* Return: the neighbour that is to be released, or NULL. */
+static struct neighbour *keep(struct l4lb_net *ln, struct l4lb_route *route,
+			      struct neighbour *neigh)
+{
+	struct neighbour *old;
+
+	lockdep_assert_held(&ln->route_lock);
+	/* Dropped meanwhile, or for one packet only. */
+	if (!route->slot || rcu_access_pointer(*route->slot) != route ||
+	    !refcount_inc_not_zero(&neigh->refcnt))
+		return NULL;
+	old = neigh_locked(route, ln);
+	rcu_assign_pointer(route->neigh, neigh);
+	if (!old)
+		list_add(&route->kept, &ln->route_neighs);
+	return old;
+}
+
+struct neighbour *l4lb_route_find_neigh(struct l4lb_net *ln,
+					struct l4lb_route *route)
+{
+	struct neighbour *neigh = l4lb_neigh_of(route->dst, route->af,
+						&route->to);
+	struct neighbour *old;
+
+	if (!neigh)
+		return NULL;
+	spin_lock(&ln->route_lock);
+	old = keep(ln, route, neigh);
+	spin_unlock(&ln->route_lock);
+	if (old)
+		neigh_release(old);
+	queue_delayed_work(system_power_efficient_wq, &ln->route_work,
+			   NEIGH_KEPT);
+	return neigh;
+}
+
+/* Releases some; return: their number. */
+static unsigned int forget_some(struct l4lb_net *ln)
+{
+	struct neighbour *gone[FLUSH_BATCH];
+	struct l4lb_route *route;
+	unsigned int i, n;
+
+	spin_lock_bh(&ln->route_lock);
+	for (n = 0; n < FLUSH_BATCH && !list_empty(&ln->route_neighs); n++) {
+		route = list_first_entry(&ln->route_neighs, struct l4lb_route,
+					 kept);
+		gone[n] = neigh_locked(route, ln);
+		RCU_INIT_POINTER(route->neigh, NULL);
+		list_del(&route->kept);
+	}
+	spin_unlock_bh(&ln->route_lock);
+	for (i = 0; i < n; i++)
+		neigh_release(gone[i]);
+	return n;
+}
+
+/* A neighbour with a reference is not collected as garbage, and the table of all
+ * namespaces has a limit: routes that are used look theirs up again.
+ */
+static void forget_work(struct work_struct *work)
+{
+	struct l4lb_net *ln = container_of(to_delayed_work(work),
+					   struct l4lb_net, route_work);
+
+	while (forget_some(ln) == FLUSH_BATCH)
+		cond_resched();
 }
 
 void l4lb_route_flush(struct l4lb_server *server)
@@ -284,12 +354,15 @@ int l4lb_route_net_init(struct l4lb_net *ln)
 {
 	spin_lock_init(&ln->route_lock);
 	INIT_LIST_HEAD(&ln->route_list);
+	INIT_LIST_HEAD(&ln->route_neighs);
+	INIT_DELAYED_WORK(&ln->route_work, forget_work);
 	return rhashtable_init(&ln->route_devices, &device_params);
 }
 
-/* No real server is left. */
+/* No real server and no packet is left. */
 void l4lb_route_net_exit(struct l4lb_net *ln)
 {
+	cancel_delayed_work_sync(&ln->route_work);
 	WARN_ON(!list_empty(&ln->route_list));
 	rhashtable_destroy(&ln->route_devices);
 }

@@ -3,7 +3,12 @@
 #ifndef _L4LB_ROUTE_H
 #define _L4LB_ROUTE_H
 
+#include <net/arp.h>
 #include <net/dst.h>
+#include <net/ip.h>
+#include <net/ip6_route.h>
+#include <net/ndisc.h>
+#include <net/route.h>
 
 #include "service/server.h"
 
@@ -14,10 +19,12 @@
  * @af: family of @to
  * @cookie: for dst_check()
  * @saddr: source address for this route; the outer source of a tunnel
+ * @neigh: its next hop, while packets of the fast path use it; a reference is held
  * @local: the real server is this host
  * @slot: in l4lb_server.route, where it is cached
  * @device: in whose list it is; of l4lb_net.route_lock, as all below
  * @node: in that list
+ * @kept: in l4lb_net.route_neighs, with @neigh
  * @rcu: to free it
  *
  * Packets need the first line only: all before @slot.
@@ -29,19 +36,88 @@ struct l4lb_route {
 	bool			local;
 	u32			cookie;
 	union nf_inet_addr	saddr;
+	struct neighbour __rcu	*neigh;
 	struct l4lb_route __rcu	**slot;
 	struct l4lb_route_device *device;
 	struct list_head	node;
+	struct list_head	kept;
 	struct rcu_head		rcu;
 } ____cacheline_aligned;
 
 static_assert(offsetof(struct l4lb_route, slot) <= L1_CACHE_BYTES);
 
+/* dst_check(), without calls for IPv4. */
+static __always_inline bool l4lb_dst_valid(struct dst_entry *dst, u32 cookie)
+{
+	if (dst->ops->family == AF_INET6)
+		return dst_check(dst, cookie);
+	return READ_ONCE(dst->obsolete) == DST_OBSOLETE_FORCE_CHK &&
+	       dst_rtable(dst)->rt_genid ==
+	       rt_genid_ipv4(dev_net(dst->dev));
+}
+
+/* Does a packet of @len bytes fit?  Short ones always do. */
+static __always_inline bool l4lb_dst_fits(const struct dst_entry *dst,
+					  unsigned int len)
+{
+	unsigned int least = dst->ops->family == AF_INET ? IPV4_MIN_MTU :
+							   IPV6_MIN_MTU;
+
+	return len <= least || len <= dst_mtu(dst);
+}
+
+struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh);
+
 /* The route to @server for forwarding @method, cached if that is still valid.
  * RCU; the result is valid in the same RCU section.  ERR_PTR(): -EHOSTUNREACH,
  * no route; -ENOMEM, there may be one.
  */
-const struct l4lb_route *l4lb_route_get(struct l4lb_server *server, u8 method);
+static __always_inline struct l4lb_route *
+l4lb_route_get(struct l4lb_server *server, u8 method)
+{
+	/* Direct routing leaves the VIP in the packet, which must not be
+	 * taken for the next hop.  @method is the connection's: the real
+	 * server's may have changed since.
+	 */
+	const bool known_nh = method == IP_VS_CONN_F_DROUTE;
+	struct l4lb_route *route = rcu_dereference(server->route[known_nh]);
+
+	if (likely(route && l4lb_dst_valid(route->dst, route->cookie)))
+		return route;
+	return l4lb_route_renew(server, known_nh);
+}
+
+/* The neighbour that a packet for @to, of family @af, is sent to, or NULL.  RCU,
+ * BH off.
+ */
+static __always_inline struct neighbour *
+l4lb_neigh_of(const struct dst_entry *dst, u8 af, const union nf_inet_addr *to)
+{
+	const struct rtable *rt = dst_rtable(dst);
+
+	if (af == AF_INET6)
+		return __ipv6_neigh_lookup_noref(dst->dev,
+						 rt6_nexthop(dst_rt6_info(dst),
+							     &to->in6));
+	if (rt->rt_gw_family == AF_INET6)
+		return __ipv6_neigh_lookup_noref(dst->dev, &rt->rt_gw6);
+	return __ipv4_neigh_lookup_noref(dst->dev, (__force u32)
+		(rt->rt_gw_family ? rt->rt_gw4 : to->ip));
+}
+
+/* Looks it up, and keeps it for l4lb_route_neigh(). */
+struct neighbour *l4lb_route_find_neigh(struct l4lb_net *ln,
+					struct l4lb_route *route);
+
+/* The same for a packet that takes @route; none is dead.  RCU, BH off. */
+static __always_inline struct neighbour *
+l4lb_route_neigh(struct l4lb_net *ln, struct l4lb_route *route)
+{
+	struct neighbour *neigh = rcu_dereference(route->neigh);
+
+	return likely(neigh && !READ_ONCE(neigh->dead)) ?
+	       neigh : l4lb_route_find_neigh(ln, route);
+}
 
 /* Forget the cached routes: @server is freed, or a path's MTU has changed. */
 void l4lb_route_flush(struct l4lb_server *server);

@@ -3,6 +3,7 @@
 to it in time. The counters of /proc/net/l4lb tell which path a packet took.
 """
 
+import json
 import socket
 import struct
 import time
@@ -297,6 +298,47 @@ def test_neighbour(nat, family):
             tap.expect(lambda p: p.payload == b"moved")
     finally:
         ns.ip(f"neigh replace {to} lladdr {mac} dev eth1 nud permanent")
+
+
+def test_neighbour_ends(nat, family):
+    """With its device's address all its neighbours end: the new one is used, with another address
+    of the real server."""
+    raw = ready(nat, UDP, family)
+    client = admitted(raw)
+    request_is(client, fast=1)
+    ns, to = nat.director.ns, raw.address(1)
+    other, own = (":".join(f"{b:02x}" for b in node.mac(device)) for node, device in (
+        (nat.nodes[SERVERS[1]], "eth0"), (nat.director, "eth1")))
+    tap = nat.tap(SERVERS[1])
+    had = json.loads(run(["ip", "-n", ns.name, "-j", "neigh", "show", "dev", "eth1", "nud", "permanent"]).stdout)
+    try:
+        ns.ip("link set eth1 address 02:00:00:00:77:01",
+              f"neigh replace {to} lladdr {other} dev eth1 nud permanent")
+        with counted(raw, fast=1):
+            client.send(ACK, b"elsewhere")
+            tap.expect(lambda p: p.payload == b"elsewhere")
+    finally:
+        ns.ip(f"link set eth1 address {own}",
+              *(f"neigh replace {e['dst']} lladdr {e['lladdr']} dev eth1 nud permanent" for e in had))
+
+
+@pytest.mark.waits
+def test_neighbour_is_let_go(nat, family):
+    """One with a reference cannot make room for others: some 10 s after the last packet it has none."""
+    raw = ready(nat, UDP, family)
+    client = admitted(raw)
+
+    def references():
+        listed = nat.director.ns.run(["ip", "-s", "neigh", "show", raw.address(1)]).stdout
+        return listed.count(" ref ")
+    request_is(client, fast=1)
+    assert references() == 1
+    time.sleep(12)
+    assert references() == 0
+    client.send(ACK).arrive()       # the stack: its term is over
+    request_is(client, fast=1)
+    assert references() == 1
+
 
 
 @pytest.mark.smoke
