@@ -55,6 +55,12 @@ static inline bool l4lb_pkt_opens(const struct l4lb_pkt *pkt)
 	return pkt->flow.proto == IPPROTO_SCTP && pkt->chunk == SCTP_CID_INIT;
 }
 
+/* Does the packet begin a connection, and not only one that is not known here? */
+static inline bool l4lb_pkt_begins(const struct l4lb_pkt *pkt)
+{
+	return pkt->flow.proto == IPPROTO_UDP || l4lb_pkt_opens(pkt);
+}
+
 /* Does the packet end a connection, or say that there is none? */
 static inline bool l4lb_pkt_aborts(const struct l4lb_pkt *pkt)
 {

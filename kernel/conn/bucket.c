@@ -430,6 +430,20 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 	return NULL;
 }
 
+/* In the usual case: no resize, one bucket, and nothing in it with the same tag. */
+static bool put_at_once(struct l4lb_conn_array *array, u64 hash,
+			unsigned long slot, const spinlock_t *lock)
+{
+	struct l4lb_conn_bucket *home = home_of(array, hash);
+	u64 free = tags_equal(home->tags, 0);
+
+	if (unlikely(!free || tags_equal(home->tags, tag_of(hash)) ||
+		     rcu_access_pointer(array->next) || bucket_next(home, lock)))
+		return false;
+	slot_set(home, first_slot(free), slot, tag_of(hash));
+	return true;
+}
+
 static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 				   struct l4lb_conn *conn,
 				   enum l4lb_conn_kind kind, u64 hash,
@@ -442,6 +456,9 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	lockdep_assert_in_softirq();
 	spin_lock(lock);
 	array = rcu_dereference(table->array);
+	if (likely(!l4lb_conn_test(conn, L4LB_CONN_DEAD)) &&
+	    likely(put_at_once(array, hash, slot_of(conn, kind), lock)))
+		goto unlock;
 	to = last_array(array, lock);
 	/* Fail if an older equal reply, left behind, would be found first. */
 	if (to != array &&
@@ -455,6 +472,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 		old = ERR_PTR(-ENOENT);
 	if (!old)
 		old = ERR_PTR(bucket_put(to, hash, slot_of(conn, kind), lock));
+unlock:
 	spin_unlock(lock);
 	return old;
 }

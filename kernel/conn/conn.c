@@ -74,7 +74,10 @@ static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport)
 {
-	memset(conn, 0, conn_size(flow->af));
+	if (flow->af == AF_INET)
+		memset(conn, 0, offsetofend(struct l4lb_conn, v4));
+	else
+		memset(conn, 0, sizeof(*conn));
 	conn->af = flow->af;
 	conn->proto = flow->proto;
 	conn->cport = flow->sport;
@@ -254,7 +257,7 @@ static void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
  * l4lb_conn_create() - create a connection for a flow
  * @ln: namespace
  * @flow: the flow, client to VIP
- * @target: real server and port
+ * @target: real server and port, and the packet
  * @control: the template that chose the server, or NULL
  * @reason: set on failure
  *
@@ -289,10 +292,15 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 			   BIT(L4LB_CONN_HALF_OPEN));
 		atomic_inc(&table->n_half_open);
 	}
-	l4lb_server_bind(target.server, false);
+	if (target.first)
+		l4lb_state_begin(conn, target.first);
+	l4lb_server_bind(target.server, false,
+			 !l4lb_conn_test(conn, L4LB_CONN_INACTIVE));
 	res = conn_insert(table, conn, flow, reason);
 	if (res == conn)
 		l4lb_account_conn(target.server);
+	else if (res && target.first)
+		l4lb_state_packet(res, target.first, false);
 	return res;
 }
 
@@ -321,7 +329,7 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	l4lb_server_bind(target.server, true);
+	l4lb_server_bind(target.server, true, false);
 	return conn_insert(table, conn, key, reason);
 }
 
@@ -361,7 +369,7 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 	} else {
 		set_tracked(conn, ln);
 	}
-	l4lb_server_bind(target.server, template);
+	l4lb_server_bind(target.server, template, false);
 	*reason = L4LB_DROP_MEMORY;
 	return conn_insert(table, conn, flow, reason);
 }

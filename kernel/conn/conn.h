@@ -229,10 +229,17 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-/* Where a new connection goes: a real server, and the port it listens on. */
+/**
+ * struct l4lb_conn_target - where a new connection goes
+ * @server: real server
+ * @dport: the port it listens on
+ * @first: the packet that opens it, see l4lb_pkt_begins(): the connection begins
+ *	in the state after that packet.  NULL: in its first state
+ */
 struct l4lb_conn_target {
 	struct l4lb_server	*server;
 	__be16			dport;
+	const struct l4lb_pkt	*first;
 };
 
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,

@@ -464,6 +464,20 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	spin_unlock(l4lb_conn_lock(conn));
 }
 
+/* The state is neither established nor over, and no other director is told of it:
+ * nothing but what is set here changes with it.
+ */
+void l4lb_state_begin(struct l4lb_conn *conn, const struct l4lb_pkt *pkt)
+{
+	u8 state = state_after(conn, pkt, false);
+
+	conn->state = state;
+	if (states[state].active)
+		atomic_set(&conn->flags, atomic_read(&conn->flags) &
+					 ~BIT(L4LB_CONN_INACTIVE));
+	conn->timeout = present_timeout(conn);
+}
+
 /**
  * l4lb_state_packet() - update a connection after one of its packets
  * @conn: the connection

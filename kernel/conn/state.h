@@ -51,6 +51,9 @@ static inline enum l4lb_state l4lb_state_first(u8 proto)
 	}
 }
 
+/* Before @conn is in the table: the same with @pkt, which l4lb_pkt_begins() it. */
+void l4lb_state_begin(struct l4lb_conn *conn, const struct l4lb_pkt *pkt);
+
 /* A packet of @conn was seen: next state, its timeout, active or not. */
 void l4lb_state_packet(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 		       bool reply);

@@ -111,7 +111,7 @@ static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 	       READ_ONCE(ln->sysctl.fast_path) + L4LB_FAST_PATH_OFF;
 }
 
-/* May a first packet be scheduled at ingress? */
+/* May a first packet be scheduled at ingress, or in XDP? */
 static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 {
 	return READ_ONCE(ln->sysctl.fast_path) == 2 ||

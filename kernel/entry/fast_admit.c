@@ -80,7 +80,7 @@ static struct l4lb_conn *find_again(struct sk_buff *skb,
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OK)
 		return NULL;
 	request = l4lb_flow_inverse(&pkt.flow);
-	return l4lb_conn_find_in(l4lb_net(state->net), &request);
+	return l4lb_conn_find_in(l4lb_net_rcu(state->net), &request);
 }
 
 static void admit_reply(struct sk_buff *skb, const struct nf_hook_state *state,
@@ -119,7 +119,7 @@ void l4lb_fast_leaving(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (this_cpu_read(l4lb_fast_reply.skb) != skb)
 		return;
 	l4lb_fast_forget_reply();
-	fast = READ_ONCE(l4lb_net(state->net)->fast);
+	fast = READ_ONCE(l4lb_net_rcu(state->net)->fast);
 	if (fast)
 		admit_reply(skb, state, fast, af);
 }

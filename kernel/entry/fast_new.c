@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scheduling at ingress, for services that ask for it (fast-path new): the
- * first packet of a flow does not go through the stack, either.  Neither the
+ * Scheduling at ingress or in XDP, for services that ask for it (fast-path new):
+ * the first packet of a flow does not go through the stack, either.  Neither the
  * firewall nor reverse path filtering sees it, so the stack's checks are done
  * here: both checksums, that the source can be another host, and that the VIP
  * is an address of this host (a standby director must route the packet on).
@@ -13,10 +13,10 @@
 
 #include <linux/netfilter.h>
 #include <net/addrconf.h>
+#include <net/ip6_checksum.h>
 #include <net/ip6_route.h>
 #include <net/route.h>
 
-#include "conn/state.h"
 #include "entry/fast_admit.h"
 #include "entry/fast_routes.h"
 #include "forward/schedule.h"
@@ -120,64 +120,128 @@ static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
 	       l4lb_server_is_source(ln, flow);
 }
 
-static bool is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		     unsigned int len)
+/* An IPv4 datagram needs no checksum. */
+static bool needs_none(const struct l4lb_fast_view *view,
+		       const struct l4lb_pkt *pkt)
 {
-	const struct udphdr *udp = (const void *)skb->data + pkt->l4;
+	const struct udphdr *udp = view->data + pkt->l4;
+
+	return pkt->flow.af == AF_INET && pkt->flow.proto == IPPROTO_UDP &&
+	       !udp->check;
+}
+
+static bool header_ok(const struct l4lb_fast_view *view,
+		      const struct l4lb_pkt *pkt)
+{
+	return pkt->flow.af == AF_INET6 ||
+	       !ip_fast_csum(view->data, sizeof(struct iphdr) / 4);
+}
+
+static bool skb_is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			 unsigned int len)
+{
+	const struct l4lb_fast_view view = { skb->data };
 
 	/* nf_checksum() would include the padding. */
-	if (skb->len != len)
+	if (skb->len != len || !header_ok(&view, pkt))
 		return false;
-	if (pkt->flow.af == AF_INET) {
-		if (ip_fast_csum(skb->data, sizeof(struct iphdr) / 4))
-			return false;
-		if (pkt->flow.proto == IPPROTO_UDP && !udp->check)
-			return true;
-	}
 	/* nf_checksum() writes its result into the skb. */
-	return !skb_shared(skb) &&
-	       !nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
-			    pkt->flow.af);
+	return needs_none(&view, pkt) ||
+	       (!skb_shared(skb) &&
+		!nf_checksum(skb, NF_INET_LOCAL_IN, pkt->l4, pkt->flow.proto,
+			     pkt->flow.af));
 }
 
 /**
- * l4lb_fast_begin() - schedule a packet that has no connection
- * @skb: the packet, unchanged
- * @pkt: the packet, parsed
- * @d: the device it came in by
+ * l4lb_fast_is_whole() - are the checksums of a packet right?
+ * @view: the packet, all of it linear
+ * @pkt: the same, parsed
  * @len: its length without padding
- *
- * Context: softirq, RCU.  Return: the connection, admitted; NULL: leave the
- * packet to the stack.
  */
-struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
-				  const struct l4lb_pkt *pkt,
-				  struct l4lb_fast_device *d,
-				  unsigned int len)
+bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
+			const struct l4lb_pkt *pkt, unsigned int len)
+{
+	const struct l4lb_flow *flow = &pkt->flow;
+	unsigned int l4_len = len - pkt->l4;
+	__wsum sum;
+
+	if (!header_ok(view, pkt))
+		return false;
+	if (needs_none(view, pkt))
+		return true;
+	sum = csum_partial(view->data + pkt->l4, l4_len, 0);
+	if (flow->af == AF_INET)
+		return !csum_tcpudp_magic(flow->saddr.ip, flow->daddr.ip,
+					  l4_len, flow->proto, sum);
+	return !csum_ipv6_magic(&flow->saddr.in6, &flow->daddr.in6, l4_len,
+				flow->proto, sum);
+}
+
+/**
+ * l4lb_fast_new_service() - may a packet that has no connection begin one here?
+ * @d: the device it came in by
+ * @pkt: the packet, parsed
+ *
+ * Context: softirq, RCU.  Return: its service; NULL: leave it to the stack.
+ */
+struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
+					   const struct l4lb_pkt *pkt)
 {
 	struct l4lb_net *ln = d->ln;
 	struct l4lb_service *svc;
-	struct l4lb_conn *conn;
-	enum l4lb_drop reason;
-	u8 id;
 
 	if (!may_begin(ln, pkt))
 		return NULL;
 	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
 	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
+	    READ_ONCE(svc->refused) == (u32)jiffies ||
 	    is_stray(ln, &pkt->flow) ||
-	    !addresses_ok(ln, svc, &pkt->flow, skb->dev) ||
-	    !is_whole(skb, pkt, len))
+	    !addresses_ok(ln, svc, &pkt->flow, d->ops.dev))
 		return NULL;
+	return svc;
+}
+
+/**
+ * l4lb_fast_new_conn() - schedule such a packet
+ * @svc: its service
+ * @d: the device it came in by
+ * @pkt: the packet, parsed; it is whole
+ *
+ * Context: softirq, RCU.  Return: the connection, admitted; NULL: leave the
+ * packet to the stack.
+ */
+struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
+				     struct l4lb_fast_device *d,
+				     const struct l4lb_pkt *pkt)
+{
+	struct l4lb_conn *conn;
+	enum l4lb_drop reason;
+	u8 id;
+
 	id = l4lb_fast_device_id(d);
 	if (unlikely(!id))
 		return NULL;
-	/* If it fails, the slow path fails again and tells the sender. */
-	conn = l4lb_schedule(svc, &pkt->flow, NULL, &reason);
-	if (!conn)
+	/* If it fails, the slow path fails again and tells the sender: for a moment
+	 * none is tried here, since it is three times the work.
+	 */
+	conn = l4lb_schedule(svc, &pkt->flow, pkt, NULL, &reason);
+	if (!conn) {
+		WRITE_ONCE(svc->refused, (u32)jiffies);
 		return NULL;
-	l4lb_state_packet(conn, pkt, false);
+	}
 	l4lb_fast_admit(conn, false, id);
 	return conn;
+}
+
+/* Both, for an skb, which is unchanged; @len: its length without padding. */
+struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
+				  const struct l4lb_pkt *pkt,
+				  struct l4lb_fast_device *d,
+				  unsigned int len)
+{
+	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt);
+
+	return svc && skb_is_whole(skb, pkt, len) ?
+	       l4lb_fast_new_conn(svc, d, pkt) : NULL;
 }

@@ -5,6 +5,15 @@
 
 #include "base/flow.h"
 #include "entry/fast_device.h"
+#include "entry/fast_headers.h"
+
+struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
+					   const struct l4lb_pkt *pkt);
+bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
+			const struct l4lb_pkt *pkt, unsigned int len);
+struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
+				     struct l4lb_fast_device *d,
+				     const struct l4lb_pkt *pkt);
 
 struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,

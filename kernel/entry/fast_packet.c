@@ -55,16 +55,16 @@ static bool is_odd_gso(const struct sk_buff *skb)
 
 /* ---- the way out ---- */
 
-/* Does the packet fit, or do its GSO segments? */
-static bool fits(struct sk_buff *skb, unsigned int len, unsigned int l4,
-		 unsigned int mtu)
+/* Does the packet fit, or do its GSO segments?  @room: for what wraps it. */
+static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		 const struct l4lb_fast_exit *exit, unsigned int room)
 {
-	if (likely(len <= mtu))
+	if (likely(l4lb_dst_fits(exit->dst, exit->len + room)))
 		return true;
 	if (!skb_is_gso(skb))
 		return false;
-	skb_set_transport_header(skb, l4);
-	return skb_gso_validate_network_len(skb, mtu);
+	skb_set_transport_header(skb, pkt->l4);
+	return skb_gso_validate_network_len(skb, dst_mtu(exit->dst) - room);
 }
 
 /* ---- point of no return ---- */
@@ -129,7 +129,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		if (unlikely(len + room > IP_MAX_MTU))
 			return L4LB_SLOW_ROUTE;
 	}
-	if (unlikely(!fits(skb, len, pkt->l4, dst_mtu(exit->dst) - room)))
+	if (unlikely(!fits(skb, pkt, exit, room)))
 		return L4LB_SLOW_ROUTE;
 
 	l4lb_fast_account(conn, pkt, len, reply);
@@ -177,7 +177,7 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
 	}
-	count = l4lb_fast_check_conn(conn, &pkt, d, exit.reply, begun);
+	count = l4lb_fast_check_conn(conn, &pkt, d, exit.reply);
 	if (count != L4LB_FAST_SENT)
 		return count;
 	/* The stack drops it.  l4lb_fast_begin() has checked the sum. */

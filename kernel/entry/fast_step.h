@@ -48,10 +48,20 @@ static inline bool l4lb_fast_may_move(const struct l4lb_conn *conn,
 	       READ_ONCE(svc->policy.on_drain) == L4LB_DRAIN_MOVE;
 }
 
-/* L4LB_FAST_SENT: the packet may pass.  @begun: it has created @conn. */
+/* Has the packet that opens it just begun this connection, in XDP or
+ * l4lb_fast_begin()?  Others may need a new one, see port_reused() in hook.c.
+ */
+static inline bool l4lb_fast_has_begun(const struct l4lb_conn *conn)
+{
+	return !l4lb_conn_packets(conn) &&
+	       BIT(READ_ONCE(conn->state)) & (BIT(L4LB_TCP_SYN_RECV) |
+					      BIT(L4LB_TCP_SYNACK));
+}
+
+/* L4LB_FAST_SENT: the packet may pass. */
 static __always_inline enum l4lb_fast_count
 l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
-		     const struct l4lb_fast_device *d, bool reply, bool begun)
+		     const struct l4lb_fast_device *d, bool reply)
 {
 	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
@@ -62,8 +72,7 @@ l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
 		     l4lb_conn_test(conn, L4LB_CONN_TRACKED)))
 		return L4LB_SLOW_POLICY;
-	/* It may need a new connection, see port_reused() in hook.c. */
-	if (unlikely(l4lb_pkt_opens(pkt) && !begun))
+	if (unlikely(l4lb_pkt_opens(pkt)) && !l4lb_fast_has_begun(conn))
 		return L4LB_SLOW_OPENS;
 	/* Replies: see l4lb_fast_reply_exit(). */
 	if (unlikely(l4lb_fast_term_over(d->ln, conn) ||

@@ -56,9 +56,9 @@ static bool is_special(const struct l4lb_conn *conn)
 					    BIT(L4LB_CONN_DUE));
 }
 
-/* Forward one packet of @conn. */
+/* Forward one packet of @conn.  @begun: that is in the state after it already. */
 static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			    struct l4lb_conn *conn)
+			    struct l4lb_conn *conn, bool begun)
 {
 	const struct net_device *in = skb->dev;
 	unsigned int verdict;
@@ -66,7 +66,8 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	l4lb_account_in(conn->server, skb->len);
 	if (l4lb_conn_count_packet(conn))
 		l4lb_sync_counted(conn);
-	l4lb_state_packet(conn, pkt, false);
+	if (!begun)
+		l4lb_state_packet(conn, pkt, false);
 	l4lb_reset_watch(conn, skb, pkt, skb->len);
 	if (unlikely(is_special(conn))) {
 		if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
@@ -146,14 +147,16 @@ static unsigned int schedule_new(struct sk_buff *skb,
 				 struct l4lb_net *ln, struct l4lb_service *svc)
 {
 	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
+	bool begins = l4lb_pkt_begins(pkt);
 	struct l4lb_conn *conn, once;
 
-	conn = l4lb_schedule(svc, &pkt->flow, &once, &reason);
+	conn = l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
+			     &reason);
 	if (!conn)
 		return refuse(skb, pkt, ln, reason);
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_renew(skb, conn, pkt);
-	return deliver(skb, pkt, conn);
+	return deliver(skb, pkt, conn, begins);
 }
 
 /* No service takes it: it is for this host, unless its address is guarded. */
@@ -279,7 +282,7 @@ static unsigned int handle_known(struct sk_buff *skb,
 		return handle_lost(skb, pkt, ln, conn);
 	if (!(l4lb_pkt_opens(pkt) && port_reused(conn, ln)) &&
 	    !(drains && moves_on(conn)))
-		return deliver(skb, pkt, conn);
+		return deliver(skb, pkt, conn, false);
 	l4lb_conn_kill(conn, pkt->flow.proto == IPPROTO_UDP ?
 		       L4LB_END_MOVED : L4LB_END_REUSED);
 	return handle_new(skb, pkt, ln);
@@ -301,7 +304,7 @@ static void settle_options(struct sk_buff *skb)
 static __always_inline unsigned int
 handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
-	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_net *ln = l4lb_net_rcu(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
 	struct l4lb_conn *conn;
 
@@ -342,7 +345,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 static __always_inline unsigned int
 handle_forward(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
-	const struct l4lb_net *ln = l4lb_net(state->net);
+	const struct l4lb_net *ln = l4lb_net_rcu(state->net);
 
 	if (likely(!READ_ONCE(ln->sysctl.nonlocal_vip)))
 		return NF_ACCEPT;
@@ -364,7 +367,7 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
-	ln = l4lb_net(state->net);
+	ln = l4lb_net_rcu(state->net);
 	return l4lb_sync_stands_by(ln) ? NF_ACCEPT :
 					 l4lb_icmp_in(skb, &pkt, ln);
 }
@@ -479,7 +482,7 @@ static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
 static __always_inline unsigned int
 handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
-	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_net *ln = l4lb_net_rcu(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
 	enum l4lb_parse parse;
 
@@ -525,7 +528,7 @@ handle_leaving(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 static __always_inline unsigned int
 handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
-	struct l4lb_net *ln = l4lb_net(state->net);
+	struct l4lb_net *ln = l4lb_net_rcu(state->net);
 	struct l4lb_pkt pkt = { .hook = state->hook };
 	struct l4lb_conn *conn;
 	unsigned int verdict;

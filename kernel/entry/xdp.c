@@ -4,7 +4,8 @@
  * "ipvsctl fast-path xdp" makes and attaches, calls l4lb_xdp() for each frame.
  *
  * It takes the packets of flows that are admitted to the fast path, see fast.h,
- * and sends the same bytes as fast_packet.c would.  All other frames go on to the
+ * and the first ones of those that fast_new.c schedules, and sends the same bytes
+ * as fast_packet.c would.  All other frames go on to the
  * stack as they came; there fast_packet.c or the slow path gets them, and counts
  * why.
  *
@@ -26,6 +27,7 @@
 #include "conn/lookup.h"
 #include "entry/fast_exit.h"
 #include "entry/fast_headers.h"
+#include "entry/fast_new.h"
 #include "entry/fast_step.h"
 #include "forward/las_reply.h"
 #include "forward/nat.h"
@@ -56,8 +58,8 @@ bool l4lb_xdp_is_opaque(const struct net_device *dev)
 /* May a frame from @dev, which is @d's or a slave of it, lack a part that only the
  * driver knows?
  */
-static bool is_hiding(const struct l4lb_fast_device *d,
-		      const struct net_device *dev)
+static __always_inline bool is_hiding(const struct l4lb_fast_device *d,
+				      const struct net_device *dev)
 {
 	const struct net_device *peer = peer_of(dev);
 
@@ -147,9 +149,10 @@ static u64 leave(struct xdp_buff *xdp, void *l3, u8 af,
 	return XDP_REDIRECT | (u64)dev->ifindex << ACTION_BITS;
 }
 
-static u64 forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
-		   struct l4lb_conn *conn, const struct l4lb_fast_device *d,
-		   struct l4lb_fast_exit *exit)
+static __always_inline u64
+forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
+	struct l4lb_conn *conn, const struct l4lb_fast_device *d,
+	struct l4lb_fast_exit *exit)
 {
 	const bool reply = exit->reply;
 	void *l3 = xdp->data + ETH_HLEN;
@@ -163,7 +166,7 @@ static u64 forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
 		     is_watched(conn, reply)))
 		return XDP_PASS;
 	room = room_for(xdp, conn, reply);
-	if (unlikely(room < 0 || exit->len + room > dst_mtu(exit->dst)))
+	if (unlikely(room < 0 || !l4lb_dst_fits(exit->dst, exit->len + room)))
 		return XDP_PASS;
 	if (unlikely(!takes_frames(exit->dst->dev))) {
 		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_EXIT]);
@@ -182,39 +185,73 @@ static u64 forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
 	return leave(xdp, l3, reply ? pkt->flow.af : exit->route->af, exit);
 }
 
-static u64 handle(struct xdp_buff *xdp, const struct l4lb_fast_device *d)
+/* Of a frame for this host: where its packet is, and of which family; 0: none that
+ * is handled here.
+ */
+static __always_inline u8 find_packet(struct xdp_buff *xdp,
+				      const struct l4lb_fast_device *d,
+				      struct l4lb_fast_view *view)
 {
 	const struct ethhdr *eth = xdp->data;
-	struct l4lb_fast_view view;
-	struct l4lb_fast_exit exit;
-	struct l4lb_conn *conn;
-	struct l4lb_pkt pkt;
-	u8 af;
 
 	if (xdp->data + ETH_HLEN > xdp->data_end || xdp_buff_has_frags(xdp) ||
 	    !ether_addr_equal(eth->h_dest, d->ops.dev->dev_addr) ||
 	    unlikely(is_spare(xdp->rxq->dev)))
-		return XDP_PASS;
+		return 0;
+	view->data = xdp->data + ETH_HLEN;
+	view->linear = xdp->data_end - view->data;
+	view->all = view->linear;
 	if (eth->h_proto == htons(ETH_P_IP))
-		af = AF_INET;
-	else if (eth->h_proto == htons(ETH_P_IPV6))
-		af = AF_INET6;
-	else
-		return XDP_PASS;
-	view.data = xdp->data + ETH_HLEN;
-	view.linear = xdp->data_end - view.data;
-	view.all = view.linear;
-	if (l4lb_fast_read_headers(&view, af, &pkt, &exit.len) != L4LB_FAST_SENT)
+		return AF_INET;
+	return eth->h_proto == htons(ETH_P_IPV6) ? AF_INET6 : 0;
+}
+
+/* Looks last, because only packets that could be taken are to be counted. */
+static __always_inline bool is_hidden(const struct xdp_buff *xdp,
+				      const struct l4lb_fast_device *d)
+{
+	if (likely(!is_hiding(d, xdp->rxq->dev)))
+		return false;
+	this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
+	return true;
+}
+
+/* The way out is checked later: if it is none for frames, the packet finds its
+ * connection again at ingress.
+ */
+static noinline struct l4lb_conn *
+begin_flow(const struct xdp_buff *xdp, const struct l4lb_fast_view *view,
+	   const struct l4lb_pkt *pkt, struct l4lb_fast_device *d,
+	   unsigned int len)
+{
+	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt);
+
+	return svc && !is_hidden(xdp, d) && l4lb_fast_is_whole(view, pkt, len) ?
+	       l4lb_fast_new_conn(svc, d, pkt) : NULL;
+}
+
+static u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device *d)
+{
+	struct l4lb_fast_view view;
+	struct l4lb_fast_exit exit;
+	struct l4lb_conn *conn;
+	struct l4lb_pkt pkt;
+	bool begun = false;
+	u8 af = find_packet(xdp, d, &view);
+
+	if (!af || l4lb_fast_read_headers(&view, af, &pkt, &exit.len) !=
+		   L4LB_FAST_SENT)
 		return XDP_PASS;
 	conn = l4lb_conn_find_both(d->ln, &pkt.flow, &exit.reply);
-	if (!conn || l4lb_fast_check_conn(conn, &pkt, d, exit.reply, false) !=
+	if (!conn) {
+		conn = begin_flow(xdp, &view, &pkt, d, exit.len);
+		begun = conn;
+	}
+	if (!conn || l4lb_fast_check_conn(conn, &pkt, d, exit.reply) !=
 		     L4LB_FAST_SENT)
 		return XDP_PASS;
-	if (unlikely(is_hiding(d, xdp->rxq->dev))) {
-		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
-		return XDP_PASS;
-	}
-	if (af == AF_INET && unlikely(ip_fast_csum(view.data, 5)))
+	if (!begun && (is_hidden(xdp, d) ||
+		       (af == AF_INET && unlikely(ip_fast_csum(view.data, 5)))))
 		return XDP_PASS;
 	return forward(xdp, &pkt, conn, d, &exit);
 }
@@ -234,21 +271,24 @@ __bpf_kfunc_start_defs();
 __bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
 {
 	struct xdp_buff *xdp = (struct xdp_buff *)ctx;
-	const struct l4lb_fast_device *d = NULL;
+	struct l4lb_fast_device *d = NULL;
 	struct l4lb_fast *fast;
 	u64 result = XDP_PASS;
 
 	/* A test run may call it elsewhere. */
 	if (!softirq_count())
 		return XDP_PASS;
-	rcu_read_lock();
+	/* BH is off, which is an RCU section; lockdep wants a lock, too. */
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_lock();
 	/* Pairs with l4lb_fast_create(). */
-	fast = smp_load_acquire(&l4lb_net(dev_net(xdp->rxq->dev))->fast);
+	fast = smp_load_acquire(&l4lb_net_rcu(dev_net(xdp->rxq->dev))->fast);
 	if (fast)
 		d = l4lb_fast_device_of(fast, ifindex);
 	if (d)
 		result = handle(xdp, d);
-	rcu_read_unlock();
+	if (IS_ENABLED(CONFIG_PROVE_RCU))
+		rcu_read_unlock();
 	return result;
 }
 

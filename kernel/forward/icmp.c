@@ -82,7 +82,7 @@ static unsigned int icmp_schedule(struct sk_buff *skb,
 		return NF_ACCEPT;
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
-	conn = l4lb_schedule(svc, flow, &once, &reason);
+	conn = l4lb_schedule(svc, flow, NULL, &once, &reason);
 	if (!conn) {
 		/* An ICMP error must not be answered with another one. */
 		l4lb_drop(ln, reason);

@@ -104,9 +104,10 @@ struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
 
 struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_flow *flow,
+					const struct l4lb_pkt *first,
 					enum l4lb_drop *reason)
 {
-	struct l4lb_conn_target target = { .dport = flow->dport };
+	struct l4lb_conn_target target = { .dport = flow->dport, .first = first };
 	struct l4lb_conn *template;
 	struct l4lb_flow key;
 

@@ -37,11 +37,13 @@ static bool is_elsewhere(struct net *net, const struct l4lb_flow *flow)
 
 static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 					 const struct l4lb_flow *flow,
+					 const struct l4lb_pkt *first,
 					 enum l4lb_drop *reason)
 {
 	struct l4lb_net *ln = svc->ln;
 	struct l4lb_conn_target target = {
 		.server = ln->bypass[flow->af == AF_INET6],
+		.first = first,
 	};
 
 	if (!svc->key.fwmark || *reason != L4LB_DROP_NO_DEST ||
@@ -52,15 +54,16 @@ static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 
 static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 					     const struct l4lb_flow *flow,
+					     const struct l4lb_pkt *first,
 					     struct l4lb_conn *once,
 					     enum l4lb_drop *reason)
 {
 	u32 flags = READ_ONCE(svc->flags);
-	struct l4lb_conn_target target;
+	struct l4lb_conn_target target = { .first = first };
 
 	*reason = L4LB_DROP_NO_DEST;
 	if (flags & IP_VS_SVC_F_PERSISTENT)
-		return l4lb_persist_schedule(svc, flow, reason);
+		return l4lb_persist_schedule(svc, flow, first, reason);
 	/* Without persistence, a client's ports would get different servers. */
 	if (!svc->key.port && !svc->key.fwmark)
 		return NULL;
@@ -82,6 +85,8 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
  * l4lb_schedule() - choose a real server for a new flow
  * @svc: the service it is for
  * @flow: the flow, client to VIP
+ * @first: its packet, if that is to decide the state here, see struct
+ *	l4lb_conn_target; or NULL
  * @once: memory for the connection of a one-packet service; NULL: put it into
  *	the table, even if the service has just become a one-packet service
  * @reason: set if there is no connection
@@ -90,8 +95,9 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
  */
 struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				const struct l4lb_flow *flow,
+				const struct l4lb_pkt *first,
 				struct l4lb_conn *once, enum l4lb_drop *reason)
 {
-	return schedule_by_service(svc, flow, once, reason) ?:
-	       schedule_bypass(svc, flow, reason);
+	return schedule_by_service(svc, flow, first, once, reason) ?:
+	       schedule_bypass(svc, flow, first, reason);
 }

@@ -8,6 +8,7 @@
 bool l4lb_flow_may_start(const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				const struct l4lb_flow *flow,
+				const struct l4lb_pkt *first,
 				struct l4lb_conn *once,
 				enum l4lb_drop *reason);
 

@@ -255,14 +255,17 @@ static void server_idle(struct l4lb_server *server)
 		l4lb_event_note(server);
 }
 
-void l4lb_server_bind(struct l4lb_server *server, bool template)
+void l4lb_server_bind(struct l4lb_server *server, bool template, bool active)
 {
 	if (template) {
 		atomic_inc(&server->persist);
 		return;
 	}
+	if (active)
+		atomic_inc(&server->sched.active);
 	atomic_inc(&server->sched.total);
-	smp_mb__after_atomic();	/* write total before reading flag */
+	/* Write them before reading the flag and the match. */
+	smp_mb__after_atomic();
 	server_check_thresholds(server);
 	l4lb_server_changed(server);
 }

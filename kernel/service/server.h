@@ -194,10 +194,10 @@ void l4lb_server_trash_flush(struct l4lb_net *ln);
 /* Packet path: RCU, BH off. */
 void l4lb_server_put(struct l4lb_server *server);
 
-/* bind() counts a connection (or template) that holds a reference on @server,
- * and applies the thresholds.  unbind() undoes that and drops the reference.
+/* bind() counts a connection (active or not) or template that holds a reference on
+ * @server, and applies the thresholds.  unbind() undoes that and drops the reference.
  */
-void l4lb_server_bind(struct l4lb_server *server, bool template);
+void l4lb_server_bind(struct l4lb_server *server, bool template, bool active);
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active);
 
 /* Tells its pool that its rank may have changed.  A full barrier lies between

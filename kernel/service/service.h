@@ -42,6 +42,7 @@ struct l4lb_svc_config {
  * @band_ends: reply bytes at which each band but the last ends, see las.c
  * @bands: counters of the bands, or NULL: PRIORITY was never set
  * @uses: L4LB_USE_* of its new connections, as @policy says
+ * @refused: jiffies when a first packet was last refused in fast_new.c
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
@@ -71,6 +72,7 @@ struct l4lb_service {
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
 	u32				uses;
+	u32				refused;
 	u32				vip_local;
 	unsigned int			usable;
 	unsigned long			none_usable;

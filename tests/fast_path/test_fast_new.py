@@ -15,18 +15,14 @@ from lab.flows import (
     BOTH,
     TUNNEL,
     counted,
-    growth,
-    image,
-    one,
     side,
     watched,
 )
-from lab.ingress import at_ingress, begun, ready
-from lab.netns import pinned, wait_until
-from lab.packet import ACK, FIN, PSH, RST, SYN, TCP, UDP, URG
+from lab.ingress import Firsts, at_ingress, begun, ready
+from lab.netns import pinned
+from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
-from lab.sorts import ordinary
 from lab.topology import FRONT
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -37,60 +33,23 @@ HOOKS = ("prerouting", "input", "forward", "output", "postrouting")
 
 # ---- the same packets ----
 
-def variety(proto, family):
-    """Arguments for first packets that begin a flow at ingress."""
-    yield from ordinary(family)
-    if proto == UDP:
-        if family == 4:
-            yield {"payload": b"none", "csum": 0}
-        yield {"payload": b"the length is wrong", "length": 9}
-        yield {"payload": b"and again", "length": 4000}
-    else:
-        yield from ({"flags": SYN | more} for more in (PSH, URG, ECE | CWR))
-        yield {"options": b"\2\4\5\xb4\1\3\3\7\4\2\x08\x0a" + b"time" * 2}
-        yield {"payload": b"data that is none", "doff": 15}
-
-
-def totals(raw):
-    def plain(stats):
-        return {k: stats[k] for k in ("conns", "inpkts", "outpkts", "inbytes", "outbytes")}
-    return plain(raw.service.stats), plain(raw.dest(1)["stats"])
-
-
-def first_packets(raw, clients, kinds, **want):
-    """([(packet that left, connection's row, its expiry)], growth of counters, server's counts)"""
-    out, before = [], totals(raw)
-    for client, kwargs in zip(clients, kinds):
-        with counted(raw, **want) if want else contextlib.nullcontext():
-            raw.client_tap.send(client.packet(**kwargs))
-            left = image(one(client.arrivals)[1])
-        row = client.row()
-        out.append((left, {**row, "expires": None}, row["expires"]))
-    return out, growth(before, totals(raw)), {k: raw.dest(1)[k] for k in ("active", "inactive")}
-
-
 def both_ways(lab, proto, family, limit=None, **kwargs):
     """The same clients' flows begin at ingress, are forgotten, and begin in the stack."""
     with setting(lab, "expire_nodest_conn", 1):
         raw = ready(lab, proto, family, **kwargs)
-        kinds = list(variety(proto, family))[:limit]
-        clients = [raw.client() for _ in kinds]
+        firsts = Firsts(raw, limit)
+        n = len(firsts.sorts)
         with at_ingress(lab), watched(raw, *HOOKS) as seen:
-            taken = first_packets(raw, clients, kinds, fast=1)
+            taken = firsts.send(fast=1)
             assert seen() == [0] * len(HOOKS)
-        raw.remove(1)
-        wait_until(lambda: not any(c.row() for c in clients), 5)
-        raw.add(1, **kwargs.get("server") or {})
+        firsts.forget(**kwargs.get("server") or {})
         with setting(lab, "fast_path", 0), watched(raw, "prerouting", "input") as seen:
             before = fast.read(lab.director.ns)["fast"]
-            left = first_packets(raw, clients, kinds)
+            left = firsts.send()
             assert fast.read(lab.director.ns)["fast"] == before
-            assert seen() == [len(kinds)] * 2
-    for what, a, b in zip(kinds, taken[0], left[0]):
-        assert a[:2] == b[:2], (what, a, b)
-        assert abs(a[2] - b[2]) <= 1, (what, a, b)
-    assert taken[1:] == left[1:]
-    assert [t["conns"] for t in taken[1]] == [t["inpkts"] for t in taken[1]] == [len(kinds)] * 2
+            assert seen() == [n] * 2
+    firsts.compare(taken, left)
+    assert [t["conns"] for t in taken[1]] == [t["inpkts"] for t in taken[1]] == [n] * 2
 
 
 @BOTH

@@ -16,7 +16,7 @@ import threading
 import time
 
 import pytest
-from lab import fast, xdp
+from lab import fast, ingress, xdp
 from lab.ctl import IPVSCTL
 from lab.farm import Http, pattern
 from lab.flows import (
@@ -31,6 +31,7 @@ from lab.flows import (
     request_is,
     set_policy,
 )
+from lab.ingress import Firsts, at_ingress, begun
 from lab.netns import Namespace, run, wait_until
 from lab.packet import ACK, FIN, TCP, UDP
 from lab.settings import setting
@@ -48,14 +49,14 @@ def three_ways(lab, proto, family, **kwargs):
     with xdp.attached(lab):
         poke(client)        # a reply looks its route up again
         by_xdp = all_sorts(client, proto, family, {"xdp": 1}, nat)
-    ingress = all_sorts(client, proto, family, {"fast": 1}, nat)
+    at_hook = all_sorts(client, proto, family, {"fast": 1}, nat)
     with setting(lab, "fast_path", 0):
         wait_until(lambda: fast.grown(lab.director.ns, poke(client)) == {}, 5,
                    what="the devices let go of")
         stack = all_sorts(client, proto, family, {}, nat)
-    for args, *images in zip(sorts, by_xdp[0], ingress[0], stack[0]):
+    for args, *images in zip(sorts, by_xdp[0], at_hook[0], stack[0]):
         assert images[0] == images[1] == images[2], args
-    assert by_xdp[1] == ingress[1] == stack[1]
+    assert by_xdp[1] == at_hook[1] == stack[1]
 
 
 @pytest.mark.smoke
@@ -97,6 +98,53 @@ def test_a_life(lab, family):
         assert client.state != "ESTABLISHED"
 
 
+@pytest.mark.smoke
+@BOTH
+def test_first_packets(lab, family, proto):
+    """Flows of fast-path new begin by XDP as in the stack: the same bytes, states, counters."""
+    with setting(lab, "expire_nodest_conn", 1):
+        firsts = Firsts(ingress.ready(lab, proto, family))
+        with at_ingress(lab), xdp.attached(lab):
+            by_xdp = firsts.send(xdp=1)
+        firsts.forget()
+        with setting(lab, "fast_path", 0):
+            firsts.compare(by_xdp, firsts.send())
+
+
+@BOTH
+def test_broken_first_packets(nat, family, proto):
+    """A checksum is wrong, or missing: no flow begins."""
+    raw = ingress.ready(nat, proto, family)
+    broken = [{"csum": 0x1234}]
+    broken += [{"ip_args": {"csum": 0x1234}}] if family == 4 else [{"csum": 0}] * (proto == UDP)
+    with at_ingress(nat), xdp.attached(nat):
+        for kwargs in broken:
+            client = raw.client()
+            with counted(raw, slow_unknown=1):
+                client.send(payload=b"x", **kwargs)
+            assert client.nothing_arrives() is None and client.state is None
+        begun(raw, xdp=1)
+
+
+@pytest.mark.slow
+def test_real_clients_begin(lab, family):
+    """No packet of theirs needs the stack, but the first of each real server's with NAT: the way
+    back is admitted there."""
+    port = lab.http_port()
+    service = lab.ipvs.service(lab.vip(family), port, sched="rr")
+    service.server(lab.rip(1, family), port, method=lab.method)
+    with at_ingress(lab), xdp.attached(lab):
+        with Http(lab.client, lab.vip(family), port) as http:
+            http.request("GET", "/")        # addresses are resolved
+        before = fast.read(lab.director.ns)
+        for _ in range(20):
+            with Http(lab.client, lab.vip(family), port) as http:
+                http.request("GET", "/")
+        grown = fast.grown(lab.director.ns, before)
+    assert grown["xdp"] > 80 and not grown.get("slow_unknown"), grown
+    assert grown.get("slow_opens", 0) == 20 * (lab.shape == "nat"), grown
+
+
 def transfer(lab, family, size):
     """Both ways through the stacks of client and server; returns what the counters grew by."""
     port = lab.http_port()
@@ -119,37 +167,41 @@ def test_real_traffic(lab, family):
 
 
 @pytest.mark.parametrize("offload", ("tx", "txvlan"))
-def test_hidden(lab, family, offload):
+def test_hidden(nat, family, offload):
     """The sender's stack leaves checksums, or tags, to the device, and XDP does not see them: no
     packet is sent without."""
-    with xdp.attached(lab):
-        for _, node, port in xdp.cables(lab):
+    with xdp.attached(nat):
+        for _, node, port in xdp.cables(nat):
             with node.ns.enter():
                 run(["ethtool", "-K", port, offload, "on"])
-        grown = transfer(lab, family, 300_000)
+        grown = transfer(nat, family, 300_000)
     assert "xdp" not in grown and grown["xdp_offload"] >= grown["fast"] > 10, grown
 
 
-def test_no_frames_taken(nat, family):
+@BOTH
+def test_no_frames_taken(nat, family, proto):
     """The other end of the way out does not poll: frames would be lost there."""
-    client = admitted(ready(nat, UDP, family))
+    raw = ready(nat, proto, family)
+    client = admitted(raw)
     with xdp.attached(nat):
         xdp.set_offloads(nat.nodes["router"], "director", "off", gro="off")
         xdp.ipvsctl(nat, "no-xdp", "dev", "eth1")
         request_is(client, fast=1, xdp_exit=1)
+        with at_ingress(nat):       # a flow that XDP has begun goes on at ingress
+            begun(raw, fast=1, xdp_exit=1)
         xdp.set_offloads(nat.nodes["router"], "director", "off", gro="on")
         request_is(client, xdp=1)
 
 
-def test_frames_of_all_lengths(lab, family):
+def test_frames_of_all_lengths(nat, family):
     """Cut anywhere, a packet is dropped as without XDP; whole, it passes. Those for another
     machine, or with a tag, do not."""
-    raw = ready(lab, UDP, family)
+    raw = ready(nat, UDP, family)
     client = admitted(raw)
     tap = raw.client_tap
     whole = client.packet(payload=b"x" * 20)
     frame = tap.frame(whole)
-    with xdp.attached(lab), counted(raw, xdp=1, slow_header=1):
+    with xdp.attached(nat), counted(raw, xdp=1, slow_header=1):
         for length in range(14, len(frame)):
             wait_until(lambda n=length: tap._try(frame[:n]), what="room")
         tap.send(whole, mac=bytes.fromhex("020000000909"))
@@ -160,11 +212,11 @@ def test_frames_of_all_lengths(lab, family):
         client.arrive()
 
 
-def test_padding(lab, family):
+def test_padding(nat, family):
     """A short frame is filled up on the wire: that is no part of the packet, and stays behind."""
-    raw = ready(lab, UDP, family)
+    raw = ready(nat, UDP, family)
     client = admitted(raw)
-    with xdp.attached(lab), counted(raw, xdp=1):
+    with xdp.attached(nat), counted(raw, xdp=1):
         frame = raw.client_tap.frame(client.packet(payload=b"short"))
         wait_until(lambda: raw.client_tap._try(frame + b"padding" * 8), what="room")
         assert client.arrive()[1].behind == b""
@@ -333,3 +385,48 @@ def test_no_room_for_the_driver(nat):
             done = run([IPVSCTL, "fast-path", "xdp", "dev", "a0"], check=False)
             assert done.returncode == 3 and "a0: its driver refuses: " in done.stderr
             assert "l4lb" not in run([IPVSCTL, "fast-path"]).stdout
+
+
+def devices(nat):
+    """Of the director, those to which l4lb's program is attached."""
+    with nat.director.ns.enter():
+        said = json.loads(run([IPVSCTL, "-j", "fast-path"]).stdout)["fast_path"]["devices"]
+    return {d["device"] for d in said if d["xdp"] == "l4lb"}
+
+
+@pytest.mark.slow
+def test_apply(nat, tmp_path, monkeypatch):
+    """A file says which devices have it: all or nothing, and rollback knows what was before."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+
+    def tool(words, names=None, more="services: []"):
+        text = None if names is None else f"version: 1\nxdp: [{names}]\n{more}\n"
+        with nat.director.ns.enter():
+            return run([IPVSCTL, *words.split()], check=False, text_input=text)
+    web = "services: [{service: 'tcp 192.0.2.77:80'}]"
+    try:
+        assert "1 devices attached, 0 detached" in tool("apply -", "eth0").stdout
+        assert devices(nat) == {"eth0"} and tool("apply -", "eth0").stdout.startswith("no changes")
+        assert tool("diff -", "eth1").stdout.splitlines()[:2] == ["- xdp dev eth0", "+ xdp dev eth1"]
+        assert tool("-n apply -", "eth1").returncode == 0 and devices(nat) == {"eth0"}
+        for names, code in (("eth1, lo", 3), ("eth1, nosuch", 4)):
+            done = tool("apply -", names, web)
+            assert done.returncode == code and devices(nat) == {"eth0"}, done.stderr
+            assert tool("service show tcp 192.0.2.77:80").returncode == 4
+        assert json.loads(tool("-j apply -", "eth1", web).stdout)["apply"]["xdp"] == \
+            {"attached": 1, "detached": 1}
+        assert devices(nat) == {"eth1"}
+        tool("fast-path no-xdp dev eth1")       # keeps no service from going back
+        assert "1 devices attached, 1 detached" in tool("rollback").stdout
+        assert devices(nat) == {"eth0"}
+        assert tool("service show tcp 192.0.2.77:80").returncode == 4
+        nat.director.ns.ip("link property add dev eth0 altname another")
+        assert tool("apply -", "another").stdout.startswith("no changes")
+        nat.director.ns.ip("link property del dev eth0 altname another")
+        with nat.director.ns.enter():
+            done = run(["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", IPVSCTL, "diff", "-"],
+                       check=False, text_input="version: 1\nxdp: []\nservices: []\n")
+        assert done.returncode == 6 and "may not be looked at" in done.stderr, done
+        assert tool("apply -", "").returncode == 0 and devices(nat) == set()
+    finally:
+        xdp.ipvsctl(nat, "no-xdp", "all")
