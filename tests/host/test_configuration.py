@@ -82,6 +82,12 @@ BAD = {
     "two values": (WEB + "  scheduler: rr wrr\n", "4:14", "", None),
     "a bad network": ("version: 1\nscope: [192.0.2.0/33]\nservices: []\n", "2:9", "", None),
     "no network": ("version: 1\nscope: []\nservices: []\n", "2:8", "scope is empty", None),
+    "XDP as one value": ("version: 1\nxdp: eth0\nservices: []\n", "2:6", "must be a list", None),
+    "no device": ('version: 1\nxdp: ["eth 0"]\nservices: []\n', "2:7", "is no name of a device", None),
+    "a long device": ("version: 1\nxdp: [a2345678901234567]\nservices: []\n", "2:7",
+                      "is no name of a device", None),
+    "a device twice": ("version: 1\nxdp: [eth0, eth1, eth0]\nservices: []\n", "2:19",
+                       "eth0 is named twice", None),
     "an anchor": ("version: &v 1\nservices: []\n", "1:10", "anchors", None),
     "an alias": ("version: 1\nservices: [*v]\n", "2:12", "aliases", None),
     "a tag": ("version: !!int 1\nservices: []\n", "1:10", "tags", None),
@@ -131,6 +137,7 @@ GOOD = {
 version: 1
 scope: [192.0.2.0/24, "2001:db8::/32"]
 timeouts: {tcp: 15m, tcp-fin: 2m, udp: 5m}
+xdp: [eth0, bond0.7]
 defaults: {scheduler: wlc, forward: nat, weight: 1}
 services:
   - service: tcp 192.0.2.10:80

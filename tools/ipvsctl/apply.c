@@ -22,8 +22,11 @@ static int report_json(const struct declared *d)
 
 	if (opt.dry_run)
 		json_object_set_new(doc, "plan", plan_json());
-	result = json_pack("{s:b, s:b, s:o, s:o}", "dry_run", opt.dry_run,
-			   "timeouts", d->timeouts_differ,
+	result = json_pack("{s:b, s:b, s:{s:i, s:i}, s:o, s:o}",
+			   "dry_run", opt.dry_run,
+			   "timeouts", d->timeouts_differ, "xdp",
+			   "attached", (int)d->xdp.on.n,
+			   "detached", (int)d->xdp.off.n,
 			   "services", tally_json(&d->plan.services),
 			   "servers", tally_json(&d->plan.servers));
 	if (opt.given & OPT_CONFIRM && declared_differs(d))
@@ -47,6 +50,9 @@ static int report(const struct declared *d)
 	} else {
 		tally_print("services:", &p->services, true);
 		tally_print("servers: ", &p->servers, true);
+		if (xdp_change_any(&d->xdp))
+			printf("xdp:      %zu devices attached, %zu detached\n",
+			       d->xdp.on.n, d->xdp.off.n);
 	}
 	if (opt.given & OPT_CONFIRM && !opt.dry_run && declared_differs(d))
 		printf("to keep this, within %u s: ipvsctl confirm\n",

@@ -14,8 +14,8 @@
 #include "tree.h"
 
 static const char *const known[] = {
-	"version", "ipvsctl", "owner", "scope", "timeouts", "defaults",
-	"services", NULL
+	"version", "ipvsctl", "owner", "scope", "timeouts", "xdp",
+	"defaults", "services", NULL
 };
 
 struct reader {
@@ -104,6 +104,39 @@ static int read_timeouts(struct reader *r, const struct node *map)
 						    slot[i]));
 		if (!rc)
 			rc = tree_fail(t, value, arg_end(&p.args, "timeouts"));
+	}
+	return rc;
+}
+
+static int check_device(struct reader *r, const struct node *value)
+{
+	const struct tree *t = r->tree;
+	const char *name = value->text;
+	int rc = node_expect(t, value, NODE_TEXT, "a device");
+
+	if (rc)
+		return rc;
+	if (!name[0] || strlen(name) >= IF_NAMESIZE || strpbrk(name, "/: \t\n"))
+		rc = fail(RC_USAGE, "xdp",
+			  "\"%s\" is no name of a device: write it as ip link shows it",
+			  name);
+	else if (xdp_names_have(&r->d->xdp, name))
+		rc = fail(RC_USAGE, "xdp", "the device %s is named twice", name);
+	else if (r->d->xdp.n == DECLARE_XDP)
+		rc = fail(RC_USAGE, "xdp", "more than %d devices", DECLARE_XDP);
+	return tree_fail(t, value, rc);
+}
+
+static int read_xdp(struct reader *r, const struct node *list)
+{
+	int rc = node_expect(r->tree, list, NODE_LIST, "xdp");
+	const struct node *value;
+
+	r->d->has_xdp = true;
+	for (value = rc ? NULL : list->first; value && !rc; value = value->next) {
+		rc = check_device(r, value);
+		if (!rc)
+			xdp_names_add(&r->d->xdp, value->text);
 	}
 	return rc;
 }
@@ -257,6 +290,9 @@ static int read_document(struct reader *r)
 	value = rc ? NULL : key_find(root, "timeouts");
 	if (!rc && value)
 		rc = read_timeouts(r, value);
+	value = rc ? NULL : key_find(root, "xdp");
+	if (!rc && value)
+		rc = read_xdp(r, value);
 	value = rc ? NULL : key_find(root, "defaults");
 	if (!rc && value)
 		rc = read_defaults(r, value);
@@ -266,8 +302,8 @@ static int read_document(struct reader *r)
 bool declare_is_yaml(const char *text)
 {
 	static const char *const starts[] = {
-		"version:", "services:", "scope:", "timeouts:", "defaults:",
-		"---", "%YAML"
+		"version:", "services:", "scope:", "timeouts:", "xdp:",
+		"defaults:", "---", "%YAML"
 	};
 	const char *line = text;
 	size_t i;
@@ -299,6 +335,7 @@ int declare_read(const struct source *s, struct declaration *d)
 void declaration_free(struct declaration *d)
 {
 	service_list_free(&d->services);
+	xdp_names_free(&d->xdp);
 }
 
 bool declare_in_scope(const struct declaration *d, const struct svc_id *id)

@@ -10,6 +10,7 @@
 
 #include "kern.h"
 #include "model.h"
+#include "xdp_set.h"
 
 struct source;
 
@@ -17,6 +18,7 @@ enum {
 	DECLARE_BYTES	= 8 << 20,
 	DECLARE_SERVERS	= 65536,
 	DECLARE_SCOPES	= 64,
+	DECLARE_XDP	= 1024,		/* devices */
 };
 
 struct scope {
@@ -28,6 +30,8 @@ struct scope {
 struct declaration {
 	struct service_list services;
 	struct kern_timeouts timeouts;	/* 0: not in the file */
+	struct xdp_names xdp;
+	bool has_xdp;			/* the file says which devices have it */
 	char owner[L4LB_OWNER_LEN];	/* of services that name none; or "" */
 	struct scope scopes[DECLARE_SCOPES];
 	size_t nscopes;			/* 0: every address */

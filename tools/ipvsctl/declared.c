@@ -124,12 +124,15 @@ int declared_open(struct declared *d, struct args *a, const char *verb)
 		rc = check_owners(d);
 	if (!rc)
 		rc = read_timeouts(d);
+	if (!rc && d->file.has_xdp)
+		rc = xdp_change_read(&d->xdp, &d->file.xdp);
 	return rc ? rc : plan_check(&d->plan);
 }
 
 void declared_close(struct declared *d)
 {
 	plan_free(&d->plan);
+	xdp_change_free(&d->xdp);
 	declaration_free(&d->file);
 	source_free(&d->source);
 }
@@ -142,7 +145,7 @@ static int set_timeouts(const struct declared *d)
 	return err ? refuse(err, "timeouts", "set") : RC_OK;
 }
 
-int declared_apply(struct declared *d)
+static int apply_services(struct declared *d)
 {
 	int rc = d->timeouts_differ ? set_timeouts(d) : RC_OK;
 
@@ -155,11 +158,28 @@ int declared_apply(struct declared *d)
 	return rc;
 }
 
+/* XDP begins first, because a device may refuse it, and ends last. */
+int declared_apply(struct declared *d)
+{
+	int rc = xdp_change_begin(&d->xdp);
+
+	if (rc)
+		return rc;
+	rc = apply_services(d);
+	if (!rc)
+		xdp_change_end(&d->xdp);
+	else if (rc != RC_PARTIAL)
+		xdp_change_abort(&d->xdp);
+	return rc;
+}
+
 void declared_undo(struct declared *d, struct undo *u)
 {
 	const struct kern_timeouts *want = &d->file.timeouts;
 
 	undo_of_plan(u, &d->plan);
+	xdp_names_copy(&u->xdp.on, &d->xdp.on);
+	xdp_names_copy(&u->xdp.off, &d->xdp.off);
 	if (!d->timeouts_differ)
 		return;
 	u->set = *want;
@@ -170,5 +190,5 @@ void declared_undo(struct declared *d, struct undo *u)
 
 bool declared_differs(const struct declared *d)
 {
-	return d->plan.done || d->timeouts_differ;
+	return d->plan.done || d->timeouts_differ || xdp_change_any(&d->xdp);
 }

@@ -18,6 +18,7 @@ struct declared {
 	struct plan plan;
 	struct kern_timeouts timeouts;	/* the kernel's */
 	bool timeouts_differ;
+	struct xdp_change xdp;		/* of devices */
 };
 
 /* Reads the file that the words name, then the kernel; checks both.

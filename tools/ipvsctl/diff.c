@@ -41,9 +41,9 @@ static int finish(struct difference *pr, const struct declared *d)
 		return RC_OK;
 	if (declared_differs(d))
 		printf("plan: %zu added, %zu changed, %zu removed\n",
-		       s->added + r->added,
+		       s->added + r->added + d->xdp.on.n,
 		       s->changed + r->changed + d->timeouts_differ,
-		       s->removed + r->removed);
+		       s->removed + r->removed + d->xdp.off.n);
 	if (s->extra || r->extra)
 		note("left alone, not in the file: %zu services, and %zu servers of the others",
 		     s->extra, r->extra);
@@ -58,6 +58,7 @@ static int diff(struct args *a)
 
 	if (!rc) {
 		print_timeouts(&pr, &d);
+		difference_xdp(&pr, &d.xdp);
 		plan_walk(&d.plan, difference_see, &pr);
 		rc = finish(&pr, &d);
 	}

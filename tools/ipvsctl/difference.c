@@ -7,6 +7,7 @@
 #include "err.h"
 #include "out.h"
 #include "plan.h"
+#include "xdp_set.h"
 
 void difference_line(struct difference *d, char sign, const char *indent,
 		     const char *text)
@@ -17,6 +18,24 @@ void difference_line(struct difference *d, char sign, const char *indent,
 						   text));
 	else
 		out_diff(sign, indent, text);
+}
+
+static void print_devices(struct difference *d, char sign,
+			  const struct xdp_names *list)
+{
+	char text[IF_NAMESIZE + 16];
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		snprintf(text, sizeof(text), "xdp dev %s", list->v[i]);
+		difference_line(d, sign, "", text);
+	}
+}
+
+void difference_xdp(struct difference *d, const struct xdp_change *c)
+{
+	print_devices(d, '-', &c->off);
+	print_devices(d, '+', &c->on);
 }
 
 /* The name of a service that itself is the same, above its servers. */

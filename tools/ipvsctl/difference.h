@@ -8,6 +8,7 @@
 struct plan;
 struct plan_item;
 struct service;
+struct xdp_change;
 
 struct difference {
 	const struct service *head;	/* the service whose name was printed */
@@ -16,6 +17,8 @@ struct difference {
 
 void difference_line(struct difference *d, char sign, const char *indent,
 		     const char *text);
+
+void difference_xdp(struct difference *d, const struct xdp_change *c);
 
 /* For plan_walk(), with a struct difference as its argument. */
 int difference_see(struct plan *p, const struct plan_item *item, void *arg);

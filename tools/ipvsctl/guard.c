@@ -155,6 +155,8 @@ static void take_back(struct undo *u)
 		return;
 	}
 	history_drop();
+	if (u->xdp_stays)
+		syslog(LOG_ERR, "XDP is not as before on all devices: see ipvsctl fast-path");
 	syslog(LOG_NOTICE, "the change was not confirmed within %u s: %zu services are as before",
 	       opt.confirm_secs, u->before.n + u->after.n);
 }

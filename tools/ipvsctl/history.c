@@ -158,6 +158,18 @@ static void put_timeouts(FILE *f, const char *name,
 	fprintf(f, ",\n\"%s\": [%u, %u, %u]", name, t->tcp, t->tcp_fin, t->udp);
 }
 
+static void put_names(FILE *f, const char *name, const struct xdp_names *list)
+{
+	json_t *array = json_array();
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		json_array_append_new(array, json_string(list->v[i]));
+	fprintf(f, ",\n\"%s\": ", name);
+	json_dumpf(array, f, JSON_COMPACT);
+	json_decref(array);
+}
+
 static bool write_file(const char *path, const struct undo *u)
 {
 	FILE *f;
@@ -171,6 +183,8 @@ static bool write_file(const char *path, const struct undo *u)
 		(long long)time(NULL));
 	put_timeouts(f, "timeouts_before", &u->had);
 	put_timeouts(f, "timeouts_after", &u->set);
+	put_names(f, "xdp_attached", &u->xdp.on);
+	put_names(f, "xdp_detached", &u->xdp.off);
 	put_services(f, "before", &u->before);
 	put_services(f, "after", &u->after);
 	fputs("}\n", f);
@@ -288,6 +302,17 @@ static void get_timeouts(json_t *doc, const char *name, struct kern_timeouts *t)
 		*slot[i] = (uint32_t)json_integer_value(json_array_get(list, i));
 }
 
+static void get_names(json_t *doc, const char *name, struct xdp_names *list)
+{
+	json_t *value;
+	size_t i;
+
+	json_array_foreach(json_object_get(doc, name), i, value)
+		if (json_is_string(value) &&
+		    json_string_length(value) < IF_NAMESIZE)
+			xdp_names_add(list, json_string_value(value));
+}
+
 static int load(const char *path, struct undo *u)
 {
 	json_error_t bad;
@@ -305,6 +330,8 @@ static int load(const char *path, struct undo *u)
 		return fail(RC_USAGE, NULL, "%s is damaged: %s", path, bad.text);
 	get_timeouts(doc, "timeouts_before", &u->had);
 	get_timeouts(doc, "timeouts_after", &u->set);
+	get_names(doc, "xdp_attached", &u->xdp.on);
+	get_names(doc, "xdp_detached", &u->xdp.off);
 	rc = get_services(doc, "before", path, &u->before);
 	if (!rc)
 		rc = get_services(doc, "after", path, &u->after);

@@ -14,8 +14,14 @@
 #include "undo.h"
 #include "wire.h"
 
-static int one(struct tally *services, struct tally *servers)
+struct done {
+	struct tally services, servers;
+	size_t attached, detached;
+};
+
+static int one(struct done *done)
 {
+	struct tally *services = &done->services, *servers = &done->servers;
 	struct plan p = { .prune = false };
 	struct undo u;
 	int rc = history_last(&u);
@@ -24,6 +30,8 @@ static int one(struct tally *services, struct tally *servers)
 		rc = undo_check(&u);
 	if (!rc)
 		rc = undo_run(&u, &p);
+	done->attached += u.xdp.off.n;
+	done->detached += u.xdp.on.n;
 	undo_free(&u);
 	if (rc)
 		return rc;
@@ -35,11 +43,10 @@ static int one(struct tally *services, struct tally *servers)
 	servers->added += p.servers.added;
 	servers->changed += p.servers.changed;
 	servers->removed += p.servers.removed;
-	return RC_OK;
+	return u.xdp_stays ? fail_code(RC_PARTIAL) : RC_OK;
 }
 
-static int report(uint32_t n, const struct tally *services,
-		  const struct tally *servers)
+static int report(uint32_t n, const struct done *d)
 {
 	json_t *doc, *done;
 
@@ -47,23 +54,29 @@ static int report(uint32_t n, const struct tally *services,
 		doc = doc_new();
 		if (opt.dry_run)
 			json_object_set_new(doc, "plan", plan_json());
-		done = json_pack("{s:b, s:I, s:o, s:o}", "dry_run", opt.dry_run,
-				 "applies", (json_int_t)n,
-				 "services", tally_json(services),
-				 "servers", tally_json(servers));
+		done = json_pack("{s:b, s:I, s:{s:i, s:i}, s:o, s:o}",
+				 "dry_run", opt.dry_run,
+				 "applies", (json_int_t)n, "xdp",
+				 "attached", (int)d->attached,
+				 "detached", (int)d->detached,
+				 "services", tally_json(&d->services),
+				 "servers", tally_json(&d->servers));
 		json_object_set_new(doc, "rollback", done);
 		return print_doc(doc);
 	}
 	if (opt.quiet)
 		return RC_OK;
-	tally_print("services:", services, false);
-	tally_print("servers: ", servers, false);
+	tally_print("services:", &d->services, false);
+	tally_print("servers: ", &d->servers, false);
+	if (d->attached || d->detached)
+		printf("xdp:      %zu devices attached, %zu detached\n",
+		       d->attached, d->detached);
 	return RC_OK;
 }
 
 static int rollback(struct args *a)
 {
-	struct tally services = { 0 }, servers = { 0 };
+	struct done done = { 0 };
 	const char *word = arg_next(a);
 	uint32_t n = 1, i;
 	int rc = arg_end(a, "rollback");
@@ -80,12 +93,12 @@ static int rollback(struct args *a)
 	if (!rc)
 		rc = wire_open();
 	for (i = 0; i < n && !rc; i++)
-		rc = one(&services, &servers);
+		rc = one(&done);
 	if (rc && i > 1) {
 		hint("%u of %u were taken back before this one", i - 1, n);
 		return fail_code(RC_PARTIAL);
 	}
-	return rc ? rc : report(n, &services, &servers);
+	return rc ? rc : report(n, &done);
 }
 
 static const struct verb verbs[] = {

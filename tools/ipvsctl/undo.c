@@ -66,6 +66,7 @@ void undo_free(struct undo *u)
 {
 	service_list_free(&u->before);
 	service_list_free(&u->after);
+	xdp_change_free(&u->xdp);
 }
 
 /* ---- beside the kernel ---- */
@@ -145,51 +146,62 @@ static int timeouts_differ(const struct undo *u, struct kern_timeouts *now,
 	return RC_OK;
 }
 
-/* A plan from what the apply left to what is there now. */
-static int compare(struct undo *u, struct plan *since)
-{
-	int rc = read_those(u, since);
+/* From what the apply left to what is there now. */
+struct since {
+	struct plan plan;
+	struct kern_timeouts times;
+	bool times_differ;
+	bool any;
+};
 
-	since->want = since->have;
-	since->have = u->after;
+/* Returns an exit code; compare_end() in any case. */
+static int compare(struct undo *u, struct since *s)
+{
+	int rc, err;
+
+	memset(s, 0, sizeof(*s));
+	rc = read_those(u, &s->plan);
+	s->plan.want = s->plan.have;
+	s->plan.have = u->after;
+	err = timeouts_differ(u, &s->times, &s->times_differ);
 	if (!rc)
-		rc = plan_walk(since, NULL, NULL);
+		rc = err;
+	if (!rc)
+		rc = plan_walk(&s->plan, NULL, NULL);
+	s->any = s->times_differ || s->plan.done;
 	return rc;
 }
 
-static void compare_end(struct undo *u, struct plan *since)
+static void compare_end(struct undo *u, struct since *s)
 {
-	u->after = since->have;
-	memset(&since->have, 0, sizeof(since->have));
-	plan_free(since);
+	u->after = s->plan.have;
+	memset(&s->plan.have, 0, sizeof(s->plan.have));
+	plan_free(&s->plan);
 }
 
 int undo_matches(struct undo *u, bool *same)
 {
-	struct kern_timeouts now;
-	struct plan since;
-	bool differ;
-	int rc = timeouts_differ(u, &now, &differ);
+	struct since s;
+	bool holds = false;
+	int rc = compare(u, &s);
 
-	if (rc)
-		return rc;
-	rc = compare(u, &since);
-	*same = !differ && !since.done;
-	compare_end(u, &since);
+	if (!rc)
+		rc = xdp_change_holds(&u->xdp, &holds);
+	*same = !s.any && holds;
+	compare_end(u, &s);
 	return rc;
 }
 
-static void show(const struct undo *u, struct plan *since,
-		 const struct kern_timeouts *now)
+static void show(const struct undo *u, struct since *s)
 {
 	struct difference d = { .list = opt.json ? json_array() : NULL };
 	json_t *doc;
 
-	if (now) {
+	if (s->times_differ) {
 		difference_line(&d, '-', "", describe_timeouts(&u->set));
-		difference_line(&d, '+', "", describe_timeouts(now));
+		difference_line(&d, '+', "", describe_timeouts(&s->times));
 	}
-	plan_walk(since, difference_see, &d);
+	plan_walk(&s->plan, difference_see, &d);
 	if (!opt.json)
 		return;
 	doc = doc_new();
@@ -199,21 +211,16 @@ static void show(const struct undo *u, struct plan *since,
 
 int undo_check(struct undo *u)
 {
-	struct kern_timeouts now;
-	struct plan since;
-	bool differ;
-	int rc = timeouts_differ(u, &now, &differ);
+	struct since s;
+	int rc = compare(u, &s);
 
-	if (rc)
-		return rc;
-	rc = compare(u, &since);
-	if (!rc && (differ || since.done)) {
-		show(u, &since, differ ? &now : NULL);
+	if (!rc && s.any) {
+		show(u, &s);
 		rc = fail(RC_DIFF, "rollback",
 			  "what was applied was changed since by another command or program; nothing was done");
 		hint("try: ipvsctl apply FILE, with the file that is to be in effect");
 	}
-	compare_end(u, &since);
+	compare_end(u, &s);
 	return rc;
 }
 
@@ -237,6 +244,7 @@ static int unprotect(struct undo *u, struct plan *p)
 	return RC_OK;
 }
 
+/* A device that has gone, or refuses XDP now, keeps no service from going back. */
 int undo_run(struct undo *u, struct plan *p)
 {
 	int err, rc = read_those(u, p);
@@ -248,8 +256,13 @@ int undo_run(struct undo *u, struct plan *p)
 		rc = plan_apply(p, "rollback");
 	memset(&p->want, 0, sizeof(p->want));
 	plan_free(p);
-	if (rc || opt.dry_run || (!u->had.tcp && !u->had.tcp_fin && !u->had.udp))
+	if (rc)
 		return rc;
-	err = kern_timeouts_set(&u->had);
-	return err ? refuse(err, "timeouts", "set") : RC_OK;
+	if (!opt.dry_run && (u->had.tcp || u->had.tcp_fin || u->had.udp)) {
+		err = kern_timeouts_set(&u->had);
+		if (err)
+			return refuse(err, "timeouts", "set");
+	}
+	u->xdp_stays = !xdp_change_back(&u->xdp);
+	return RC_OK;
 }

@@ -9,13 +9,16 @@
 
 #include "kern.h"
 #include "model.h"
+#include "xdp_set.h"
 
 struct plan;
 
 struct undo {
 	struct service_list before, after;	/* sorted */
 	struct kern_timeouts had, set;		/* 0: not changed */
+	struct xdp_change xdp;			/* as it was applied */
 	bool applied;	/* the kernel has done it */
+	bool xdp_stays;	/* undo_run() could not set back all devices */
 	bool keys;	/* undo_settle() has read numbers of keys */
 };
 
@@ -34,7 +37,9 @@ int undo_matches(struct undo *u, bool *same);
 /* Refuses if it is not; prints the difference. */
 int undo_check(struct undo *u);
 
-/* Sets everything back as one transaction; @p counts what was done. */
+/* Sets the services back as one transaction, then XDP, device by device; @p counts
+ * what was done.
+ */
 int undo_run(struct undo *u, struct plan *p);
 
 #endif
