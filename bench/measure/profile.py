@@ -7,6 +7,7 @@ SPEC is JSON: what, a name of instructions.py ("l4lb fast 1: udp4 nat reply").
 Writes {packets, symbols: [[address, name]]} to FILE.
 """
 
+import copy
 import ctypes
 import json
 import mmap
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import instructions
 from bed import Bed, MeasureError
-from systems import IP_VS, L4LB
 
 MARK = b"\xb8\x4c\x34\x4c\x42"     # see profile.c
 BACK = b"\xc3"
@@ -53,6 +53,15 @@ def symbols():
             yield address, name
 
 
+def one_of(director, what):
+    """The director with the mode that WHAT is about, if that says so."""
+    modes = [(name, value) for name, value in director.fast_paths
+             if what.startswith((f"{name}: ", f"{name} sync: "))]
+    one = copy.copy(director)
+    one.fast_paths = modes or director.fast_paths
+    return one
+
+
 def measure(what):
     counts, found = Profiled(what), []
     for kinds in ("ESTABLISHED", "NEW_FLOWS"):
@@ -63,18 +72,15 @@ def measure(what):
         with bed.stand():
             instructions.reference(bed, counts)
             found = list(symbols())
-    for director in (IP_VS, L4LB):
-        if not what.startswith(director.name):
+    for director, way in instructions.RUNS:
+        if not what.startswith(director.name) or \
+           what.startswith("l4lb xdp") != (way is instructions.by_xdp):
             continue
         with director.loaded():
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
-                for name, value in director.fast_paths:
-                    if what.startswith((f"{name}: ", f"{name} sync: ")):
-                        director.set_fast_path(bed, value)
-                        for part in instructions.PARTS:
-                            part(bed, counts, name)
+                way(bed, one_of(director, what), counts)
                 found = list(symbols())
     if not counts.packets:
         raise MeasureError(f"there is no '{what}'")
