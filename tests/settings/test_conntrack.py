@@ -212,10 +212,10 @@ def test_removed_server(nat, family, backend):
             assert got == 0
 
 
-def retransmissions(node):
-    names, values = (line.split()[1:] for line in node.ns.read("/proc/net/snmp").splitlines()
-                     if line.startswith("Tcp:"))
-    return int(dict(zip(names, values))["RetransSegs"])
+def repeated_syns(node):
+    names, values = (line.split()[1:] for line in node.ns.read("/proc/net/netstat").splitlines()
+                     if line.startswith("TcpExt:"))
+    return int(dict(zip(names, values))["TCPSynRetrans"])
 
 
 @pytest.mark.smoke
@@ -226,7 +226,7 @@ def test_same_port_again_and_again(nat, family):
     service = nat.ipvs.service(nat.vip(family), port, sched="rr")
     for number in (1, 2, 3, 4):
         service.server(nat.rip(number, family), port, method=nat.method)
-    before = retransmissions(nat.client)
+    before = repeated_syns(nat.client)
     # On two CPUs a SYN can overtake the reset before it.
     with pinned(), setting(nat, "conntrack", 1), firewall(nat, port) as fw:
         for _ in range(50):
@@ -235,8 +235,8 @@ def test_same_port_again_and_again(nat, family):
                 # A server that has closed, too, says no more after the reset.
                 assert not h.lines.read()
                 h.abort()
-        assert fw.in_new == 50
-    assert retransmissions(nat.client) == before
+        # A busy machine may keep an answer waiting for a second: then both count the next SYN.
+        assert fw.in_new - 50 == repeated_syns(nat.client) - before
 
 
 def test_errors_are_related(nat, family):

@@ -6,7 +6,7 @@ import ipaddress
 import time
 
 import pytest
-from lab import daemons, fwmark, genl, sync_wire
+from lab import daemons, flows, fwmark, genl, sync_wire
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, FIN, SCTP, TCP, UDP
@@ -29,6 +29,7 @@ from lab.sync_wire import (
 METHOD = {"nat": NAT, "dr": DIRECT, "tun": TUNNEL}
 ESTABLISHED = {TCP: 1, UDP: 0, SCTP: 8}
 FIN_WAIT = 4
+CLOSE = 6
 # Default timeouts by state, in seconds; a record that names none gets these.
 TIMEOUT = {TCP: (2, 900, 120, 60, 120, 120, 10, 60, 30, 120, 120), UDP: (300,)}
 NAMES = {TCP: "TCP", UDP: "UDP", SCTP: "SCTP"}
@@ -369,6 +370,22 @@ def test_own_connection(nat, side, fed):
     (row,) = side.rows(client=client.address)
     assert row["origin"] == "LOCAL" and 36 <= row["expires"] <= 40
     assert counts(raw) == (0, 1, 0)
+
+
+@pytest.mark.waits
+def test_own_connection_is_closed(nat, side, fed, family):
+    """It has moved to the other director, and ended there; its client's next SYN here is for a new
+    one, although the fast path still has the old one."""
+    raw = flows.ready(nat, TCP, family)
+    client = flows.admitted(raw)
+    flows.request_is(client, fast=1)
+    time.sleep(1.5)
+    fed.records(record_of(client, state=CLOSE, timeout=10))
+    wait_until(lambda: client.state == "CLOSE", 5)
+    with flows.counted(raw, slow_opens=1):
+        client.open()
+    assert client.state == "SYN_RECV"
+
 
 
 # ---- servers and services that are not configured here
