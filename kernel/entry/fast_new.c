@@ -223,11 +223,13 @@ struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
 	if (unlikely(!id))
 		return NULL;
 	/* If it fails, the slow path fails again and tells the sender: for a moment
-	 * none is tried here, since it is three times the work.
+	 * none is tried here, since it is three times the work.  But a client may
+	 * have connections with the same replies, which is its own fault.
 	 */
 	conn = l4lb_schedule(svc, &pkt->flow, pkt, NULL, &reason);
 	if (!conn) {
-		WRITE_ONCE(svc->refused, (u32)jiffies);
+		if (reason != L4LB_DROP_SAME_REPLIES)
+			WRITE_ONCE(svc->refused, (u32)jiffies);
 		return NULL;
 	}
 	l4lb_fast_admit(conn, false, id);

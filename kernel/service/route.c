@@ -247,17 +247,16 @@ struct neighbour *l4lb_route_find_neigh(struct l4lb_net *ln,
 	return neigh;
 }
 
-/* Releases some; return: their number. */
-static unsigned int forget_some(struct l4lb_net *ln)
+/* Releases some of those in @list; return: their number. */
+static unsigned int forget_some(struct l4lb_net *ln, struct list_head *list)
 {
 	struct neighbour *gone[FLUSH_BATCH];
 	struct l4lb_route *route;
 	unsigned int i, n;
 
 	spin_lock_bh(&ln->route_lock);
-	for (n = 0; n < FLUSH_BATCH && !list_empty(&ln->route_neighs); n++) {
-		route = list_first_entry(&ln->route_neighs, struct l4lb_route,
-					 kept);
+	for (n = 0; n < FLUSH_BATCH && !list_empty(list); n++) {
+		route = list_first_entry(list, struct l4lb_route, kept);
 		gone[n] = neigh_locked(route, ln);
 		RCU_INIT_POINTER(route->neigh, NULL);
 		list_del(&route->kept);
@@ -275,8 +274,13 @@ static void forget_work(struct work_struct *work)
 {
 	struct l4lb_net *ln = container_of(to_delayed_work(work),
 					   struct l4lb_net, route_work);
+	LIST_HEAD(list);
 
-	while (forget_some(ln) == FLUSH_BATCH)
+	/* Packets may keep some again meanwhile: those are for the next time. */
+	spin_lock_bh(&ln->route_lock);
+	list_splice_init(&ln->route_neighs, &list);
+	spin_unlock_bh(&ln->route_lock);
+	while (forget_some(ln, &list) == FLUSH_BATCH)
 		cond_resched();
 }
 
