@@ -172,16 +172,21 @@ void xdp_change_abort(const struct xdp_change *c)
 		detach(c->on.v[i]);
 }
 
-void xdp_change_end(const struct xdp_change *c)
+static void detach_all(const struct xdp_names *list)
 {
 	size_t i;
 
-	for (i = 0; i < c->off.n; i++) {
+	for (i = 0; i < list->n; i++) {
 		if (opt.dry_run)
-			plan_step("no-xdp", c->off.v[i]);
+			plan_step("no-xdp", list->v[i]);
 		else
-			detach(c->off.v[i]);
+			detach(list->v[i]);
 	}
+}
+
+void xdp_change_end(const struct xdp_change *c)
+{
+	detach_all(&c->off);
 }
 
 bool xdp_change_back(const struct xdp_change *c)
@@ -189,12 +194,7 @@ bool xdp_change_back(const struct xdp_change *c)
 	bool all = true;
 	size_t i;
 
-	for (i = 0; i < c->on.n; i++) {
-		if (opt.dry_run)
-			plan_step("no-xdp", c->on.v[i]);
-		else
-			detach(c->on.v[i]);
-	}
+	detach_all(&c->on);
 	for (i = 0; i < c->off.n; i++)
 		if (xdp_attach(c->off.v[i]))
 			all = false;
