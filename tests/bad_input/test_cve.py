@@ -345,7 +345,7 @@ def test_inner_headers_of_icmp_outside_the_head(lab, family, proto):
 
 
 @pytest.mark.emulated
-def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
+def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family, request):
     """ip_vs read the quoted header's length twice from memory that the sender can
     change: once to check it, once to use it."""
     raw = Raw(lab, TCP, family)
@@ -368,7 +368,7 @@ def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family):
         thread = threading.Thread(target=change, daemon=True)
         thread.start()
         try:
-            for _ in range(400):
+            for _ in range(amount(request.config, few=100, all=400)):
                 place.append(ring.send(about))
         finally:
             stop.set()

@@ -31,6 +31,7 @@ from lab.ingress import at_ingress, begun, established, ready
 from lab.netns import join_all, pinned, run, wait_until
 from lab.packet import ACK, RST, SYN, TCP, UDP
 from lab.raw import Raw
+from lab.rows import amount
 from lab.settings import setting
 from lab.tables import room_for
 
@@ -132,7 +133,7 @@ def test_one_packet_service(nat, family):
 
 
 @pytest.mark.emulated
-def test_becomes_a_one_packet_service(nat, family):
+def test_becomes_a_one_packet_service(nat, family, request):
     """The flag changes while flows begin."""
     raw = ready(nat, UDP, family)
     stop = threading.Event()
@@ -148,7 +149,8 @@ def test_becomes_a_one_packet_service(nat, family):
         thread = threading.Thread(target=edit)
         thread.start()
         try:
-            client, end = raw.client(), time.monotonic() + 3
+            client = raw.client()
+            end = time.monotonic() + amount(request.config, few=1, all=3)
             for client.sport in range(1024, 65536):
                 client.send(payload=b"new")
                 if time.monotonic() > end:

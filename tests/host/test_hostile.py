@@ -11,7 +11,7 @@ from torture import hostile
 from torture.program import FLAGS
 from torture.program import program as built
 
-COUNT = 20000
+COUNT = 5000
 SOUND = [*FLAGS, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLOW = {4: ("10.77.0.7", 5000, "198.51.100.102", 7001),
         6: ("2001:db8:c:77::7", 5000, "2001:db8:1::102", 7001)}

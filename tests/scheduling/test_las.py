@@ -82,6 +82,7 @@ def opened(raw, path):
     return client, had
 
 
+@pytest.mark.dear
 @pytest.mark.smoke
 @pytest.mark.parametrize("proto", (TCP, UDP))
 def test_by_what_has_passed(nat, family, proto, path, left):

@@ -75,6 +75,7 @@ def first(lab):
     return lab.director.ns
 
 
+@pytest.mark.dear
 @pytest.mark.smoke
 def test_takeover_and_back(lab, first, family):
     """Downloads go on; what ends at one director ends at the other, too."""
@@ -107,6 +108,7 @@ def test_takeover_and_back(lab, first, family):
             flow.close()
 
 
+@pytest.mark.dear
 def test_persistent(lab, family):
     """The template comes along: after the takeover a client's next connection goes to the
     server of its first one, though the second director would choose the other."""
