@@ -13,6 +13,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "l4lb"
 MODES = ["DR", "NAT", "Tunnel"]
 
 
+@pytest.mark.slow
 @pytest.mark.waits
 def test_passes(backend):
     scripts = sorted(CACHE.glob("linux-source-*/tools/testing/selftests/net/netfilter/ipvs.sh"))

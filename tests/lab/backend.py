@@ -2,6 +2,7 @@
 """The module under test, l4lb or in-tree ip_vs: loaded, unloaded, alone."""
 
 import contextlib
+import functools
 import os
 import subprocess
 from pathlib import Path
@@ -9,6 +10,13 @@ from pathlib import Path
 import pytest
 
 from .netns import Namespace, run, wait_until
+
+
+@functools.cache
+def depends(ko):
+    """The names of the modules that KO needs."""
+    return [name.replace("-", "_") for name in
+            run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(",") if name]
 
 
 class Backend:
@@ -54,10 +62,9 @@ class Backend:
             with contextlib.suppress(FileNotFoundError):
                 ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
 
-    @staticmethod
-    def load_dependencies(ko):
-        for need in run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(","):
-            if need:
+    def load_dependencies(self, ko):
+        for need in depends(ko):
+            if not self.loaded(need):
                 run(["modprobe", need])
 
     def unload(self):
@@ -107,8 +114,9 @@ class Backend:
 
     def need_scheduler(self, name):
         """Load a scheduler; skip when this backend has none of that name."""
-        done = run(["modprobe", self.prefix + name], check=False)
-        if done.returncode:
+        if self.loaded(self.prefix + name):
+            return
+        if run(["modprobe", self.prefix + name], check=False).returncode:
             pytest.skip(f"{self.prefix}{name} is not built for this kernel: "
                         "ip_vs has it from Debian's 6.12 on")
 

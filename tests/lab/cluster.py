@@ -222,7 +222,7 @@ class Cluster:
                         f"address 02:00:00:00:0{number}:0{digit}")
             ns.ip(f"addr add {net}{2 + number}/24 dev {device}")
         for device, *_ in LINKS:
-            wait_until(lambda d=device: "LOWER_UP" in ns.run(f"ip -o link show {d}").stdout, 10,
+            wait_until(lambda d=device: ns.is_running(d), 10,
                        f"{director.name}'s {device} is up")
 
     def disconnect(self, director):

@@ -3,7 +3,6 @@
 clients' packets, and with NAT the servers', go through one of the two."""
 
 import contextlib
-import re
 
 from . import genl
 from .netns import Namespace, wait_until
@@ -83,23 +82,22 @@ class Second:
                 yield f"route add {net}{'0' if family == 4 else ''}/{LENGTH[family]} " \
                     f"via {FRONT[family]}3"
 
-    @staticmethod
-    def _mac(ns):
-        return re.search(r"link/ether (\S+)", ns.run("ip -o link show eth0").stdout)[1]
-
     def take_over(self, back=False, vips=VIPS, servers=None):
         """All packets go through the second director; BACK: through the first one. VIPS: only
         those to these; SERVERS: with NAT, and only those from these."""
         client, nat = self.lab.client.ns, self.lab.shape == "nat"
-        mac = self._mac(self.lab.director.ns) if back else self.mac
+        mac = self.lab.director.ns.mac("eth0").hex(":") if back else self.mac
         for family in (4, 6):
-            for vip in (f"{FRONT[family]}{v}" for v in vips):
-                if not nat:
-                    client.ip(f"neigh replace {vip} lladdr {mac} dev eth0 nud permanent")
-                elif back:
+            found = [f"{FRONT[family]}{v}" for v in vips]
+            if not nat:
+                client.ip(*(f"neigh replace {vip} lladdr {mac} dev eth0 nud permanent"
+                            for vip in found))
+            elif back:
+                for vip in found:
                     client.run(f"ip -{family} route del {vip}", check=False)
-                else:
-                    client.ip(f"route replace {vip} via {CABLE[family]}1 src {FRONT[family]}2")
+            else:
+                client.ip(*(f"route replace {vip} via {CABLE[family]}1 src {FRONT[family]}2"
+                            for vip in found))
             hop = f"{NETWORK['nat'][family]}{1 if back else NUMBER}"
             for server in (servers or self.lab.servers) if nat else ():
                 server.ns.ip(f"route replace default via {hop}", family=family)

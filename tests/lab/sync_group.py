@@ -47,8 +47,7 @@ def cable(ns, peer=None, device=DEVICE):
 
 
 def up(ns, device):
-    return "LOWER_UP" in ns.run(["ip", "-o", "link", "show", device]).stdout and \
-        "tentative" not in ns.run(["ip", "-o", "-6", "addr", "show", device]).stdout
+    return ns.is_running(device) and not ns.has_tentative(device)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 """A node of a topology, and raw packets on its device."""
 
 import errno
-import fcntl
 import socket
 import struct
 
@@ -10,7 +9,6 @@ from . import packet
 from .netns import Namespace, wait_until
 
 PACKET_AUXDATA, PACKET_IGNORE_OUTGOING, SOL_PACKET = 8, 23, 263
-SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 TP_STATUS_CSUMNOTREADY = 8
 SO_RCVBUFFORCE = 33
 
@@ -26,16 +24,8 @@ class Node:
 
     def mac(self, device="eth0"):
         if device not in self.macs:
-            text = self.ns.run(["ip", "-br", "link", "show", device]).stdout
-            self.macs[device] = bytes.fromhex(text.split()[2].replace(":", ""))
+            self.macs[device] = self.ns.mac(device)
         return self.macs[device]
-
-    def is_running(self, device):
-        """Is it up, and has its kernel noticed the carrier?"""
-        with self.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            request = struct.pack("16sH22x", device.encode("ascii"), 0)
-            flags, = struct.unpack_from("H", fcntl.ioctl(s, SIOCGIFFLAGS, request), 16)
-        return bool(flags & IFF_RUNNING)
 
     def __repr__(self):
         return f"<{self.role}>"

@@ -277,8 +277,8 @@ class Topology:
         """A device drops all packets until a kernel thread has noticed its carrier. Then it
         reports its multicast groups, which would count among a test's packets."""
         for x, a, y, b in self._cables():
-            wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].is_running(a) and
-                       self.nodes[y].is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")
+            wait_until(lambda x=x, a=a, y=y, b=b: self.nodes[x].ns.is_running(a) and
+                       self.nodes[y].ns.is_running(b), 10, what=f"{x}'s {a}, {y}'s {b} up")
 
     def _phantoms(self):
         """Teach the servers' last hop the phantoms' link addresses."""
