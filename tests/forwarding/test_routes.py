@@ -114,7 +114,8 @@ def test_unrelated_device_down(nat, unrelated, many):
         assert len(nat.conns(vip=raw.vip)) >= count
         best.append(min(rounds))
         nat.ipvs.flush()
-    assert best[1] < 2 * best[0], f"{best[1] / best[0]:.1f} times"
+    # Both take less than 0.1 ms, which a busy machine may double; a walk takes many times that.
+    assert best[1] < 3 * best[0], f"{best[1] / best[0]:.1f} times"
 
 
 @pytest.mark.waits
