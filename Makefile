@@ -323,7 +323,7 @@ deb:
 
 # They are built, installed, upgraded and removed in new roots of Debian 12 and 13.
 .PHONY: test-packages
-test-packages:
+test-packages: deps ipvsctl
 	@tests/lab/deps --packages
 	@tests/lab/packages $(RELEASES)
 

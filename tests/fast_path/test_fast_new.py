@@ -9,7 +9,7 @@ import struct
 import time
 
 import pytest
-from lab import fast, packet
+from lab import fast, packet, xdp
 from lab.farm import pattern
 from lab.flows import (
     BOTH,
@@ -221,6 +221,8 @@ LEFT = {
 def test_left_to_the_stack(nat, family, proto, what):
     """The stack answers the same as with fast_path=0."""
     families, protos, want, begins = LEFT[what]
+    if what is padding and xdp.everywhere:
+        want = {family: {"fast": 1}}        # a frame's end can be moved
     if family not in families or proto not in protos:
         pytest.skip(f"{what.__name__} is not for this family and protocol: see LEFT")
     raw = ready(nat, proto, family, (4,) if what is too_big else (1,))

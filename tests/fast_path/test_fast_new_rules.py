@@ -214,6 +214,25 @@ def test_no_server(nat, family, proto, what):
         begun(raw)
 
 
+def test_no_room_for_equal_replies(nat):
+    """One client's socket has as many flows with equal replies as there may be. Its next one is
+    refused; in the same tick, flows of other clients of that service begin here."""
+    first = ready(nat, UDP, 4)
+    raws = [first, *(Raw(nat, UDP, 4, dport=first.dport) for _ in range(16))]
+    one = first.client()
+    same = [one, *(raw.client(one.address, one.sport) for raw in raws[1:])]
+    with at_ingress(nat):
+        for client in same[:16]:
+            client.open()
+            client.prove()
+        others = [raws[16].client() for _ in range(20)]
+        with counted(raws[16], fast=20, slow_unknown=20):
+            for other in others:
+                same[16].send()
+                other.send()
+        assert same[16].row() is None and all(other.row() for other in others)
+
+
 def test_thresholds(nat, family):
     """Flows that begin at ingress count for thresholds as others do."""
     raw = ready(nat, UDP, family, (1, 2), server={"upper": 2, "lower": 1})

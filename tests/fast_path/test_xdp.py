@@ -430,3 +430,25 @@ def test_apply(nat, tmp_path, monkeypatch):
         assert tool("apply -", "").returncode == 0 and devices(nat) == set()
     finally:
         xdp.ipvsctl(nat, "no-xdp", "all")
+
+
+@pytest.mark.slow
+def test_not_confirmed(nat, tmp_path, monkeypatch):
+    """Nobody confirms: the devices have again what they had, and so do the services."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    web = "service: 'tcp 192.0.2.77:80'"
+
+    def tool(*words, text=None):
+        with nat.director.ns.enter():
+            return run([IPVSCTL, *words], check=False, text_input=text)
+    try:
+        assert tool("fast-path", "xdp", "dev", "eth1").returncode == 0
+        done = tool("apply", "-", "--confirm", "2", text=f"version: 1\nxdp: [eth0]\nservices: [{{{web}}}]\n")
+        assert done.returncode == 0 and "to keep this" in done.stdout, done
+        assert devices(nat) == {"eth0"}
+        assert tool("service", "show", "tcp", "192.0.2.77:80").returncode == 0
+        wait_until(lambda: devices(nat) == {"eth1"}, 30, what="it is taken back")
+        assert tool("service", "show", "tcp", "192.0.2.77:80").returncode == 4
+        assert "no change waits" in tool("confirm").stderr
+    finally:
+        xdp.ipvsctl(nat, "no-xdp", "all")
