@@ -203,7 +203,7 @@ def test_cve_2026_45917_device_down_while_routes_are_cached(backend, request):
         thread = threading.Thread(target=pump, daemon=True)
         thread.start()
         try:
-            for _ in range(amount(request.config, few=4, all=10)):
+            for _ in range(amount(request.config, few=4, pairs=10)):
                 director.ns.ip("link set out0 down", "link set out0 up")
                 # `ip link del` returns only when the device is free.
                 director.ns.run("ip link del out0", timeout=20)
@@ -368,7 +368,7 @@ def test_cve_2026_74747_quote_changes_while_it_is_read(lab, family, request):
         thread = threading.Thread(target=change, daemon=True)
         thread.start()
         try:
-            for _ in range(amount(request.config, few=100, all=400)):
+            for _ in range(amount(request.config, few=100, pairs=400)):
                 place.append(ring.send(about))
         finally:
             stop.set()

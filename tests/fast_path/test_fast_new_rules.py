@@ -150,7 +150,7 @@ def test_becomes_a_one_packet_service(nat, family, request):
         thread.start()
         try:
             client = raw.client()
-            end = time.monotonic() + amount(request.config, few=1, all=3)
+            end = time.monotonic() + amount(request.config, few=1, pairs=3)
             for client.sport in range(1024, 65536):
                 client.send(payload=b"new")
                 if time.monotonic() > end:

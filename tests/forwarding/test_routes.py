@@ -103,7 +103,7 @@ def test_unrelated_device_down(nat, unrelated, many):
         raw = Raw(nat, UDP)
         packets = configured(raw, count)
         rounds = []
-        for _ in range(3):
+        for _ in range(5):
             for number, p in enumerate(packets):
                 raw.client_tap.send(p)
                 if number % 100 == 0:
@@ -114,8 +114,7 @@ def test_unrelated_device_down(nat, unrelated, many):
         assert len(nat.conns(vip=raw.vip)) >= count
         best.append(min(rounds))
         nat.ipvs.flush()
-    # Both take less than 0.1 ms, which a busy machine may double; a walk takes many times that.
-    assert best[1] < 3 * best[0], f"{best[1] / best[0]:.1f} times"
+    assert best[1] < 2 * best[0], f"{best[1] / best[0]:.1f} times"
 
 
 @pytest.mark.waits

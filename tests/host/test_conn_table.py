@@ -44,7 +44,7 @@ def test_at_random(table, seed):
 
 def test_readers_race_with_resizes(table):
     """Connections that stay are found and listed at any time."""
-    looks, resizes = map(int, re.findall(r"\d+", table("race", "2")))
+    looks, resizes = map(int, re.findall(r"\d+", table("race", "3")))
     assert looks > 10000
     assert resizes > 3
 

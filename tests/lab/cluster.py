@@ -221,8 +221,9 @@ class Cluster:
             self._cable(ns, device, f"{port}{number}", bridge,
                         f"address 02:00:00:00:0{number}:0{digit}")
             ns.ip(f"addr add {net}{2 + number}/24 dev {device}")
-        for device, *_ in LINKS:
-            wait_until(lambda d=device: ns.is_running(d), 10,
+        for device, port, *_ in LINKS:
+            wait_until(lambda d=device, p=f"{port}{number}": ns.is_running(d) and
+                       self.router.is_running(p), 10,
                        f"{director.name}'s {device} is up")
 
     def disconnect(self, director):

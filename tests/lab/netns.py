@@ -8,6 +8,7 @@ there afterwards, so one test process can use all of them at once.
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import functools
 import os
@@ -67,6 +68,17 @@ def setns(fd):
     _call("setns", fd, CLONE_NEWNET)
 
 
+def _insist(call, *args):
+    """Where faults are injected, an allocation may fail a few times."""
+    for _ in range(100):
+        try:
+            return call(*args)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+    return call(*args)
+
+
 @contextlib.contextmanager
 def _comes_back():
     """The calling thread is in its namespace again after the block."""
@@ -74,24 +86,29 @@ def _comes_back():
     try:
         yield
     finally:
-        setns(back)
-        os.close(back)
+        try:
+            _insist(setns, back)
+        finally:
+            os.close(back)
 
 
 @functools.cache
 def _prepare():
-    """The folder of namespaces, in which a removed one vanishes for all processes."""
+    """Makes KEPT a shared mount: a namespace that is removed there vanishes for all processes."""
     KEPT.mkdir(exist_ok=True)
     folder = os.fsencode(KEPT)
     try:
         _call("mount", b"none", folder, None, MS_SHARED | MS_REC, None)
-    except OSError:         # it is no mount yet
+    except OSError as error:
+        if error.errno != errno.EINVAL:     # that is: it is no mount yet
+            raise
         _call("mount", folder, folder, b"none", MS_BIND | MS_REC, None)
         _call("mount", b"none", folder, None, MS_SHARED | MS_REC, None)
 
 
 def _create(name):
-    """As `ip netns add` does, without a process, which costs a slow kernel more than the rest."""
+    """Makes a namespace as `ip netns add` does. A process would cost a slow kernel more than all
+    the rest."""
     _prepare()
     path = KEPT / name
     os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0))
@@ -100,6 +117,7 @@ def _create(name):
             _call("unshare", CLONE_NEWNET)
             _call("mount", b"/proc/thread-self/ns/net", os.fsencode(path), b"none", MS_BIND, None)
     except OSError:
+        _libc.umount2(os.fsencode(path), MNT_DETACH)
         path.unlink()
         raise
 
@@ -209,14 +227,15 @@ class Namespace:
         return self._ask(SIOCGIFHWADDR, device)[2:8]
 
     def is_running(self, device):
-        """Is it up, and has its kernel noticed the carrier?"""
+        """Is it up, and has the kernel not noticed that it has no carrier?"""
         return bool(struct.unpack_from("H", self._ask(SIOCGIFFLAGS, device))[0] & IFF_RUNNING)
 
-    def has_tentative(self, device):
-        """Are IPv6 addresses of DEVICE still being tested for duplicates?"""
-        found = map(str.split, self.read("/proc/net/if_inet6").splitlines())
-        return any(name == device and int(flags, 16) & IFA_F_TENTATIVE
-                   for *_, flags, name in found)
+    def has_ipv6(self, device):
+        """Has DEVICE its link-local address, and are none still being tested for duplicates?"""
+        found = [line.split() for line in self.read("/proc/net/if_inet6").splitlines()]
+        tentative = {address: int(flags, 16) & IFA_F_TENTATIVE
+                     for address, *_, flags, name in found if name == device}
+        return any(a.startswith("fe80") for a in tentative) and not any(tentative.values())
 
     def forget_paths(self):
         """Make the stack forget learnt path MTUs and redirects."""

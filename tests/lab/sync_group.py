@@ -47,7 +47,7 @@ def cable(ns, peer=None, device=DEVICE):
 
 
 def up(ns, device):
-    return ns.is_running(device) and not ns.has_tentative(device)
+    return ns.is_running(device) and ns.has_ipv6(device)
 
 
 @contextlib.contextmanager

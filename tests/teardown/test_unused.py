@@ -57,6 +57,7 @@ def taken_by_loading(backend):
 @pytest.mark.usefixtures("only_l4lb")
 def test_memory_of_a_namespace(backend):
     anyway = taken_by_loading(backend)
+    backend.unload()
     spaces = [Namespace(f"unused{n}") for n in range(NAMESPACES)]
     try:
         each = (taken_by_loading(backend) - anyway) / NAMESPACES
