@@ -13,6 +13,17 @@
 #error "l4lb needs a kernel built with CONFIG_IP_VS=m: it provides skb->ipvs_property"
 #endif
 
+/* A large local variable that is written before it is read, for each packet.
+ * Debian's kernels fill all others with zeros first (CONFIG_INIT_STACK_ALL_ZERO).
+ * Not with KASAN: those modules are built with a pattern instead of zeros, so that
+ * a value that nobody has written is noticed.
+ */
+#if __has_attribute(__uninitialized__) && !defined(CONFIG_KASAN)
+#define __l4lb_unset __attribute__((__uninitialized__))
+#else
+#define __l4lb_unset
+#endif
+
 /* 6.6: flexible arrays may name their counter. */
 #ifndef __counted_by
 #define __counted_by(member)

@@ -15,7 +15,7 @@ l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off, bool quoted,
 		struct l4lb_pkt *pkt)
 {
 	const struct iphdr *iph;
-	struct iphdr _iph;
+	struct iphdr _iph __l4lb_unset;
 
 	iph = skb_header_pointer(skb, off, sizeof(_iph), &_iph);
 	if (!iph || iph->version != 4 || iph->ihl < 5)
@@ -35,7 +35,7 @@ l4lb_parse_ipv6(const struct sk_buff *skb, unsigned int off,
 		struct l4lb_pkt *pkt)
 {
 	const struct ipv6hdr *iph;
-	struct ipv6hdr _iph;
+	struct ipv6hdr _iph __l4lb_unset;
 	__be16 frag = 0;
 	int l4;
 	u8 next;
@@ -104,7 +104,7 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 		struct udphdr	udp;
 		struct sctphdr	sctp;
 		__be16		ports[2];
-	} _l4;
+	} _l4 __l4lb_unset;
 	const __be16 *ports;
 	unsigned int len;
 
@@ -126,7 +126,6 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 		return L4LB_PARSE_BAD;
 	pkt->flow.sport = ports[0];
 	pkt->flow.dport = ports[1];
-	pkt->tcp = 0;
 	if (!quoted && pkt->flow.proto == IPPROTO_TCP) {
 		const struct tcphdr *tcp = (const struct tcphdr *)ports;
 
@@ -134,7 +133,6 @@ l4lb_parse_l4(const struct sk_buff *skb, struct l4lb_pkt *pkt, bool quoted)
 			return L4LB_PARSE_BAD;
 		pkt->tcp = tcp_flag_byte(tcp);
 	}
-	pkt->chunk = 0;
 	if (!quoted && pkt->flow.proto == IPPROTO_SCTP)
 		return l4lb_parse_chunk(skb, pkt);
 	return L4LB_PARSE_OK;
@@ -151,6 +149,8 @@ l4lb_parse_packet(const struct sk_buff *skb, u8 af, unsigned int off,
 	pkt->flow.sport = 0;
 	pkt->flow.dport = 0;
 	pkt->flow.hash = 0;
+	pkt->tcp = 0;
+	pkt->chunk = 0;
 	if (af == AF_INET)
 		res = l4lb_parse_ipv4(skb, off, quoted, pkt);
 	else

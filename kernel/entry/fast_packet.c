@@ -158,10 +158,10 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 {
 	struct l4lb_net *ln = d->ln;
 	enum l4lb_fast_count count;
-	struct l4lb_fast_exit exit;
-	struct l4lb_fast_view view;
+	struct l4lb_fast_exit exit __l4lb_unset;
+	struct l4lb_fast_view view __l4lb_unset;
 	struct l4lb_conn *conn;
-	struct l4lb_pkt pkt;
+	struct l4lb_pkt pkt __l4lb_unset;
 	bool begun = false;
 
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))

@@ -116,7 +116,8 @@ static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
 static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			const struct l4lb_net *ln)
 {
-	struct udphdr *udp, _udp;
+	struct udphdr _udp __l4lb_unset;
+	struct udphdr *udp;
 
 	if (pkt->hook == NF_INET_LOCAL_OUT)
 		return true;
@@ -148,7 +149,8 @@ static unsigned int schedule_new(struct sk_buff *skb,
 {
 	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
 	bool begins = l4lb_pkt_begins(pkt);
-	struct l4lb_conn *conn, once;
+	struct l4lb_conn once __l4lb_unset;
+	struct l4lb_conn *conn;
 
 	conn = l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
 			     &reason);
@@ -305,7 +307,7 @@ static __always_inline unsigned int
 handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
 	struct l4lb_net *ln = l4lb_net_rcu(state->net);
-	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_pkt pkt __l4lb_unset;
 	struct l4lb_conn *conn;
 
 	if (skb->ipvs_property || !skb_dst(skb) ||
@@ -314,6 +316,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
+	pkt.hook = state->hook;
 	switch (l4lb_parse_packet(skb, af, 0, false, &pkt)) {
 	case L4LB_PARSE_OK:
 		break;
@@ -357,13 +360,14 @@ static __always_inline unsigned int
 handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 		    u8 af)
 {
-	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_pkt pkt __l4lb_unset;
 	struct l4lb_net *ln;
 
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
+	pkt.hook = state->hook;
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
@@ -483,7 +487,7 @@ static __always_inline unsigned int
 handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
 	struct l4lb_net *ln = l4lb_net_rcu(state->net);
-	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_pkt pkt __l4lb_unset;
 	enum l4lb_parse parse;
 
 	l4lb_fast_forget_reply();
@@ -491,6 +495,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
+	pkt.hook = state->hook;
 	parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
@@ -529,7 +534,7 @@ static __always_inline unsigned int
 handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
 	struct l4lb_net *ln = l4lb_net_rcu(state->net);
-	struct l4lb_pkt pkt = { .hook = state->hook };
+	struct l4lb_pkt pkt __l4lb_unset;
 	struct l4lb_conn *conn;
 	unsigned int verdict;
 	bool is_reply;
@@ -539,6 +544,7 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 		return NF_ACCEPT;
 	if (af == AF_INET)
 		settle_options(skb);
+	pkt.hook = state->hook;
 	if (unlikely(l4lb_parse_packet(skb, af, 0, false, &pkt) !=
 		     L4LB_PARSE_OK)) {
 		verdict = handle_out(skb, state, af);

@@ -232,10 +232,10 @@ begin_flow(const struct xdp_buff *xdp, const struct l4lb_fast_view *view,
 
 static u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device *d)
 {
-	struct l4lb_fast_view view;
-	struct l4lb_fast_exit exit;
+	struct l4lb_fast_view view __l4lb_unset;
+	struct l4lb_fast_exit exit __l4lb_unset;
 	struct l4lb_conn *conn;
-	struct l4lb_pkt pkt;
+	struct l4lb_pkt pkt __l4lb_unset;
 	bool begun = false;
 	u8 af = find_packet(xdp, d, &view);
 
