@@ -236,7 +236,7 @@ static void put_conn(char *row, const struct l4lb_conn *conn, bool origin)
 
 	/* A template of a mark has no single VIP: it shows the mark. */
 	if (mark && l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		vip = (union nf_inet_addr){ .ip = htonl(mark) };
+		vip = (union nf_inet_addr){ .ip6 = { htonl(mark) } };
 
 	n = scnprintf(row, size, "%-3s ", conn_protocol(conn));
 	n += put_endpoint(row + n, size - n, conn->af, &client, conn->cport);

@@ -18,10 +18,10 @@
  * Not with KASAN: those modules are built with a pattern instead of zeros, so that
  * a value that nobody has written is noticed.
  */
-#if __has_attribute(__uninitialized__) && !defined(CONFIG_KASAN)
-#define __l4lb_unset __attribute__((__uninitialized__))
-#else
+#ifdef CONFIG_KASAN
 #define __l4lb_unset
+#else
+#define __l4lb_unset __uninitialized
 #endif
 
 /* 6.6: flexible arrays may name their counter. */

@@ -22,8 +22,8 @@ l4lb_parse_ipv4(const struct sk_buff *skb, unsigned int off, bool quoted,
 		return L4LB_PARSE_BAD;
 	pkt->l4 = off + iph->ihl * 4;
 	pkt->flow.proto = iph->protocol;
-	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
-	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
+	pkt->flow.saddr = (union nf_inet_addr){ .ip6 = { iph->saddr } };
+	pkt->flow.daddr = (union nf_inet_addr){ .ip6 = { iph->daddr } };
 	/* The first fragment has the ports: enough for a quoted packet. */
 	if (iph->frag_off & htons(quoted ? IP_OFFSET : IP_MF | IP_OFFSET))
 		return L4LB_PARSE_FRAGMENT;

@@ -172,14 +172,14 @@ static inline u32 l4lb_conn_fwmark(const struct l4lb_conn *conn)
 static inline union nf_inet_addr l4lb_conn_client(const struct l4lb_conn *conn)
 {
 	if (conn->af == AF_INET)
-		return (union nf_inet_addr){ .ip = conn->v4.caddr };
+		return (union nf_inet_addr){ .ip6 = { conn->v4.caddr } };
 	return (union nf_inet_addr){ .in6 = conn->v6.caddr };
 }
 
 static inline union nf_inet_addr l4lb_conn_vip(const struct l4lb_conn *conn)
 {
 	if (conn->af == AF_INET)
-		return (union nf_inet_addr){ .ip = conn->v4.vaddr };
+		return (union nf_inet_addr){ .ip6 = { conn->v4.vaddr } };
 	return (union nf_inet_addr){ .in6 = conn->v6.vaddr };
 }
 

@@ -35,8 +35,8 @@ l4lb_fast_read_ipv4(const struct l4lb_fast_view *v, struct l4lb_pkt *pkt,
 		return false;
 	*len = ntohs(iph->tot_len);
 	pkt->l4 = sizeof(*iph);
-	pkt->flow.saddr = (union nf_inet_addr){ .ip = iph->saddr };
-	pkt->flow.daddr = (union nf_inet_addr){ .ip = iph->daddr };
+	pkt->flow.saddr = (union nf_inet_addr){ .ip6 = { iph->saddr } };
+	pkt->flow.daddr = (union nf_inet_addr){ .ip6 = { iph->daddr } };
 	pkt->flow.proto = iph->protocol;
 	return *len <= v->all;
 }

@@ -150,7 +150,7 @@ static struct l4lb_flow record_flow(const struct l4lb_sync_record *r)
 	};
 
 	if (!r->proto)
-		flow.daddr = (union nf_inet_addr){ .ip = r->vaddr.ip };
+		flow.daddr = (union nf_inet_addr){ .ip6 = { r->vaddr.ip } };
 	return flow;
 }
 
