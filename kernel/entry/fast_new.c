@@ -223,8 +223,8 @@ struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
 	if (unlikely(!id))
 		return NULL;
 	/* If it fails, the slow path fails again and tells the sender: for a moment
-	 * none is tried here, since it is three times the work.  But a client may
-	 * have connections with the same replies, which is its own fault.
+	 * none is tried here, since it is three times the work.  But one client that
+	 * has too many connections with the same replies must not stop all others.
 	 */
 	conn = l4lb_schedule(svc, &pkt->flow, pkt, NULL, &reason);
 	if (!conn) {
