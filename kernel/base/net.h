@@ -48,6 +48,7 @@ struct l4lb_defence {
  * @fast: the fast path; allocated with @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
+ * @n_fast_new: those of them for which it begins connections, too
  * @fast_since: jiffies; flows admitted to the fast path earlier must be again
  * @sources: where real servers send from, see server_table.c (RCU readers)
  * @server_names: real servers of services and in @trash, by service and address
@@ -105,7 +106,7 @@ struct l4lb_net {
 	struct rhashtable		svc_table;
 	struct l4lb_fast		*fast;
 	u64 __percpu			*fast_counts;
-	unsigned int			n_fast_path;
+	unsigned int			n_fast_path, n_fast_new;
 	u32				fast_since;
 	struct rhashtable		sources;
 	struct rhashtable		server_names;

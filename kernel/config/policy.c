@@ -21,6 +21,9 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	WRITE_ONCE(ln->n_fast_path,
 		   ln->n_fast_path + wants_fast_path(mode) -
 		   wants_fast_path(svc->policy.fast_path));
+	WRITE_ONCE(ln->n_fast_new,
+		   ln->n_fast_new + (mode == L4LB_FAST_PATH_NEW) -
+		   (svc->policy.fast_path == L4LB_FAST_PATH_NEW));
 	WRITE_ONCE(svc->policy.fast_path, mode);
 	l4lb_fast_changed(ln);
 }

@@ -115,7 +115,7 @@ static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 {
 	return READ_ONCE(ln->sysctl.fast_path) == 2 ||
-	       READ_ONCE(ln->n_fast_path);
+	       READ_ONCE(ln->n_fast_new);
 }
 
 /* Has the namespace any IPsec policy?  Then its packets take the stack. */

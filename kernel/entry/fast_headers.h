@@ -92,7 +92,6 @@ l4lb_fast_read_headers(const struct l4lb_fast_view *v, u8 af,
 		       struct l4lb_pkt *pkt, unsigned int *len)
 {
 	pkt->flow.af = af;
-	pkt->flow.hash = 0;
 	pkt->chunk = 0;
 	pkt->hook = NF_INET_LOCAL_IN;
 	if (unlikely(af == AF_INET ? !l4lb_fast_read_ipv4(v, pkt, len) :

@@ -170,6 +170,8 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 	count = l4lb_fast_read_headers(&view, af, &pkt, &exit.len);
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
+	if (l4lb_fast_leaves_opening(ln, &pkt))
+		return L4LB_SLOW_OPENS;
 	conn = l4lb_conn_find_both(ln, &pkt.flow, &exit.reply);
 	if (!conn) {
 		conn = l4lb_fast_begin(skb, &pkt, d, exit.len);

@@ -58,6 +58,13 @@ static inline bool l4lb_fast_has_begun(const struct l4lb_conn *conn)
 					      BIT(L4LB_TCP_SYNACK));
 }
 
+/* Asks for a connection, and the stack begins them: nothing is to be looked up. */
+static __always_inline bool l4lb_fast_leaves_opening(const struct l4lb_net *ln,
+						     const struct l4lb_pkt *pkt)
+{
+	return unlikely(pkt->tcp & L4LB_TCP_FLAG_SYN) && !l4lb_fast_has_new(ln);
+}
+
 /* L4LB_FAST_SENT: the packet may pass. */
 static __always_inline enum l4lb_fast_count
 l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
@@ -72,7 +79,7 @@ l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (unlikely(l4lb_fast_mode(d->ln, svc) == L4LB_FAST_PATH_OFF ||
 		     l4lb_conn_test(conn, L4LB_CONN_TRACKED)))
 		return L4LB_SLOW_POLICY;
-	if (unlikely(l4lb_pkt_opens(pkt)) && !l4lb_fast_has_begun(conn))
+	if (unlikely(pkt->tcp & L4LB_TCP_FLAG_SYN) && !l4lb_fast_has_begun(conn))
 		return L4LB_SLOW_OPENS;
 	/* Replies: see l4lb_fast_reply_exit(). */
 	if (unlikely(l4lb_fast_term_over(d->ln, conn) ||

@@ -240,7 +240,7 @@ static u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device *d)
 	u8 af = find_packet(xdp, d, &view);
 
 	if (!af || l4lb_fast_read_headers(&view, af, &pkt, &exit.len) !=
-		   L4LB_FAST_SENT)
+		   L4LB_FAST_SENT || l4lb_fast_leaves_opening(d->ln, &pkt))
 		return XDP_PASS;
 	conn = l4lb_conn_find_both(d->ln, &pkt.flow, &exit.reply);
 	if (!conn) {

@@ -333,9 +333,18 @@ def somebody_elses(client, family):
     client.raw.client_tap.send(client.packet(ACK), mac=b"\2\0\0\0\0\x99")
 
 
-def stranger(client, family):
+def first(client, family):
     client.sport += 1
     client.send(SYN, b"x")
+
+
+def opening(client, family):
+    first(client, family)
+
+
+def unknown(client, family):
+    client.sport += 1
+    client.send(ACK)
 
 
 def stream(client, family):
@@ -363,7 +372,9 @@ LEFT = {
     priority: ((4, 6), (UDP,), {"slow_header": 1}, 1),
     broadcast: ((4, 6), (UDP, TCP), {"slow_header": 1}, 0),
     somebody_elses: ((4, 6), (UDP,), {"slow_header": 1}, 0),
-    stranger: ((4, 6), (UDP, TCP), {"slow_unknown": 1}, 1),
+    first: ((4, 6), (UDP,), {"slow_unknown": 1}, 1),
+    opening: ((4, 6), (TCP,), {"slow_opens": 1}, 1),
+    unknown: ((4, 6), (TCP,), {"slow_unknown": 1}, 0),
     stream: ((4, 6), (UDP,), {"slow_protocol": 1}, 0),
     doff: ((4, 6), (TCP,), {"slow_header": 1}, 0),
 }
@@ -385,7 +396,7 @@ def test_left_to_the_stack(nat, family, proto, what):
     if not arrives:
         raw.fence()
         assert bool(client.arrivals()) == (arrives is None)
-    if what is not stranger:
+    if what not in (first, opening, unknown):
         request_is(client, fast=1)      # the flow is unaffected
 
 
@@ -395,7 +406,7 @@ def test_states(lab, family):
     raw = ready(lab, TCP, family)
     nat = lab.shape == "nat"
     client = raw.client()
-    with counted(raw, slow_unknown=1):
+    with counted(raw, slow_opens=1):
         client.open()
     assert client.state == "SYN_RECV"
     if nat:

@@ -55,7 +55,7 @@ def test_first_packets(nat, family, proto):
     # Not the server's other traffic, nor another client's.
     if proto == UDP:
         request_is(raw.client(sport=client.sport), slow_unknown=1)
-    with counted(raw, slow_unknown=1):
+    with counted(raw, **{"slow_opens" if proto == TCP else "slow_unknown": 1}):
         raw.taps[1].send(packet.l4_packet(proto, raw.address(1), raw.dport + 1, client.address,
                                           client.sport))
         assert client.answered().src == raw.address(1)
@@ -92,7 +92,7 @@ def test_first_packets_too(nat, family, proto):
         broken.nothing_arrives()
         assert broken.row() is None
     set_policy(raw, fast_path=ON)
-    with counted(raw, slow_unknown=1):
+    with counted(raw, **{"slow_opens" if proto == TCP else "slow_unknown": 1}):
         raw.client().open()
 
 
