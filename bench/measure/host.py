@@ -16,6 +16,10 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / "tests/lab"
+sys.path.insert(0, str(TOP / "tests"))
+
+from lab import builds  # noqa: E402
+
 UML = ("uml", "virtual-time")
 
 
@@ -33,6 +37,14 @@ def call(what, argv):
     if done.returncode:
         raise BenchError(f"{what} failed:\n" + "\n".join(done.stdout.splitlines()[-20:]))
     return done.stdout
+
+
+def build(target, *variables):
+    """Makes TARGET as the tests do, so that what they have built is there."""
+    try:
+        builds.make(target, *variables)
+    except builds.BuildError as e:
+        raise BenchError(str(e)) from e
 
 
 def natural(least, most):
@@ -159,8 +171,8 @@ class Kernel:
             raise BenchError(str(e)) from e
 
     def build(self):
-        call("building the modules", ["make", "bench-modules", *self.make])
-        call("building ipvsctl", ["make", "ipvsctl"])
+        build("bench-modules", *self.make)
+        build("ipvsctl")
 
     def measure(self, script, spec, clock, cpus, timeout, *, memory="3G", more=()):
         """Runs bench/measure/SCRIPT in a guest and prints its output. SPEC is its JSON input;

@@ -10,7 +10,17 @@ TOP = Path(__file__).resolve().parents[2]
 # Last, because our own directory has a report.py, too.
 sys.path.append(str(TOP / "bench/measure"))
 
-from host import LAB, BenchError, Parser, Record, call, finish, natural, say  # noqa: E402, F401
+from host import (  # noqa: E402
+    LAB,
+    BenchError,
+    Parser,  # noqa: F401
+    Record,  # noqa: F401
+    build,
+    call,
+    finish,  # noqa: F401
+    natural,  # noqa: F401
+    say,  # noqa: F401
+)
 
 SOURCES = TOP / "bench/scheduling"
 PROGRAMS = {"httpd": ["httpd.c"], "load": ["load.c", "fetch.c"], "surge": ["surge.c", "fetch.c"]}
@@ -32,8 +42,8 @@ class Kernel:
             raise BenchError("the virtual-time kernel could not be built")
         directory = Path(done.stdout.strip())
         self.release = (directory / "include/config/kernel.release").read_text("ascii").strip()
-        call("building the modules", ["make", "modules", "ARCH=um", f"KDIR={directory}"])
-        call("building ipvsctl", ["make", "ipvsctl"])
+        build("modules", "ARCH=um", f"KDIR={directory}")
+        build("ipvsctl")
         self.programs = TOP / "build/bench/bin"
         self.programs.mkdir(parents=True, exist_ok=True)
         for name in programs:

@@ -17,12 +17,9 @@ them, and here they would take a day.
 """
 
 import dataclasses
-import fcntl
-import functools
 import hashlib
 import importlib.machinery
 import importlib.util
-import itertools
 import json
 import os
 import re
@@ -31,6 +28,8 @@ import sys
 from pathlib import Path
 
 from torture.program import program
+
+from . import builds
 
 LAB = Path(__file__).resolve().parent
 TOP = LAB.parents[1]
@@ -72,8 +71,8 @@ def load_run():
 run = load_run()
 
 
-class StageError(Exception):
-    pass
+class StageError(builds.BuildError):
+    """A stage cannot run; the text says why."""
 
 
 @dataclasses.dataclass
@@ -175,18 +174,18 @@ class Stage:
 
     def build(self):
         """Brings ipvsctl and the stage's modules up to date."""
-        make("ipvsctl")
+        builds.make("ipvsctl")
         if self.name == "host":
             return
         if self.name in DEBIAN:
-            make("test-modules", f"KDIR=/lib/modules/{run.stock_release(self.name)}/build")
+            builds.make("test-modules", f"KDIR=/lib/modules/{run.stock_release(self.name)}/build")
         else:
             flavour = "debug" if self.name == "debug" else "gcov" if self.coverage else "plain"
             done = subprocess.run([LAB / "uml-build", flavour], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, text=True, check=False)
             if done.returncode:
                 raise StageError(f"the {flavour} UML kernel could not be built")
-            make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}",
+            builds.make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}",
                  *(["L4LB_GCOV=y"] if self.coverage else []))
         program()
         # If they cannot be compiled, one test is skipped.
@@ -196,44 +195,3 @@ class Stage:
 # pytest's status if no test ran: no error for a guest that found no file left.
 NO_TESTS = 5
 TESTS_FAILED = 1        # pytest's status if tests failed
-
-
-def with_ccache():
-    """The environment with ccache, so that a fresh checkout's modules are built in
-    seconds."""
-    return os.environ | {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}"}
-
-
-@functools.cache
-def objects():
-    """A link to the folder of this checkout's object files, while this process runs. Kbuild's
-    commands have absolute paths, so in another folder ccache would find nothing."""
-    run.CACHE.mkdir(parents=True, exist_ok=True)
-    folder = TOP / "build/objects"
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        lock = open(run.CACHE / f"objects-{number}.lock", "w", encoding="utf-8")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            continue
-        link = run.CACHE / f"objects-{number}"
-        link.unlink(missing_ok=True)
-        link.symlink_to(folder)
-        return link, lock       # the lock is held as long as the file is open
-
-
-def make(*args):
-    log = TOP / f"build/make-{args[0]}.log"
-    log.parent.mkdir(exist_ok=True)
-    with open(log, "wb") as out:
-        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args,
-                               f"OBJECTS={objects()[0]}"],
-                              stdin=subprocess.DEVNULL, stdout=out,
-                              stderr=subprocess.STDOUT, check=False, env=with_ccache())
-    if done.returncode:
-        text = log.read_text("utf-8", "replace").splitlines()
-        telling = [line for line in text if re.search(r"error|undefined|\*\*\*", line)]
-        raise StageError(f"'make {' '.join(args)}' failed, see {log}:\n"
-                         + "\n".join(telling[:25] or text[-25:]))
