@@ -76,15 +76,18 @@ help:
 
 # Kbuild writes beside the sources, so it builds in a mirror of them. Copying by
 # content keeps the time stamps of unchanged files, so builds are incremental.
-.PHONY: modules
-modules:
+.PHONY: objects modules
+objects:
 	@test -n '$(KDIR)' || { echo "no kernel headers here: run 'make deps', or name a kernel build directory with KDIR=" >&2; exit 1; }
 	@test -n '$(KREL)' || { echo '$(KDIR) is not a configured kernel build directory (no include/generated/utsrelease.h)' >&2; exit 1; }
 	@mkdir -p $(obj)
 	+@exec 9>$(obj).lock; flock 9; \
 	rsync -rc --delete --prune-empty-dirs --include='*/' --include='*.[chS]' --include=Kbuild \
 		--exclude='*' Kbuild kernel schedulers $(obj)/; \
-	$(kbuild) modules; \
+	$(kbuild) modules
+
+modules: objects
+	@exec 9>$(obj).lock; flock 9; \
 	! grep -qs '^CONFIG_DEBUG_INFO_BTF_MODULES=y' $(kdir)/.config || \
 		kernel/add-btf $(obj)/kernel/l4lb.ko $(KREL) || :; \
 	mkdir -p $(out)/$(KREL); rm -f $(out)/$(KREL)/.new-*; \

@@ -25,6 +25,7 @@ FAKES = {
     "apt-get": """echo "$*" >>"$NOTES"
     echo "said before: $(cat "$SAID")" >>"$NOTES"
     [ -z "$INITRD" ] || echo "initramfs: $INITRD" >>"$NOTES"
+    case $* in *' -s '*) echo "$UPGRADED upgraded, 2 newly installed"; exit ;; esac
     [ ! -x /usr/sbin/policy-rc.d ] || echo guarded >>"$NOTES" """,
     "id": 'echo "$UID_NOW"',
     "go": "true",
@@ -54,13 +55,13 @@ class Machine:
         (self.venv / "bin/python3").symlink_to("/bin/true")
         (self.venv / ".requirements").write_bytes((LAB / "requirements.txt").read_bytes())
 
-    def deps(self, *argv, missing="", uid=0):
+    def deps(self, *argv, missing="", uid=0, upgraded=0):
         """(exit status, error output, log of the package manager's arguments)"""
         for file in (self.notes, self.said):
             file.write_text("", encoding="ascii")
         env = {"PATH": f"{self.path}/bin:/usr/bin:/bin", "HOME": str(self.path),
                "XDG_CACHE_HOME": str(self.path / "cache"), "MISSING": missing,
-               "NOTES": str(self.notes), "SAID": str(self.said), "UID_NOW": str(uid),
+               "NOTES": str(self.notes), "SAID": str(self.said), "UID_NOW": str(uid), "UPGRADED": str(upgraded),
                "SYSTEM": str(self.path / "os-release"), "BOOT": str(self.path / "boot")}
         done = subprocess.run(["unshare", "-rm", "sh", "-c", SCRIPT, "sh", LAB / "deps", *argv],
                               env=env, capture_output=True, text=True, check=False, timeout=60)
@@ -95,18 +96,26 @@ def test_names_what_it_installs(machine):
     named = "deps: missing Debian packages: bison linux-image-amd64 wrk"
     assert (status, said.splitlines()[0]) == (0, named)
     assert "may become this machine's own" in said
-    update, install = [line for line in asked.splitlines() if line.startswith("-o ")]
+    update, _, install = [line for line in asked.splitlines() if line.startswith("-o ")]
     assert update.endswith(" update")
     assert install.endswith(" install -y --no-install-recommends bison linux-image-amd64 wrk")
-    assert asked.count(f"said before: {named}\n") == 2
+    assert asked.count(f"said before: {named}\n") == 3
     assert asked.count("guarded\n") == 2 and "initramfs" not in asked
 
 
 def test_no_initramfs_where_no_kernel_boots(machine):
     """A container gets its kernel from outside. It would take a minute."""
     status, said, asked = machine().deps(missing="linux-image-amd64")
-    assert (status, asked.count("initramfs: No\n")) == (0, 2)
+    assert (status, asked.count("initramfs: No\n")) == (0, 3)
     assert "may become this machine's own" not in said
+
+
+@pytest.mark.parametrize("upgraded", (0, 1, 10))
+def test_files_that_were_there_are_safe_from_a_crash(machine, upgraded):
+    """Only new packages are installed without waiting for the disk."""
+    _, _, asked = machine().deps(missing="wrk", upgraded=upgraded)
+    *_, install = [line for line in asked.splitlines() if line.startswith("-o ")]
+    assert install.endswith(" wrk") and ("--force-unsafe-io" in install) == (not upgraded)
 
 
 def test_kernel_needs_only_what_builds_it(machine):

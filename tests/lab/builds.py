@@ -4,9 +4,10 @@ built in seconds. All of the lab shares one folder of objects. From tests/:
 
     python3 -B -m lab.builds TARGET [VARIABLE=VALUE]...
 
-prints what the compiler says about our sources, and fails if it says anything.
+prints what the compilers say about our sources, and fails if they say anything.
 """
 
+import contextlib
 import fcntl
 import functools
 import itertools
@@ -63,41 +64,68 @@ def locked(link, folder=None):
     return lock
 
 
-def remarks(text):
-    """What the compiler or sparse says about our sources, not about the kernel's headers."""
-    ours = re.compile(rf"{re.escape(str(objects()[0]))}(?:/[^/]+)?/(.*: (?:warning|error):.*)")
-    return sorted({found[1] for line in text.splitlines() if (found := ours.match(line))})
+def release_of(kdir):
+    """The release of the kernel whose build directory is KDIR."""
+    header = Path(kdir, "include/generated/utsrelease.h")
+    return header.read_text("ascii").split('"')[1] if header.exists() else "unknown"
 
 
-def forget(directory):
-    """Kbuild would not compile an object again to repeat its warnings."""
-    release = Path(directory, "include/generated/utsrelease.h").read_text("ascii").split('"')[1]
-    for each in (objects()[0] / release).rglob("*.o"):
-        each.unlink()
+def remarks(text, home):
+    """What compilers say about the sources in HOME, a path: not about the kernel's headers, nor
+    about the modules of tests and benches, which are built beside HOME."""
+    foreign = ("/usr/src/", "/lib/modules/", "./", "include/", "arch/", f"{home}-")
+    return sorted({line.removeprefix(f"{home}/") for line in text.splitlines()
+                   if re.search(r"(^|: )(warning|error):", line) and not line.startswith(foreign)})
 
 
-def make(target, *variables):
-    """Makes TARGET; returns the remarks() of its compilers."""
-    values = dict(v.split("=", 1) for v in variables)
-    checked = "-checked" if "C" in values else ""
-    log = TOP / f"build/make-{target}{checked}.log"
+@contextlib.contextmanager
+def said_again(home):
+    """Kbuild does not compile an object again to repeat what was said about it. So after a build
+    with remarks, or one that did not end, the next one compiles all objects in HOME. The block
+    calls the function that it gets once a build has ended without remarks."""
+    mark = home.with_name(f"{home.name}.remarks")
+    # Not the name of the lock that the Makefile takes for a build.
+    with open(f"{mark}.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if mark.exists():
+            for each in home.rglob("*.o"):
+                each.unlink(missing_ok=True)
+        mark.touch()
+        yield mark.unlink
+
+
+def run_make(log, *args):
+    """The output of make with ARGS, which goes to LOG."""
+    link, lock = objects()
     log.parent.mkdir(exist_ok=True)
-    # On Debian's kernels. The flags are always the same: "make style" then has nothing to compile.
-    more = ["W=1"] if "KDIR" in values and "ARCH" not in values else []
     with open(log, "wb") as out:
-        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, target, *variables, *more,
-                               f"OBJECTS={objects()[0]}"],
-                              stdin=subprocess.DEVNULL, stdout=out,
-                              stderr=subprocess.STDOUT, check=False, env=with_ccache())
+        done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args,
+                               f"OBJECTS={link}"], stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=subprocess.STDOUT, check=False, env=with_ccache(),
+                              pass_fds=[lock.fileno()])
     text = log.read_text("utf-8", "replace")
     if done.returncode:
         lines = text.splitlines()
         telling = [line for line in lines if re.search(r"error|undefined|\*\*\*", line)]
-        raise BuildError(f"'make {' '.join((target, *variables))}' failed, see {log}:\n"
+        raise BuildError(f"'make {' '.join(args)}' failed, see {log}:\n"
                          + "\n".join(telling[:25] or lines[-25:]))
-    found = remarks(text)
-    if found and more:
-        forget(values["KDIR"])
+    return text
+
+
+def make(target, *variables):
+    """Makes TARGET; returns the remarks() of the compilers."""
+    values = dict(v.split("=", 1) for v in variables)
+    release = release_of(values["KDIR"]) if "KDIR" in values else ""
+    log = TOP / f"build/make-{target}{release and f'-{release}'}.log"
+    if not release or "ARCH" in values:
+        run_make(log, target, *variables)
+        return []
+    # Debian's kernels always get the same flags, so that "make style" has nothing to compile.
+    home = objects()[0] / release
+    with said_again(home) as clean:
+        found = remarks(run_make(log, target, *variables, "W=1"), home)
+        if not found:
+            clean()
     return found
 
 

@@ -186,7 +186,7 @@ class Stage:
             if done.returncode:
                 raise StageError(f"the {flavour} UML kernel could not be built")
             builds.make("test-modules", "ARCH=um", f"KDIR={done.stdout.strip()}",
-                 *(["L4LB_GCOV=y"] if self.coverage else []))
+                        *(["L4LB_GCOV=y"] if self.coverage else []))
         program()
         # If they cannot be compiled, one test is skipped.
         subprocess.run([LAB / "go-clients"], stdin=subprocess.DEVNULL, check=False)
