@@ -58,7 +58,9 @@ static inline bool l4lb_fast_has_begun(const struct l4lb_conn *conn)
 					      BIT(L4LB_TCP_SYNACK));
 }
 
-/* Asks for a connection, and the stack begins them: nothing is to be looked up. */
+/* While no service begins connections at ingress, the stack gets each segment with
+ * SYN, known or not: its lookup is saved.
+ */
 static __always_inline bool l4lb_fast_leaves_opening(const struct l4lb_net *ln,
 						     const struct l4lb_pkt *pkt)
 {

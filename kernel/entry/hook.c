@@ -600,7 +600,8 @@ HANDLER(leaving_ipv6, handle_leaving, AF_INET6)
 #undef HANDLER
 
 #define OPS(fn, family, num, prio) \
-	{ .hook = fn, .pf = family, .hooknum = num, .priority = prio }
+	{ .hook = fn, .pf = family, .hooknum = num, .priority = prio,	\
+	  .priv = (void *)&l4lb_hook_mark }
 
 static const struct nf_hook_ops ipv4_ops[] = {
 	OPS(local_ipv4, NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_IP_PRI_NAT_SRC - 1),
