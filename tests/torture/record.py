@@ -11,6 +11,9 @@ KERNELS = ("6.12", "6.1", "debug", "uml")
 # (what, its name in the table, target); the largest, not the sum, of "held".
 ROWS = (
     ("held", "connections held at once", 1_000_000),
+    ("expired", "connections that expired at once", 1_000_000),
+    ("seconds of expiry", "... from the first to the last, seconds", None),
+    ("pause", "... longest pause of other work meanwhile, ms", None),
     ("packets", "hostile packets", 20_000_000),
     ("messages", "hostile netlink messages", 20_000_000),
     ("messages accepted", "... that were accepted", None),
@@ -25,7 +28,7 @@ ROWS = (
     ("packets meanwhile", "packets while the module came and went", None),
     ("bytes left", "bytes more in use after a round, at most", None),
 )
-LARGEST = {"held", "bytes left"}
+LARGEST = {"held", "expired", "seconds of expiry", "pause", "bytes left"}
 KINDS = {"report": "reports of the kernel", "leak": "leaks", "other": "other failures"}
 
 

@@ -202,6 +202,12 @@ def with_connections(spec, session, report):
             return {"held": there}
         report.phase("end", end)
 
+        def expiry():
+            counts = held.expire()
+            honest.pulse()
+            return counts
+        report.phase("expiry", expiry)
+
 
 @contextlib.contextmanager
 def told(honest, report):

@@ -4,12 +4,13 @@ namespace for hostile messages, and a table full of held connections."""
 
 import contextlib
 import sys
+import time
 from pathlib import Path
 
 from lab import fuzz, genl
 from lab.backend import Backend
 from lab.lab import Lab
-from lab.netns import Namespace
+from lab.netns import SLOW, Namespace
 from lab.packet import TCP, UDP
 from lab.topology import SHAPES
 
@@ -23,6 +24,8 @@ SCHEDULERS = [name for name in fuzz.SCHEDULERS if name not in ("ovf",)]
 # Entries of a director's table: hostile packets fill it, and entries replace each other.
 CONN_MAX = 100_000
 TOUCHED = 20_000
+# Seconds after their time in which expired connections have gone: a sweep of a large table.
+LATEST = 20
 
 
 class Module(Backend):
@@ -95,7 +98,7 @@ class Held:
     """COUNT connections in one table, made by bench/gen's generator."""
 
     def __init__(self, count):
-        self.count, self.stack = count, contextlib.ExitStack()
+        self.count, self.stack, self.took = count, contextlib.ExitStack(), 0
 
     def __enter__(self):
         from bed import Bed, Traffic
@@ -106,7 +109,9 @@ class Held:
             service_lines(4, "udp", 2, "dr", servers=4)) + "\n")
         self.bed.ns.run("ipvsadm --set 0 0 7000")
         self.traffic = Traffic(self.bed, method="dr", flows=self.count, scheduled=True)
+        began = time.monotonic()
         self.traffic.each(64)
+        self.took = time.monotonic() - began
         return self
 
     def __exit__(self, *what):
@@ -120,6 +125,29 @@ class Held:
         """The number of connections in the table, as the kernel counts them for servers."""
         from scale import connections
         return connections(self.bed)
+
+    def expire(self):
+        """A packet of each connection, and then none: all expire within the time that those
+        packets took. Returns {what: number} for the record."""
+        timeout = round(20 + 2 * self.took)
+        self.bed.ns.run(f"ipvsadm --set 0 0 {timeout}")
+        self.traffic.each(64)
+        last, began, pause = time.monotonic(), None, 0
+        while left := self.there():
+            if began is None and left < self.count:
+                began = time.monotonic()
+            if time.monotonic() > last + timeout + LATEST * SLOW:
+                raise RuntimeError(f"{left} connections do not expire")
+            pause = max(pause, *(self.paused() for _ in range(10)))
+        return {"expired": self.count, "pause": round(1000 * pause),
+                "seconds of expiry": round(time.monotonic() - began)}
+
+    @staticmethod
+    def paused():
+        """Seconds by which a short sleep is longer than it should be."""
+        began = time.monotonic()
+        time.sleep(0.005)
+        return time.monotonic() - began - 0.005
 
 
 @contextlib.contextmanager
