@@ -23,10 +23,10 @@ static inline void l4lb_fast_expect_request(void)
  * @skb: the reply, which may have been freed; or NULL
  * @conn: its connection; NULL: it is to be looked up again
  *
- * Set at FORWARD, taken at the end of POST_ROUTING, forgotten when another
- * packet enters a hook.  @conn is valid as long as @skb has a route without a
- * reference, because that is bound to the same RCU section; a packet that was
- * queued meanwhile has a reference.
+ * Set at FORWARD, taken at the end of POST_ROUTING, forgotten before another
+ * packet is handled in a hook of ours: it may be at the same address.  @conn is
+ * valid as long as @skb has a route without a reference, because that is bound to
+ * the same RCU section; a packet that was queued meanwhile has a reference.
  */
 struct l4lb_fast_reply {
 	const struct sk_buff	*skb;

@@ -371,6 +371,8 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
 		return NF_ACCEPT;
+	/* It may be sent before another handler forgets an older packet. */
+	l4lb_fast_forget_reply();
 	ln = l4lb_net_rcu(state->net);
 	return l4lb_sync_stands_by(ln) ? NF_ACCEPT :
 					 l4lb_icmp_in(skb, &pkt, ln);

@@ -191,8 +191,9 @@ void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 const char l4lb_hook_mark;
 
-/* Has anybody else a hook at LOCAL_OUT?  Ours let the packet pass.  IPv6 is not asked:
- * the hook that reassembles fragments, which ours need, is always there.
+/* Has anybody else a hook at LOCAL_OUT?  Ours let the packet pass, and what they would
+ * forget is forgotten when it comes here.  IPv6 is not asked: the hook that reassembles
+ * fragments, which ours need, is always there.
  */
 static bool others_look_ipv4(const struct net *net)
 {
