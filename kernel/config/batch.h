@@ -14,6 +14,7 @@
  * @server: the real server, once prepared
  * @old: the settings of @server before @cfg was tried
  * @old_last: likewise, its last weight
+ * @is_new: @server was created for this batch
  */
 struct l4lb_batch_server {
 	struct l4lb_server_config	cfg;

@@ -34,11 +34,7 @@ enum l4lb_affinity_option {
 		.what = "addresses remembered at most",			\
 	}
 
-/**
- * struct l4lb_affinity - an address cache
- *
- * Opaque to schedulers.
- */
+/* An address cache, opaque to schedulers. */
 struct l4lb_affinity;
 
 /**

@@ -16,9 +16,8 @@ struct l4lb_route;
  * @flags: IP_VS_TUNNEL_ENCAP_FLAG_*
  * @port: GUE port, network order
  * @type: IP_VS_CONN_F_TUNNEL_TYPE_*
- *
- * Read as one word: a packet sent during an edit is wrapped either the old way
- * or the new way.
+ * @word: all of it, to be read at once: a packet sent during an edit is wrapped
+ *	either the old way or the new way
  */
 struct l4lb_tun {
 	union {
