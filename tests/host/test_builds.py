@@ -13,6 +13,8 @@ warning: nothing is known of this
 /usr/src/linux-headers-6.1/include/net/sock.h:1:1: warning: the kernel's own
 ./include/linux/mm.h:1:1: warning: likewise
 {home}-tests/bad.c:1:1: warning: a test's
+make[1]: warning: jobserver unavailable: using -j1.  Add '+' to parent make rule.
+make: warning:  Clock skew detected.  Your build may be incomplete.
   CC [M]  {home}/kernel/warning.o
 """
 REMARKS = ["kernel/main.c:7:5: warning: unused variable 'x' [-Wunused-variable]",
@@ -66,7 +68,7 @@ def built(tmp_path, monkeypatch, objects):
     object_file.parent.mkdir(parents=True)
 
     def build(text, *variables):
-        def run_make(log, target, *rest):
+        def run_make(log, target, *rest, locks=()):
             found.append(object_file.exists())
             assert target == "objects" and ("W=1" in rest) == ("ARCH=um" not in rest)
             object_file.write_text("", encoding="ascii")

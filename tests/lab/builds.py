@@ -26,14 +26,15 @@ class BuildError(Exception):
 
 
 def with_ccache():
-    """The environment with ccache."""
-    return os.environ | {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}"}
+    """The environment with ccache, without what an outer make has for its own children."""
+    return {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")} | \
+        {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}"}
 
 
 @functools.cache
 def objects(folder=TOP / "build/objects"):
     """(A link to the folder of this checkout's objects, a lock that keeps it as long as this
-    process runs.) Kbuild's commands have absolute paths, so by another name ccache would find
+    process or its make runs.) Kbuild's commands have absolute paths, so by another name ccache would find
     nothing, and "make" would compile everything again."""
     CACHE.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def release_of(kdir):
 def remarks(text, home):
     """What compilers say about the sources in HOME, a path: not about the kernel's headers, nor
     about the modules of tests and benches, which are built beside HOME."""
-    foreign = ("/usr/src/", "/lib/modules/", "./", "include/", "arch/", f"{home}-")
+    foreign = ("/usr/src/", "/lib/modules/", "./", "include/", "arch/", "make", f"{home}-")
     return sorted({line.removeprefix(f"{home}/") for line in text.splitlines()
                    if re.search(r"(^|: )(warning|error):", line) and not line.startswith(foreign)})
 
@@ -82,7 +83,8 @@ def remarks(text, home):
 def said_again(home):
     """Kbuild does not compile an object again to repeat what was said about it. So after a build
     with remarks, or one that did not end, the next one compiles all objects in HOME. The block
-    calls the function that it gets once a build has ended without remarks."""
+    gets a lock for its make, so that the next build waits for that one even if this process is
+    killed, and a function to call once a build has ended without remarks."""
     mark = home.with_name(f"{home.name}.remarks")
     # Not the name of the lock that the Makefile takes for a build.
     with open(f"{mark}.lock", "w", encoding="ascii") as lock:
@@ -91,18 +93,18 @@ def said_again(home):
             for each in home.rglob("*.o"):
                 each.unlink(missing_ok=True)
         mark.touch()
-        yield mark.unlink
+        yield lock, mark.unlink
 
 
-def run_make(log, *args):
-    """The output of make with ARGS, which goes to LOG."""
+def run_make(log, *args, locks=()):
+    """The output of make with ARGS, which goes to LOG. LOCKS are held as long as it runs."""
     link, lock = objects()
     log.parent.mkdir(exist_ok=True)
     with open(log, "wb") as out:
         done = subprocess.run(["make", "--no-print-directory", "-C", TOP, *args,
                                f"OBJECTS={link}"], stdin=subprocess.DEVNULL, stdout=out,
                               stderr=subprocess.STDOUT, check=False, env=with_ccache(),
-                              pass_fds=[lock.fileno()])
+                              pass_fds=[each.fileno() for each in (lock, *locks)])
     text = log.read_text("utf-8", "replace")
     if done.returncode:
         lines = text.splitlines()
@@ -121,9 +123,11 @@ def make(target, *variables):
         run_make(log, target, *variables)
         return []
     # Debian's kernels always get the same flags, so that "make style" has nothing to compile.
+    # kernel-doc would take a quarter of the time: style runs it once.
     home = objects()[0] / release
-    with said_again(home) as clean:
-        found = remarks(run_make(log, target, *variables, "W=1"), home)
+    with said_again(home) as (lock, clean):
+        found = remarks(run_make(log, target, *variables, "W=1", "cmd_checkdoc=",
+                                 locks=[lock]), home)
         if not found:
             clean()
     return found
