@@ -8,7 +8,7 @@ import json
 
 PHASES = ("packets", "messages", "namespaces", "links", "injected", "unloads")
 KERNELS = ("6.12", "6.1", "debug", "uml")
-# (what, its name in the table, target); the largest, not the sum, of "held".
+# (what, its name in the table, target); the largest, not the sum, of LARGEST.
 ROWS = (
     ("held", "connections held at once", 1_000_000),
     ("expired", "connections that expired at once", 1_000_000),

@@ -3,6 +3,7 @@
 namespace for hostile messages, and a table full of held connections."""
 
 import contextlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,8 @@ CONN_MAX = 100_000
 TOUCHED = 20_000
 # Seconds after their time in which expired connections have gone: a sweep of a large table.
 LATEST = 20
+# Seconds for which they may keep a processor from other work, more than what is usual.
+PAUSE = 0.5
 
 
 class Module(Backend):
@@ -127,27 +130,47 @@ class Held:
         return connections(self.bed)
 
     def expire(self):
-        """A packet of each connection, and then none: all expire within the time that those
-        packets took. Returns {what: number} for the record."""
-        timeout = round(20 + 2 * self.took)
+        """A packet of each connection, and then none, until all have expired; raises if they do
+        too early or late, or keep this processor from other work. Returns {what: number} for
+        the record."""
+        timeout, usual = round(20 + 2 * self.took), longest_pause(1)
         self.bed.ns.run(f"ipvsadm --set 0 0 {timeout}")
+        first = time.monotonic()
         self.traffic.each(64)
         last, began, pause = time.monotonic(), None, 0
         while left := self.there():
-            if began is None and left < self.count:
-                began = time.monotonic()
-            if time.monotonic() > last + timeout + LATEST * SLOW:
+            now = time.monotonic()
+            began = began or (now if left < self.count else None)
+            if now > last + timeout + LATEST * SLOW:
                 raise RuntimeError(f"{left} connections do not expire")
-            pause = max(pause, *(self.paused() for _ in range(10)))
+            if now > first + timeout - 1:
+                pause = max(pause, longest_pause(0.05))
+            else:
+                time.sleep(0.05)
+        began = began or time.monotonic()
+        if began < first + timeout - 1:
+            raise RuntimeError(f"connections end {began - first:.1f} s after their first packet, "
+                               f"not after {timeout}")
+        if pause > usual + PAUSE * SLOW:
+            raise RuntimeError(f"nothing else ran for {pause:.2f} s while connections expired")
         return {"expired": self.count, "pause": round(1000 * pause),
                 "seconds of expiry": round(time.monotonic() - began)}
 
-    @staticmethod
-    def paused():
-        """Seconds by which a short sleep is longer than it should be."""
-        began = time.monotonic()
-        time.sleep(0.005)
-        return time.monotonic() - began - 0.005
+
+def longest_pause(seconds):
+    """By how much the longest of short sleeps, on each processor in turn, is longer than it
+    should be; for at least SECONDS."""
+    everywhere, end, longest = os.sched_getaffinity(0), time.monotonic() + seconds, 0
+    try:
+        while time.monotonic() < end:
+            for processor in everywhere:
+                os.sched_setaffinity(0, {processor})
+                began = time.monotonic()
+                time.sleep(0.005)
+                longest = max(longest, time.monotonic() - began - 0.005)
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    return longest
 
 
 @contextlib.contextmanager
