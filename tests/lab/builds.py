@@ -34,34 +34,36 @@ def with_ccache():
 @functools.cache
 def objects(folder=TOP / "build/objects"):
     """(A link to the folder of this checkout's objects, a lock that keeps it as long as this
-    process or its make runs.) Kbuild's commands have absolute paths, so by another name ccache would find
-    nothing, and "make" would compile everything again."""
+    process or its make runs.) Kbuild's commands have absolute paths, so by another name ccache
+    would find nothing. Processes of one checkout share a link; the first of them takes the
+    lowest free one, which other checkouts have used before."""
     CACHE.mkdir(parents=True, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "objects.lock", "w", encoding="ascii") as choosing:
         fcntl.flock(choosing, fcntl.LOCK_EX)
-        for link in sorted(CACHE.glob("objects-*[0-9]")):
-            if link.is_symlink() and link.readlink() == folder and (lock := locked(link)):
-                return link, lock
+        links = [link for link in sorted(CACHE.glob("objects-*[0-9]"))
+                 if link.is_symlink() and link.readlink() == folder]
+        for link in links:
+            if not (free := locked(link, fcntl.LOCK_EX)):
+                return link, locked(link, fcntl.LOCK_SH)
+            free.close()
         for number in itertools.count(1):
             link = CACHE / f"objects-{number}"
-            if lock := locked(link, folder):
+            if lock := locked(link, fcntl.LOCK_EX):
+                link.unlink(missing_ok=True)
+                link.symlink_to(folder)
+                fcntl.flock(lock, fcntl.LOCK_SH)
                 return link, lock
 
 
-def locked(link, folder=None):
-    """LINK's lock, shared with others of this checkout; with FOLDER, once LINK is nobody's and
-    leads to FOLDER. None if it is another checkout's."""
+def locked(link, how):
+    """LINK's lock, or None if another process has it."""
     lock = open(link.with_suffix(".lock"), "w", encoding="ascii")
     try:
-        fcntl.flock(lock, (fcntl.LOCK_EX if folder else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         return None
-    if folder:
-        link.unlink(missing_ok=True)
-        link.symlink_to(folder)
-        fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
 
 
