@@ -20,6 +20,7 @@ from lab.testmodule import TestModule
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
 FEW, MANY, MOST = 10, 10_000 if SLOW == 1 else 1000, 60_000
+TRIES = 4
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -95,26 +96,33 @@ def configured(raw, count):
             for number, port in enumerate(p for p in ports for _ in servers)]
 
 
+def quickest_down(nat, unrelated, count):
+    """Seconds of the quickest of some rounds, with routes of COUNT real servers in use."""
+    raw = Raw(nat, UDP)
+    packets = configured(raw, count)
+    rounds = []
+    for _ in range(5):
+        for number, p in enumerate(packets):
+            raw.client_tap.send(p)
+            if number % 100 == 0:
+                raw.fence()
+                raw.drain()
+        raw.fence()
+        rounds.append(unrelated.seconds_down())
+    assert len(nat.conns(vip=raw.vip)) >= count
+    nat.ipvs.flush()
+    return min(rounds)
+
+
 @pytest.mark.parametrize("many", (MANY, large(MOST)))
 def test_unrelated_device_down(nat, unrelated, many):
-    """It costs the same whether ten or thousands of real servers have a route in use."""
-    best = []
-    for count in (FEW, many):
-        raw = Raw(nat, UDP)
-        packets = configured(raw, count)
-        rounds = []
-        for _ in range(5):
-            for number, p in enumerate(packets):
-                raw.client_tap.send(p)
-                if number % 100 == 0:
-                    raw.fence()
-                    raw.drain()
-            raw.fence()
-            rounds.append(unrelated.seconds_down())
-        assert len(nat.conns(vip=raw.vip)) >= count
-        best.append(min(rounds))
-        nat.ipvs.flush()
-    assert best[1] < 2 * best[0], f"{best[1] / best[0]:.1f} times"
+    """It costs the same whether ten or thousands of real servers have a route in use. To drop
+    thousands takes many times as long each time; a slow moment of the machine passes."""
+    ratios = []
+    while not ratios or (ratios[-1] > 2 and len(ratios) < TRIES):
+        few, many_routes = (quickest_down(nat, unrelated, count) for count in (FEW, many))
+        ratios.append(many_routes / few)
+    assert ratios[-1] <= 2, ", ".join(f"{ratio:.1f} times" for ratio in ratios)
 
 
 @pytest.mark.waits

@@ -59,8 +59,9 @@ class Report:
         started = time.monotonic()
         self.line(begins=name)
         timed = name in phases.BEFORE | phases.AFTER
-        print(f"torture: {name} begins, about {(self.spec['seconds'] - self.spent) / 60:.0f} min "
-              "left for this round's phases", flush=True)
+        left = max(0, self.spec["seconds"] - self.spent)
+        print(f"torture: {name} begins, about {left / 60:.0f} min left for this round's phases",
+              flush=True)
         kernel_log.mark_log(f"l4lb torture: {name}, seed {self.spec['seed']}")
         counts, error = {}, None
         try:
