@@ -131,7 +131,7 @@ class Held:
 
     def expire(self):
         """A packet of each connection, and then none, until all have expired; raises if they do
-        too early or late, or keep this processor from other work. Returns {what: number} for
+        too early or late, or keep a processor from other work. Returns {what: number} for
         the record."""
         timeout, usual = round(20 + 2 * self.took), longest_pause(1)
         self.bed.ns.run(f"ipvsadm --set 0 0 {timeout}")
