@@ -274,7 +274,7 @@ def test_datagrams_while_all_servers_drain(nat):
         client.open()
         drained(raw, count)
         packets = [client.packet()] * 5 * CHUNK
-        took = quickest(lambda _: send(raw, packets), 5)
+        took = quickest(lambda _: raw.send_all(packets), 5)
         client.send()
         assert client.arrive()[0] == 1
         raw.add(2)                      # that one is usable
@@ -300,25 +300,15 @@ def test_new_flow_when_full(nat, each, what, few, many):
     def seconds(room):
         with room_for(nat, room):
             raw = Raw(nat, UDP)
-            send(raw, [p for p in packets(raw, 0, room) for _ in range(each)])
+            raw.send_all([p for p in packets(raw, 0, room) for _ in range(each)])
             before = counts(nat)
             rounds = [packets(raw, room + CHUNK * n, CHUNK) for n in range(10)]
-            took = quickest(lambda n: send(raw, rounds[n]), len(rounds))
+            took = quickest(lambda n: raw.send_all(rounds[n]), len(rounds))
             assert moved(nat, before) == {what: 10 * CHUNK}
             nat.ipvs.flush()
         return took
 
     at_most(AT_MOST, lambda: 1 / (seconds(few) / seconds(many)))
-
-
-def send(raw, packets):
-    for number, p in enumerate(packets):
-        raw.client_tap.send(p)
-        if number % 1000 == 999:
-            raw.fence()
-            raw.drain()
-    raw.fence()
-    raw.drain()
 
 
 # Source address and port, and destination port, of flow N.

@@ -102,12 +102,7 @@ def quickest_down(nat, unrelated, count):
     packets = configured(raw, count)
     rounds = []
     for _ in range(5):
-        for number, p in enumerate(packets):
-            raw.client_tap.send(p)
-            if number % 100 == 0:
-                raw.fence()
-                raw.drain()
-        raw.fence()
+        raw.send_all(packets, 100)
         rounds.append(unrelated.seconds_down())
     assert len(nat.conns(vip=raw.vip)) >= count
     nat.ipvs.flush()

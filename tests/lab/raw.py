@@ -95,6 +95,17 @@ class Raw:
             self.client_tap.expect(
                 lambda p: p.dst == source and p.type == answer, what="echo reply")
 
+    def send_all(self, packets, at_once=1000):
+        """PACKETS from the client, AT_ONCE before the taps are emptied; returns when the director
+        has processed all."""
+        for number, p in enumerate(packets, 1):
+            self.client_tap.send(p)
+            if number % at_once == 0:
+                self.fence()
+                self.drain()
+        self.fence()
+        self.drain()
+
 
 class Client:
     """One client address and port of a Raw service, and its flow's packets."""
