@@ -180,12 +180,18 @@ def test_sharing_stops_when_told(tmp_path):
 
 
 STALE = ["Oops: int3: 0000 [#1] PREEMPT SMP NOPTI", "Call Trace:", "Kernel panic - not syncing"]
+STUCK = ["rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "Call Trace:"]
+ANSWER = ["Kernel panic - not syncing: NMI: Not continuing", "Call Trace:", " asm_exc_int3+0x35/0x40"]
 
 
 @pytest.mark.parametrize(("lines", "status", "so"), [
     (STALE, None, True), (STALE, "0", False), (["BUG: KASAN: x", *STALE], None, False),
     (["Oops: 0000 [#1] PREEMPT SMP", *STALE], None, False), ([], None, False),
-], ids=("stale", "ended", "after-another", "other-oops", "silent"))
+    ([*STUCK, *ANSWER], None, True), (ANSWER, None, True), (STUCK, None, False),
+    ([*STUCK, *ANSWER[:2]], None, False), (["BUG: KASAN: x", *STUCK, *ANSWER], None, False),
+    ([ANSWER[-1]], None, False),
+], ids=("stale", "ended", "after-another", "other-oops", "silent", "spins", "spins-at-once",
+        "not-asked", "waits", "spins-after-another", "did-not-spin"))
 def test_died_of_emulator(tmp_path, lines, status, so):
     """Only a fault of QEMU itself is a reason to restart the guest."""
     (tmp_path / "dmesg.log").write_text("\n".join(lines), encoding="ascii")

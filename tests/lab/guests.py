@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -17,6 +18,8 @@ from .stages import LIMITS, NO_TESTS, RESULTS, SILENCE, TESTS_FAILED, TOP, run
 
 # Guests that may be lost in a stage before it is given up.
 LOSSES = 3
+# Seconds in which tests/lab/run asks a guest that hangs where it is, and boots another.
+ANSWER = 120
 TIMEOUT = re.compile(r"Failed: Timeout >")
 
 
@@ -70,7 +73,7 @@ class Guest:
         self.file = self.test = None
         self.since = self.file_since = time.monotonic()
         self.booted = False
-        self.why = None             # the reason, if it was stopped
+        self.why = self.hangs = None    # the reason, if it was stopped; if it was to be
         # In virtual time a test's own limit is days: here that of the same kernel holds.
         self.usual = LIMITS["uml" if stage.name == "virtual-time" else stage.name]
         self.limit = self.usual + SILENCE
@@ -90,12 +93,20 @@ class Guest:
 
     def watch(self):
         """Stops the guest when a test takes too long by the host's clock."""
-        if self.test and not self.why and time.monotonic() - self.since > self.limit:
-            self.why = f"no end after {self.limit} s, the guest was stopped"
+        if not self.test or self.why or time.monotonic() - self.since <= self.limit:
+            return
+        if self.hangs or self.stage.name == "host" or self.stage.native:
+            self.why = self.hangs or f"no end after {self.limit} s"
             self.proc.terminate()
+        else:
+            # tests/lab/run asks the kernel where it is. It starts another guest if that tells of
+            # the emulator's defect.
+            self.hangs = f"no end after {self.limit} s, the guest was stopped"
+            self.limit += ANSWER
+            self.proc.send_signal(signal.SIGUSR1)
 
     def last_words(self):
-        return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-60:])
+        return "\n".join(self.log_path.read_text("utf-8", "replace").splitlines()[-160:])
 
 
 class Watcher:
@@ -106,7 +117,7 @@ class Watcher:
 
     def take(self, guest):
         for event in guest.read():
-            guest.since = time.monotonic()
+            guest.since, guest.hangs = time.monotonic(), None
             if "when" in event:
                 self._result(guest, event)
             elif "test" in event:
@@ -143,7 +154,7 @@ class Watcher:
         told = status != TESTS_FAILED or self.outcomes.failed_in(guest.number)
         if guest.why is None and status in (0, NO_TESTS, TESTS_FAILED) and told:
             return False
-        text = f"{guest.why or status_text(status)}\n{guest.last_words()}"
+        text = f"{guest.why or guest.hangs or status_text(status)}\n{guest.last_words()}"
         self.outcomes.failures.append(Failure(guest.test, "guest", text, guest.number))
         if guest.file:
             self.say_file(guest, guest.file, time.monotonic() - guest.file_since)
