@@ -40,6 +40,7 @@
 #include "forward/las_reply.h"
 #include "forward/nat.h"
 #include "forward/one_packet.h"
+#include "forward/others.h"
 #include "forward/reset.h"
 #include "forward/schedule.h"
 #include "forward/send.h"
@@ -636,6 +637,7 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 	if (ln->hooked[v6])
 		return 0;
 	if (!v6) {
+		l4lb_others_learn(ln->net);
 		err = nf_register_net_hooks(ln->net, ipv4_ops,
 					    ARRAY_SIZE(ipv4_ops));
 	} else {
@@ -643,6 +645,7 @@ int l4lb_hook_register(struct l4lb_net *ln, u8 af)
 		err = nf_defrag_ipv6_enable(ln->net);
 		if (err)
 			return err;
+		l4lb_others_learn(ln->net);
 		err = nf_register_net_hooks(ln->net, ipv6_ops,
 					    ARRAY_SIZE(ipv6_ops));
 		if (err)

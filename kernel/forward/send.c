@@ -17,6 +17,7 @@
 
 #include "base/drop.h"
 #include "conn/conntrack.h"
+#include "forward/others.h"
 
 /*
  * Policy routing (by firewall mark) can deliver packets here whose destination
@@ -189,35 +190,19 @@ void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	l4lb_forward_mark(skb, conn, false);
 }
 
-const char l4lb_hook_mark;
-
-/* Has anybody else a hook at LOCAL_OUT?  Ours let the packet pass, and what they would
- * forget is forgotten when it comes here.  IPv6 is not asked: the hook that reassembles
- * fragments, which ours need, is always there.
+/* Our own hooks at LOCAL_OUT let the packet pass, and what they would forget is
+ * forgotten when it comes here.
  */
-static bool others_look_ipv4(const struct net *net)
-{
-	const struct nf_hook_entries *entries =
-		rcu_dereference(net->nf.hooks_ipv4[NF_INET_LOCAL_OUT]);
-	unsigned int i;
-
-	for (i = 0; entries && i < entries->num_hook_entries; i++)
-		if (entries->hooks[i].priv != &l4lb_hook_mark)
-			return true;
-	return false;
-}
-
 void l4lb_forward_send(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct net *net)
 {
 	struct net_device *dev = skb_dst(skb)->dev;
+	u8 af = pkt->flow.af;
 
-	if (pkt->flow.af == AF_INET6)
-		NF_HOOK(NFPROTO_IPV6, NF_INET_LOCAL_OUT, net, NULL, skb, NULL,
-			dev, dst_output);
-	else if (others_look_ipv4(net))
-		NF_HOOK(NFPROTO_IPV4, NF_INET_LOCAL_OUT, net, NULL, skb, NULL,
-			dev, dst_output);
+	if (l4lb_others_look(net, af, NF_INET_LOCAL_OUT))
+		NF_HOOK(af == AF_INET ? NFPROTO_IPV4 : NFPROTO_IPV6,
+			NF_INET_LOCAL_OUT, net, NULL, skb, NULL, dev,
+			dst_output);
 	else
 		dst_output(net, NULL, skb);
 }

@@ -30,9 +30,6 @@ void l4lb_forward_prepare(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			  const struct l4lb_conn *conn,
 			  const struct l4lb_route *rt);
 
-/* Its address is the private data of the hooks in entry/hook.c. */
-extern const char l4lb_hook_mark;
-
 /* Send it: LOCAL_OUT, POST_ROUTING, neighbour.  Consumes the skb. */
 void l4lb_forward_send(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		       struct net *net);
