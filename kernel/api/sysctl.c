@@ -11,9 +11,10 @@
  *				into an eighth of the memory; a namespace of an
  *				unprivileged user cannot change it
  *	fast_path		may packets of established flows bypass the
- *				stack (entry/)?  0: no; 1: yes; 2: first packets
- *				of a flow, too, which the firewall then does not
- *				see.  A service may override it
+ *				stack (entry/)?  0: no; 1: yes, and first packets
+ *				of a flow that nothing could refuse; 2: all first
+ *				packets, which the firewall then does not see.
+ *				A service may override it
  *	nonlocal_vip		1: a service also takes packets that this host
  *				forwards to its address, which need not be
  *				local.  Off by default: a standby director may

@@ -132,7 +132,8 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	server->service_id = svc->id;
 	list_move_tail(&server->node, &svc->servers);
 	svc->n_servers++;
-	svc->ln->n_mixed += server_is_mixed(server);
+	WRITE_ONCE(svc->ln->n_mixed,
+		   svc->ln->n_mixed + server_is_mixed(server));
 	rcu_assign_pointer(server->svc, svc);
 	l4lb_server_table_update(server);
 	l4lb_stats_look(&server->stats);
@@ -157,7 +158,7 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	RCU_INIT_POINTER(server->svc, NULL);
 	l4lb_server_table_del(server);
 	svc->n_servers--;
-	ln->n_mixed -= server_is_mixed(server);
+	WRITE_ONCE(ln->n_mixed, ln->n_mixed - server_is_mixed(server));
 	l4lb_hook_unregister(ln, server->sched.af);
 	l4lb_server_trash(server);
 }

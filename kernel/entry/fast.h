@@ -7,11 +7,11 @@
  *	fast_admit.c	which flows: those that the slow path has forwarded
  *	fast_back.c	the routes of replies
  *	fast_device.c	which devices
- *	fast_new.c	first packets of flows, for services that ask for it
+ *	fast_new.c	first packets of flows, where nobody looks or the service asks
  *	fast_routes.c	address checks for first packets
  *
  * Each direction of a flow is admitted for L4LB_FAST_TERM, after one of its
- * packets has passed the whole stack, firewall and routing included.  So any
+ * packets has passed the whole stack, firewall and routing included, or begun it here.  So any
  * change by the administrator takes effect after that time at the latest.
  * Changes of the director itself (services, real servers, routes, neighbours,
  * MTU) take effect with the next packet.
@@ -80,7 +80,8 @@ struct l4lb_fast_page {
  * @near: some of them, by the low bits of their ifindex (likewise)
  * @serial: the last device's (RTNL)
  * @work: attaches to devices, or detaches from them
- * @routes: see fast_routes.c; NULL until services schedule at ingress (@work)
+ * @stop: follows routes no longer
+ * @routes: see fast_routes.c; NULL until there are services (@work)
  * @ln: the namespace
  */
 struct l4lb_fast {
@@ -97,6 +98,7 @@ struct l4lb_fast {
 	struct l4lb_fast_device __rcu *near[L4LB_FAST_NEAR];
 	u32			serial;
 	struct delayed_work	work;
+	struct work_struct	stop;
 	struct l4lb_fast_routes	*routes;
 	struct l4lb_net		*ln;
 };
@@ -111,7 +113,7 @@ static inline u32 l4lb_fast_mode(const struct l4lb_net *ln,
 	       READ_ONCE(ln->sysctl.fast_path) + L4LB_FAST_PATH_OFF;
 }
 
-/* May a first packet be scheduled at ingress, or in XDP? */
+/* Does the namespace or a service ask for first packets at ingress, or in XDP? */
 static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 {
 	return READ_ONCE(ln->sysctl.fast_path) == 2 ||

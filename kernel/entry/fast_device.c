@@ -192,11 +192,16 @@ static void work_fn(struct work_struct *work)
 	struct l4lb_fast *fast = container_of(to_delayed_work(work),
 					      struct l4lb_fast, work);
 
-	if (wanted(fast->ln) && l4lb_fast_has_new(fast->ln))
-		l4lb_fast_routes_start(fast);
 	rtnl_lock();
 	update_devices(fast);
 	rtnl_unlock();
+	if (wanted(fast->ln))
+		l4lb_fast_routes_start(fast);
+}
+
+static void stop_fn(struct work_struct *work)
+{
+	l4lb_fast_routes_stop(container_of(work, struct l4lb_fast, stop));
 }
 
 void l4lb_fast_changed(struct l4lb_net *ln)
@@ -258,6 +263,7 @@ int l4lb_fast_create(struct l4lb_net *ln)
 	fast->full = jiffies;
 	xa_init(&fast->devices);
 	INIT_DELAYED_WORK(&fast->work, work_fn);
+	INIT_WORK(&fast->stop, stop_fn);
 	/* Packets and notifiers must see it initialised. */
 	smp_store_release(&ln->fast, fast);
 	return 0;
@@ -273,7 +279,8 @@ void l4lb_fast_stop(struct l4lb_net *ln)
 	rtnl_lock();
 	update_devices(fast);	/* ln->exiting: detach all */
 	rtnl_unlock();
-	l4lb_fast_routes_stop(fast);
+	/* It waits for packets: those of many namespaces wait together. */
+	queue_work(l4lb_wq, &fast->stop);
 	l4lb_fast_back_flush(fast, NULL);
 }
 
@@ -282,6 +289,7 @@ void l4lb_fast_destroy(struct l4lb_net *ln)
 	if (!ln->fast)
 		return;
 	cancel_delayed_work_sync(&ln->fast->work);
+	flush_work(&ln->fast->stop);
 	/* Packets in flight during l4lb_fast_stop() may have added routes. */
 	l4lb_fast_back_free(ln->fast);
 	WARN_ON(!xa_empty(&ln->fast->devices));

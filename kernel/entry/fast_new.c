@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scheduling at ingress or in XDP, for services that ask for it (fast-path new):
- * the first packet of a flow does not go through the stack, either.  Neither the
- * firewall nor reverse path filtering sees it, so the stack's checks are done
- * here: both checksums, that the source can be another host, and that the VIP
- * is an address of this host (a standby director must route the packet on).
+ * Scheduling at ingress or in XDP: the first packet of a flow does not go through
+ * the stack, either.  A service may ask for it (fast-path new); then neither the
+ * firewall nor reverse path filtering sees that packet.  At ingress it also is so
+ * while nobody would look at the packet in the stack: see fast_unwatched.h.
+ *
+ * The stack's own checks are done here: both checksums, that the source can be
+ * another host, and that the VIP is an address of this host (a standby director
+ * must route the packet on).
  *
  * Everything else is left to the stack: firewall marks (which are not set yet),
  * one-packet scheduling, defence against floods, connection tracking.
@@ -19,19 +22,20 @@
 
 #include "entry/fast_admit.h"
 #include "entry/fast_routes.h"
+#include "entry/fast_unwatched.h"
 #include "forward/schedule.h"
 #include "service/server_table.h"
+#include "sync/daemon.h"
 
 static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 {
-	if (likely(!l4lb_fast_has_new(ln)))
-		return false;
 	if (pkt->flow.proto == IPPROTO_TCP &&
 	    (pkt->tcp & (L4LB_TCP_FLAG_SYN | L4LB_TCP_FLAG_ACK |
 			 L4LB_TCP_FLAG_FIN | L4LB_TCP_FLAG_RST)) !=
 	    L4LB_TCP_FLAG_SYN)
 		return false;
-	return l4lb_flow_may_start(&pkt->flow) && !READ_ONCE(ln->n_fwmark) &&
+	return l4lb_flow_may_start(&pkt->flow) && !l4lb_sync_stands_by(ln) &&
+	       !READ_ONCE(ln->n_fwmark) &&
 	       !READ_ONCE(ln->sysctl.drop_packet) &&
 	       !READ_ONCE(ln->sysctl.conntrack);
 }
@@ -177,23 +181,43 @@ bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
 				flow->proto, sum);
 }
 
+static bool is_unwatched(const struct l4lb_fast_device *d, u8 af,
+			 enum l4lb_fast_watch watch)
+{
+	return watch == L4LB_FAST_UNKNOWN ? l4lb_fast_unwatched(d, af) :
+					    watch == L4LB_FAST_UNWATCHED;
+}
+
 /**
  * l4lb_fast_new_service() - may a packet that has no connection begin one here?
  * @d: the device it came in by
  * @pkt: the packet, parsed
+ * @watch: may it, if its service does not ask for it?
  *
  * Context: softirq, RCU.  Return: its service; NULL: leave it to the stack.
  */
 struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
-					   const struct l4lb_pkt *pkt)
+					   const struct l4lb_pkt *pkt,
+					   enum l4lb_fast_watch watch)
 {
 	struct l4lb_net *ln = d->ln;
+	u8 af = pkt->flow.af;
 	struct l4lb_service *svc;
+	u32 mode;
 
 	if (!may_begin(ln, pkt))
 		return NULL;
+	if (!l4lb_fast_has_new(ln)) {
+		if (!is_unwatched(d, af, watch))
+			return NULL;
+		watch = L4LB_FAST_UNWATCHED;
+	}
 	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
-	if (!svc || l4lb_fast_mode(ln, svc) != L4LB_FAST_PATH_NEW ||
+	if (!svc)
+		return NULL;
+	mode = l4lb_fast_mode(ln, svc);
+	if (mode == L4LB_FAST_PATH_OFF ||
+	    (mode == L4LB_FAST_PATH_ON && !is_unwatched(d, af, watch)) ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
 	    READ_ONCE(svc->refused) == (u32)jiffies ||
 	    is_stray(ln, &pkt->flow) ||
@@ -240,9 +264,9 @@ struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
 struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
 				  const struct l4lb_pkt *pkt,
 				  struct l4lb_fast_device *d,
-				  unsigned int len)
+				  unsigned int len, enum l4lb_fast_watch watch)
 {
-	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt);
+	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt, watch);
 
 	return svc && skb_is_whole(skb, pkt, len) ?
 	       l4lb_fast_new_conn(svc, d, pkt) : NULL;

@@ -23,6 +23,7 @@
 #include "entry/fast_headers.h"
 #include "entry/fast_new.h"
 #include "entry/fast_step.h"
+#include "entry/fast_unwatched.h"
 #include "forward/las_reply.h"
 #include "forward/nat.h"
 #include "forward/reset.h"
@@ -156,6 +157,7 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 static __always_inline enum l4lb_fast_count
 handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 {
+	enum l4lb_fast_watch watch = L4LB_FAST_UNKNOWN;
 	struct l4lb_net *ln = d->ln;
 	enum l4lb_fast_count count;
 	struct l4lb_fast_exit exit __l4lb_unset;
@@ -170,11 +172,14 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 	count = l4lb_fast_read_headers(&view, af, &pkt, &exit.len);
 	if (unlikely(count != L4LB_FAST_SENT))
 		return count;
-	if (l4lb_fast_leaves_opening(ln, &pkt))
-		return L4LB_SLOW_OPENS;
+	if (l4lb_fast_leaves_opening(ln, &pkt)) {
+		if (pkt.tcp & L4LB_TCP_FLAG_ACK || !l4lb_fast_unwatched(d, af))
+			return L4LB_SLOW_OPENS;
+		watch = L4LB_FAST_UNWATCHED;
+	}
 	conn = l4lb_conn_find_both(ln, &pkt.flow, &exit.reply);
 	if (!conn) {
-		conn = l4lb_fast_begin(skb, &pkt, d, exit.len);
+		conn = l4lb_fast_begin(skb, &pkt, d, exit.len, watch);
 		begun = conn;
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;

@@ -58,13 +58,14 @@ static inline bool l4lb_fast_has_begun(const struct l4lb_conn *conn)
 					      BIT(L4LB_TCP_SYNACK));
 }
 
-/* While no service begins connections at ingress, the stack gets each segment with
- * SYN, known or not: its lookup is saved.
+/* The stack gets each SYN-ACK and, while no service asks to begin connections here, each
+ * SYN that somebody may look at, known or not: its lookup is saved.
  */
 static __always_inline bool l4lb_fast_leaves_opening(const struct l4lb_net *ln,
 						     const struct l4lb_pkt *pkt)
 {
-	return unlikely(pkt->tcp & L4LB_TCP_FLAG_SYN) && !l4lb_fast_has_new(ln);
+	return unlikely(pkt->tcp & L4LB_TCP_FLAG_SYN) &&
+	       (pkt->tcp & L4LB_TCP_FLAG_ACK || !l4lb_fast_has_new(ln));
 }
 
 /* L4LB_FAST_SENT: the packet may pass. */

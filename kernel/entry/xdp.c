@@ -224,7 +224,8 @@ begin_flow(const struct xdp_buff *xdp, const struct l4lb_fast_view *view,
 	   const struct l4lb_pkt *pkt, struct l4lb_fast_device *d,
 	   unsigned int len)
 {
-	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt);
+	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt,
+							  L4LB_FAST_WATCHED);
 
 	return svc && !is_hidden(xdp, d) && l4lb_fast_is_whole(view, pkt, len) ?
 	       l4lb_fast_new_conn(svc, d, pkt) : NULL;

@@ -194,7 +194,7 @@ def flagged(flags):
     return send
 
 
-HEADER, UNKNOWN, ROUTE = "slow_header", "slow_unknown", "slow_route"
+HEADER, UNKNOWN, ROUTE, OPENS = "slow_header", "slow_unknown", "slow_route", "slow_opens"
 # What: (families, protocols, counters by family, whether a connection begins).
 LEFT = {
     wrong_sum: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, False),
@@ -208,9 +208,10 @@ LEFT = {
     ends_here: ((4, 6), (TCP, UDP), {4: {HEADER: 1}, 6: {HEADER: 1}}, True),
     ftp_data: ((4, 6), (TCP, UDP), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, False),
     too_big: ((4, 6), (TCP, UDP), {4: {ROUTE: 1}, 6: {ROUTE: 1}}, True),
+    flagged(SYN | ACK): ((4, 6), (TCP,), {4: {OPENS: 1}, 6: {OPENS: 1}}, True),
     **{flagged(flags): ((4, 6), (TCP,), {4: {UNKNOWN: 1}, 6: {UNKNOWN: 1}}, begins)
        for flags, begins in ((ACK, False), (RST, False), (RST | ACK, False), (FIN, False),
-                             (FIN | ACK, False), (0, False), (SYN | ACK, True),
+                             (FIN | ACK, False), (0, False),
                              (SYN | FIN, True), (SYN | RST, False))},
 }
 

@@ -126,6 +126,17 @@ def test_broken_first_packets(nat, family, proto):
         begun(raw, xdp=1)
 
 
+@BOTH
+def test_unasked_first_packets(nat, family, proto):
+    """Flows that begin by themselves, while nobody looks, do so at the ingress that follows: a
+    chain there sees them."""
+    raw = ingress.ready(nat, proto, family)
+    with nat.unwatched(), xdp.attached(nat):
+        client = begun(raw, fast=1)
+        if proto == UDP:
+            request_is(client, b"then", xdp=1)
+
+
 @pytest.mark.slow
 def test_real_clients_begin(lab, family):
     """No packet of theirs needs the stack, but the first of each real server's with NAT: the way

@@ -35,14 +35,20 @@ class Topologies:
         self.built = {}
 
 
+# While a chain could refuse a flow's first packet, that packet goes through the stack.
+CHAIN = "table inet looks { chain in { type filter hook input priority 0; }; }"
+
+
 class Lab:
-    """A topology with its director's control plane, as tests use it."""
+    """A topology with its director's control plane, as tests use it. The director has a
+    firewall, which lets everything pass."""
 
     _port = [1000]
 
     def __init__(self, shape):
         self.topo = Topology(shape).create()
         Backend.set_fast_path(self.topo.director.ns)
+        self.topo.director.ns.run(["nft", "-f", "-"], text_input=CHAIN)
         self.shape = shape
         self.method = genl.METHOD[shape]
         self._ipvs = None
@@ -67,6 +73,16 @@ class Lab:
                 genl.Ipvs(self.topo.director.ns) as ipvs:
             ipvs.flush()
             ipvs.timeouts(900, 120, 300)
+
+    @contextlib.contextmanager
+    def unwatched(self):
+        """The director has no firewall."""
+        ns = self.topo.director.ns
+        ns.run("nft delete table inet looks")
+        try:
+            yield
+        finally:
+            ns.run(["nft", "-f", "-"], text_input=CHAIN)
 
     def fresh_port(self):
         """A service port that no other test uses: old connections of the same
