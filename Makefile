@@ -156,7 +156,7 @@ test-all:
 		-- --backend ip_vs || status=1; \
 	tests/lab/suite --tier all --keep --label xdp -k fast_path 6.12 -- --xdp || status=1; \
 	tests/lab/interop || status=1; \
-	for path in 0 2; do \
+	for path in 0 2 unwatched; do \
 		tests/lab/suite --keep --label fast-path-$$path uml -- --fast-path $$path || status=1; \
 	done; \
 	exit $$status

@@ -34,9 +34,10 @@ def pytest_addoption(parser):
                      help="the module under test (default: l4lb)")
     parser.addoption("--seed", type=int,
                      help="seed of tests with random input (default: random, and printed)")
-    parser.addoption("--fast-path", choices=("0", "1", "2"),
+    parser.addoption("--fast-path", choices=("0", "1", "2", Backend.UNWATCHED),
                      help="net.ipv4.vs.fast_path for all tests except those of the fast path "
-                          "itself, which set it")
+                          "itself, which set it; unwatched: its default, and the director "
+                          "has no firewall")
     parser.addoption("--xdp", action="store_true",
                      help="the tests of the fast path find XDP attached to the director's devices")
     config = parser.getgroup("random configuration (test_config_fuzz.py)")

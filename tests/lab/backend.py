@@ -22,7 +22,8 @@ def depends(ko):
 class Backend:
     """The module under test."""
 
-    fast_path = None    # the value of --fast-path
+    UNWATCHED = "unwatched"     # as it is by default, without a firewall
+    fast_path = None            # the value of --fast-path
 
     def __init__(self, name):
         self.name = name
@@ -58,7 +59,7 @@ class Backend:
     @classmethod
     def set_fast_path(cls, ns):
         """Set it in NS, if the module is loaded."""
-        if cls.fast_path:
+        if cls.fast_path and cls.fast_path != cls.UNWATCHED:
             with contextlib.suppress(FileNotFoundError):
                 ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
 

@@ -48,7 +48,8 @@ class Lab:
     def __init__(self, shape):
         self.topo = Topology(shape).create()
         Backend.set_fast_path(self.topo.director.ns)
-        self.topo.director.ns.run(["nft", "-f", "-"], text_input=CHAIN)
+        if Backend.fast_path != Backend.UNWATCHED:
+            self.topo.director.ns.run(["nft", "-f", "-"], text_input=CHAIN)
         self.shape = shape
         self.method = genl.METHOD[shape]
         self._ipvs = None
