@@ -353,6 +353,7 @@ def without_director(spec, sheet):
 
 
 def measure(spec):
+    """One round. Groups that are not of packets belong to the first."""
     sheet = Sheet()
     # The group "namespaces" holds each of hundreds by an open file.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -362,35 +363,18 @@ def measure(spec):
         run(["nft", "-f", "-"], text_input="table netdev pin { chain in { type filter hook "
                                            "ingress device lo priority 0; }; }\n")
     os.sched_setaffinity(0, {0})
-    for number in range(spec["rounds"]):
-        print(f"round {number + 1} of {spec['rounds']}, {time.monotonic():.0f} s", flush=True)
-        turns = [lambda d=d, part=part: part(spec, sheet, d)
-                 for part in (with_director, http) for d in DIRECTORS]
-        if REFERENCE in spec["groups"]:
-            turns.insert(0, lambda: without_director(spec, sheet))
-        for turn in turns if number % 2 == 0 else reversed(turns):
-            turn()
-    print(f"scale, {time.monotonic():.0f} s", flush=True)
-    scale.measure(spec, sheet, Session)
-    more(spec, sheet)
-    rows = slices.judge(list(sheet.rows.values()), IP_VS.name)
-    for row in rows:
-        row["kept"] = sum(map(len, row.pop("slices", ())))
-    return rows
-
-
-def more(spec, sheet):
-    """Measures more slices of rows whose intervals are too wide, while there is time."""
-    for _ in range(spec["more"]):
-        sheet.only = {key for key in slices.wide(list(sheet.rows.values()), IP_VS.name)
-                      if key[0] in ROUNDS or key[0] == REFERENCE}
-        if not sheet.only or time.monotonic() > spec["budget"]:
-            break
-        print(f"{len(sheet.only)} rows are too wide, {time.monotonic():.0f} s", flush=True)
-        if any(group == REFERENCE for group, _ in sheet.only):
-            without_director(spec, sheet)
-        for director in DIRECTORS:
-            with_director(spec, sheet, director)
+    if spec["only"]:
+        sheet.only = {tuple(key) for key in spec["only"]}
+    parts = (with_director,) if sheet.only else (with_director, http)
+    turns = [lambda d=d, part=part: part(spec, sheet, d) for part in parts for d in DIRECTORS]
+    if REFERENCE in (dict(sheet.only) if sheet.only else spec["groups"]):
+        turns.insert(0, lambda: without_director(spec, sheet))
+    for turn in turns if spec["round"] % 2 == 0 else reversed(turns):
+        turn()
+    if spec["round"] == 0:
+        print(f"scale, {time.monotonic():.0f} s", flush=True)
+        scale.measure(spec, sheet, Session)
+    return list(sheet.rows.values())
 
 
 if __name__ == "__main__":

@@ -362,14 +362,17 @@ class Guests:
     release = "6.12.1"
 
     def __init__(self):
-        self.failing, self.faulty, self.measured = set(), set(), []
+        self.failing, self.faulty, self.measured, self.rounds = set(), set(), [], []
 
     def build(self):
         pass
 
     def measure(self, _script, spec, *_rest):
-        groups = json.loads(spec)["groups"]
-        self.measured.append(groups)
+        spec = json.loads(spec)
+        groups = spec["groups"]
+        self.rounds.append((spec["round"], spec["only"]))
+        if spec["round"] == 0:
+            self.measured.append(groups)
         if self.failing & set(groups):
             raise host.BenchError("measuring failed (exit status 124)")
         return json.dumps([{"group": g, "what": "w", "system": "l4lb", "unit": "ns", "values": [1.0]}
@@ -383,6 +386,35 @@ def guests(monkeypatch):
     # The bench has its own copy of the module.
     monkeypatch.setattr(speed, "BenchError", host.BenchError)
     return kernel
+
+
+def test_each_round_has_its_guest(monkeypatch):
+    """What a guest says of a row is one load. Rows that are too wide get more rounds, alone."""
+    kernel, said = Guests(), {"ip_vs": [2.0, 2.01], "l4lb": [1.0, 1.01]}
+    wild = iter([1.0, 1.4, 1.0, 1.4, *[1.2] * 40])
+
+    def measure(_script, spec, *_rest):
+        spec = json.loads(spec)
+        kernel.rounds.append((spec["round"], spec["only"]))
+        known = [{"group": "new", "what": what, "system": system, "unit": "redirects",
+                  "values": [], "tried": 4, "slices": [[v * k for v in values]] * 2}
+                 for now in [next(wild)] for system, values in said.items()
+                 for what, k in (("calm", 1), ("wild", now if system == "l4lb" else 1))]
+        return json.dumps([r for r in known if not spec["only"] or
+                           [r["group"], r["what"]] in spec["only"]])
+    monkeypatch.setattr(kernel, "measure", measure)
+    spec = speed.specify(speed.parse(["--quick", "--groups", "new", "--rounds", "4"]))
+    rows = {(r["what"], r["system"]): r for r in speed.Rounds(kernel, spec, 60).measure()}
+    assert kernel.rounds[:4] == [(n, None) for n in range(4)]
+    assert len(kernel.rounds) > 4 and all(only == [["new", "wild"]] for _, only in kernel.rounds[4:])
+    calm, wild = rows["calm", "l4lb"], rows["wild", "l4lb"]
+    assert (calm["kept"], calm["tried"]) == (16, 16) and calm["ratio"]["narrow"]
+    assert wild["kept"] == 4 * len(kernel.rounds)
+
+
+def test_groups_without_packets_have_one_guest(guests, tmp_path):
+    run_bench(tmp_path, "--groups", "expiry")
+    assert guests.rounds == [(0, None)]
 
 
 def run_bench(out, *words):
