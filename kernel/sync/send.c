@@ -235,18 +235,29 @@ static void use_template(struct l4lb_conn *conn)
 	spin_unlock(l4lb_conn_lock(conn));
 }
 
-bool l4lb_sync_counted(struct l4lb_conn *conn)
+static inline bool is_counted(struct l4lb_conn *conn)
 {
-	if (!l4lb_sync_sends(l4lb_conn_net(conn)))
-		return false;
-	if (l4lb_conn_test(conn, L4LB_CONN_SYNCED) &&
-	    l4lb_conn_packets(conn) == 1)
-		use_template(conn);
 	if (!l4lb_send_counts(conn) ||
 	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 		return false;
 	l4lb_conn_set(conn, L4LB_CONN_DUE);
 	return true;
+}
+
+static noinline bool copy_counted(struct l4lb_conn *copy)
+{
+	if (l4lb_conn_packets(copy) == 1)
+		use_template(copy);
+	return is_counted(copy);
+}
+
+bool l4lb_sync_counted(struct l4lb_conn *conn)
+{
+	if (!l4lb_sync_sends(l4lb_conn_net(conn)))
+		return false;
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_SYNCED)))
+		return copy_counted(conn);
+	return is_counted(conn);
 }
 
 void l4lb_sync_due(struct l4lb_conn *conn)

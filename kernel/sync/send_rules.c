@@ -103,7 +103,7 @@ bool l4lb_send_tellable(const struct l4lb_conn *conn)
 	       conn->server->sched.af == conn->af;
 }
 
-bool l4lb_send_possible(const struct l4lb_conn *conn)
+static inline bool is_possible(const struct l4lb_conn *conn)
 {
 	struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
@@ -113,10 +113,15 @@ bool l4lb_send_possible(const struct l4lb_conn *conn)
 	return svc && l4lb_send_tellable(conn) && is_wanted(conn, svc);
 }
 
+bool l4lb_send_possible(const struct l4lb_conn *conn)
+{
+	return is_possible(conn);
+}
+
 /* A copy belongs to the director that has announced it. */
 bool l4lb_send_allowed(const struct l4lb_conn *conn)
 {
-	return l4lb_send_possible(conn) && !l4lb_conn_is_copy(conn);
+	return is_possible(conn) && !l4lb_conn_is_copy(conn);
 }
 
 /* ---- by packets ---- */
