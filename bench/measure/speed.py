@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measures everything of "make bench" in one boot. Inside a guest:
+"""One round of "make bench". Inside a guest:
 
     python3 speed.py SPEC RESULT
 

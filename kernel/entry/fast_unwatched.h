@@ -32,6 +32,7 @@ l4lb_fast_routing_may_refuse(const struct l4lb_fast_device *d, u8 af)
  *
  * So it is if nobody else has a hook on its way, no rule of routing was ever
  * changed, no route depends on the source, and the path back is not checked.
+ * (A route to the VIP itself by TOS, or with a BPF program, is not looked for.)
  * Context: softirq, RCU.
  */
 static inline bool l4lb_fast_unwatched(const struct l4lb_fast_device *d, u8 af)

@@ -189,9 +189,9 @@ ANSWER = ["Kernel panic - not syncing: NMI: Not continuing", "Call Trace:", " as
     (["Oops: 0000 [#1] PREEMPT SMP", *STALE], None, False), ([], None, False),
     ([*STUCK, *ANSWER], None, True), (ANSWER, None, True), (STUCK, None, False),
     ([*STUCK, *ANSWER[:2]], None, False), (["BUG: KASAN: x", *STUCK, *ANSWER], None, False),
-    ([ANSWER[-1]], None, False),
+    ([ANSWER[-1]], None, False), ([*ANSWER[:2], " ? asm_exc_int3+0x35/0x40"], None, False),
 ], ids=("stale", "ended", "after-another", "other-oops", "silent", "spins", "spins-at-once",
-        "not-asked", "waits", "spins-after-another", "did-not-spin"))
+        "not-asked", "waits", "spins-after-another", "did-not-spin", "spun-before"))
 def test_died_of_emulator(tmp_path, lines, status, so):
     """Only a fault of QEMU itself is a reason to restart the guest."""
     (tmp_path / "dmesg.log").write_text("\n".join(lines), encoding="ascii")

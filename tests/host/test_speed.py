@@ -412,9 +412,31 @@ def test_each_round_has_its_guest(monkeypatch):
     assert wild["kept"] == 4 * len(kernel.rounds)
 
 
-def test_groups_without_packets_have_one_guest(guests, tmp_path):
+def test_groups_without_packets_have_one_guest(guests, tmp_path, monkeypatch):
+    """It loads the modules as often as they need, however wide their rows are."""
     run_bench(tmp_path, "--groups", "expiry")
-    assert guests.rounds == [(0, None)]
+    wide = [{"group": "services", "what": "w", "system": system, "unit": "redirects", "values": [],
+             "tried": 9, "slices": [[1.0] * 3, [1.5] * 3, [1.0] * 3]} for system in ("ip_vs", "l4lb")]
+    monkeypatch.setattr(guests, "measure", lambda *_: guests.rounds.append((0, None)) or json.dumps(wide))
+    spec = speed.specify(speed.parse(["--quick", "--groups", "services"]))
+    rows = speed.Rounds(guests, spec, 60).measure()
+    assert guests.rounds == [(0, None)] * 2 and [r["kept"] for r in rows] == [9, 9]
+    assert rows[1]["ratio"]["narrow"]
+
+
+def test_a_lost_additional_round_loses_nothing(monkeypatch):
+    kernel = Guests()
+
+    def measure(_script, spec, *_rest):
+        number = json.loads(spec)["round"]
+        if number >= 3:
+            raise speed.BenchError("measuring failed")
+        return json.dumps([{"group": "new", "what": "w", "system": system, "unit": "redirects",
+                            "values": [], "tried": 4, "slices": [[v] * 3]}
+                           for system, v in (("ip_vs", 1.0), ("l4lb", 1.0 + number % 2))])
+    monkeypatch.setattr(kernel, "measure", measure)
+    spec = speed.specify(speed.parse(["--quick", "--groups", "new", "--rounds", "3"]))
+    assert [r["kept"] for r in speed.Rounds(kernel, spec, 60).measure()] == [9, 9]
 
 
 def run_bench(out, *words):

@@ -78,6 +78,9 @@ class Lab:
     @contextlib.contextmanager
     def unwatched(self):
         """The director has no firewall."""
+        if Backend.fast_path == Backend.UNWATCHED:
+            yield
+            return
         ns = self.topo.director.ns
         ns.run("nft delete table inet looks")
         try:
