@@ -133,7 +133,13 @@ def test_a_route_by_source(nat):
     with nat.unwatched():
         begun(raw)
         route = "prohibit 2001:db8:77::/48 from 2001:db8:c::/48"
-        ns.ip(f"route add {route}", family=6)
+        try:
+            ns.ip(f"route add {route}", family=6)
+        except RuntimeError as e:
+            if "IPV6_SUBTREES" not in str(e):
+                raise
+            pytest.skip("this kernel has no routes by source (IPV6_SUBTREES): Debian's have "
+                        "(suite stages 6.12, 6.1)")
         try:
             passed(raw)
         finally:

@@ -308,6 +308,7 @@ def test_conn_max_values(nat, value, ok):
 @pytest.mark.parametrize("method", (MASQ, ROUTE), ids=("nat", "dr"))
 def test_namespace_with_many_connections_ends(backend, method):
     """The leak scan after this file would find what stays."""
+    backend.need_scheduler("rr")        # it refers to the module
     before = backend.refcount()
     ns = Namespace("ends-full")
     try:
