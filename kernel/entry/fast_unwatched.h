@@ -15,7 +15,7 @@ static inline bool
 l4lb_fast_routing_may_refuse(const struct l4lb_fast_device *d, u8 af)
 {
 	struct net *net = d->ln->net;
-	const struct in_device *in;
+	struct in_device *in;
 
 	if (l4lb_net_has_rules(net, af))
 		return true;
