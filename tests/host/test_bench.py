@@ -237,12 +237,17 @@ def test_load_replays_a_trace(programs, tmp_path):
 
 
 def test_load_does_not_wait(programs, tmp_path):
-    """Open loop: requests go out on time while earlier ones are under way."""
-    with Server(programs, tmp_path, [5], cpu=150, cache=5) as server:
-        outcomes = replay(programs, tmp_path, [(n * MS, 0, 0, 0) for n in range(4)], server.port)
-    # Each answer waits for all earlier ones; for a request sent late that wait would be shorter.
-    for n, outcome in enumerate(outcomes):
-        assert outcome[0] >= (n + 0.5) * 150 * MS
+    """Open loop: requests go out on time while earlier ones are under way. A busy machine may
+    be late once."""
+    for turn in range(4):
+        with Server(programs, tmp_path, [5], cpu=150, cache=5) as server:
+            outcomes = replay(programs, tmp_path, [(n * MS, 0, 0, 0) for n in range(4)],
+                              server.port)
+        # Each answer waits for all earlier ones; for a request sent late that wait would be
+        # shorter.
+        if all(outcome[0] >= (n + 0.5) * 150 * MS for n, outcome in enumerate(outcomes)):
+            break
+        assert turn < 3, outcomes
 
 
 @pytest.mark.parametrize("reply, fault", [

@@ -165,6 +165,8 @@ class Site:
                                 *self._default(LAN, ROUTER), *(
                 f"addr add {VIP[f]}/{HOST[f]} dev lo" + " nodad" * (f == 6) for f in (4, 6)),
                 *self._tunnels(number if name[0] == "s" else None))
+        # The kernel takes no next hop on a device whose carrier it has not noticed yet.
+        wait_until(lambda: router.is_running("br0"), 10, what="the router's br0 up")
         router.ip(*(f"nexthop add id {10 * (f // 2 - 1) + n} via {LAN[f]}{n} dev br0"
                     for f in (4, 6) for n in self.numbers))
 
