@@ -388,8 +388,14 @@ def test_probe(ward, service, dip, rips):
     one.do(f"director# ipvsctl service add udp {name} scheduler rr server {bracketed} nat")
     with listener(one, 1, rips[0]) as good, listener(one, 2, rips[1]) as other:
         assert one.found() == "" and (asked(good), asked(other)) == (0, 0)
-        assert one.doctor(options="--probe") == (0, "26 checks, no problem found\n")
-        assert (asked(good, 1), asked(other, 1)) == (1, 1)
+        # Between two processors the end of a connection may overtake the last segment of its
+        # handshake: then the server has not seen it.
+        for turn in range(3):
+            assert one.doctor(options="--probe") == (0, "26 checks, no problem found\n")
+            counts = asked(good, 1), asked(other, 1)
+            if counts == (1, 1):
+                break
+            assert max(counts) == 1 and turn < 2, counts
     assert one.found(options="--probe") == "listen"
     code, text = one.doctor(options="--probe")
     assert code == 1 and text.count("error: listen: ") == 2 == text.count("refused"), text
