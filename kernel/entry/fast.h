@@ -12,10 +12,9 @@
  *
  * Each direction of a flow is admitted for L4LB_FAST_TERM, after one of its
  * packets has passed the whole stack, firewall and routing included, or has
- * begun it here.  So any
- * change by the administrator takes effect after that time at the latest.
- * Changes of the director itself (services, real servers, routes, neighbours,
- * MTU) take effect with the next packet.
+ * begun it here.  So any change by the administrator takes effect after that
+ * time at the latest.  Changes of the director itself (services, real servers,
+ * routes, neighbours, MTU) take effect with the next packet.
  */
 #ifndef _L4LB_FAST_H
 #define _L4LB_FAST_H
