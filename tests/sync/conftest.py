@@ -41,8 +41,9 @@ class Side:
         want = {"client": record.client, "cport": record.cport, "vip": record.vip,
                 "vport": record.vport}
         (row,) = wait_until(lambda: [r for r in self.rows(**want)
-                                     if r["state"] != "NONE" or r["expires"] > NEW
-                                     or record.timeout <= NEW],
+                                     if r["state"] != "NONE" or
+                                     (record.state_name == "NONE" and
+                                      (r["expires"] > NEW or record.timeout <= NEW))],
                             deadline, what=f"a row of {record}")
         return row
 
