@@ -33,7 +33,8 @@
  *		dump: without attributes.  The services with any value that is
  *		not the default.
  *		Reply: SERVICE, POLICY with all values; BANDS if the service
- *		has had a PRIORITY; OWNER and PROTECTED if it has them.
+ *		has had a PRIORITY; LIMITED, the connections that were refused
+ *		since the last ZERO, if it has had a limit; OWNER and PROTECTED if it has them.
  *
  *	L4LB_CMD_SET_POLICY
  *		SERVICE and any of POLICY { ... }, OWNER, PROTECTED.  OWNER is
@@ -171,9 +172,10 @@
  *
  *	L4LB_CMD_GET_DRAIN
  *		dump: without attributes.  Real servers with weight 0 that had a
- *		weight before.
+ *		weight before, and those that start slowly.
  *		Reply: SERVICE, DRAIN { ADDR, PORT, AF, LAST_WEIGHT; THEN and LEFT
- *		if there is a drain and it has a deadline }.
+ *		if there is a drain and it has a deadline; RAMP if its service's
+ *		RAMP has begun, and is not over, for it }.
  *
  * Members of the multicast group L4LB_GENL_LOG (CAP_NET_ADMIN) get, for
  * connections that begin while their service's LOG is on, once each and at most a
@@ -206,6 +208,8 @@
  */
 #ifndef _L4LB_UAPI_H
 #define _L4LB_UAPI_H
+
+#include "l4lb_policy.h"
 
 #define L4LB_GENL_NAME		"L4LB"
 #define L4LB_GENL_VERSION	1
@@ -283,6 +287,7 @@ enum l4lb_attr {
 	L4LB_ATTR_HANDOVER,	/* nest: enum l4lb_handover_attr */
 	L4LB_ATTR_OWNER,	/* string, "" for none; in ENTRY, too */
 	L4LB_ATTR_PROTECTED,	/* u8: 0 or 1; in ENTRY, too */
+	L4LB_ATTR_LIMITED,	/* u64 */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -321,129 +326,6 @@ enum l4lb_set_mode {
 
 	__L4LB_SET_MODE_MAX,
 	L4LB_SET_MODE_MAX = __L4LB_SET_MODE_MAX - 1
-};
-
-/* When an established TCP connection or SCTP association expires. */
-enum l4lb_on_idle {
-	L4LB_IDLE_FORGET,	/* silently */
-	L4LB_IDLE_RESET,	/* client and server get a RST or ABORT */
-
-	__L4LB_IDLE_MAX,
-	L4LB_IDLE_MAX = __L4LB_IDLE_MAX - 1
-};
-
-/* When a client sends to a real server that was removed. */
-enum l4lb_on_loss {
-	L4LB_LOSS_DEFAULT,	/* as sysctl expire_nodest_conn says */
-	L4LB_LOSS_KEEP,		/* drop the packet: the server may come back */
-	L4LB_LOSS_MOVE,		/* UDP goes to another server, others: RESET */
-	L4LB_LOSS_RESET,	/* RST or ABORT to both, ICMP for UDP */
-
-	__L4LB_LOSS_MAX,
-	L4LB_LOSS_MAX = __L4LB_LOSS_MAX - 1
-};
-
-/* While a real server has weight 0. */
-enum l4lb_on_drain {
-	L4LB_DRAIN_DEFAULT,	/* as sysctl expire_quiescent_template says */
-	L4LB_DRAIN_KEEP,	/* UDP flows and persistent clients stay */
-	L4LB_DRAIN_MOVE,	/* they move to another one, if there is one */
-
-	__L4LB_DRAIN_MAX,
-	L4LB_DRAIN_MAX = __L4LB_DRAIN_MAX - 1
-};
-
-/* Packets from outside to the service's address that would open a TCP, UDP or
- * SCTP flow, but match no service.  If several services have this address, the
- * strictest setting applies.
- */
-enum l4lb_guard {
-	L4LB_GUARD_OFF,		/* they reach this host's programs */
-	L4LB_GUARD_REJECT,	/* RST, port unreachable, ABORT */
-	L4LB_GUARD_DROP,	/* dropped silently */
-
-	__L4LB_GUARD_MAX,
-	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
-};
-
-/* May packets of established flows be forwarded at their device's ingress,
- * where the rest of the stack does not see them?
- */
-enum l4lb_fast_path {
-	L4LB_FAST_PATH_DEFAULT,	/* as sysctl fast_path says */
-	L4LB_FAST_PATH_OFF,
-	L4LB_FAST_PATH_ON,
-	L4LB_FAST_PATH_NEW,	/* first packets of flows, too */
-
-	__L4LB_FAST_PATH_MAX,
-	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
-};
-
-/* The band of replies through NAT, for a queueing discipline on their way out.
- * skb->priority is the band's number; the lowest is to be served first.
- */
-enum l4lb_priority {
-	L4LB_PRIORITY_NONE,	/* no band: priority as in forwarding */
-	L4LB_PRIORITY_LAS,	/* least attained service: by the bytes of
-				 * replies that their connection has had
-				 */
-	__L4LB_PRIORITY_MAX,
-	L4LB_PRIORITY_MAX = __L4LB_PRIORITY_MAX - 1
-};
-
-/* What other directors are told about, see GET_SYNC.  Exceptions: connections that
- * the scheduler would not give to their real server now, if it is one that hashes,
- * and templates.
- */
-enum l4lb_service_sync {
-	L4LB_SERVICE_SYNC_ALL,	/* connections and templates */
-	L4LB_SERVICE_SYNC_OFF,
-	L4LB_SERVICE_SYNC_TEMPLATES,
-	L4LB_SERVICE_SYNC_EXCEPTIONS,
-
-	__L4LB_SERVICE_SYNC_MAX,
-	L4LB_SERVICE_SYNC_MAX = __L4LB_SERVICE_SYNC_MAX - 1
-};
-
-/* Do connections that begin now have a record when they end, see LOG_CONNS? */
-enum l4lb_service_log {
-	L4LB_SERVICE_LOG_OFF,
-	L4LB_SERVICE_LOG_ON,
-
-	__L4LB_SERVICE_LOG_MAX,
-	L4LB_SERVICE_LOG_MAX = __L4LB_SERVICE_LOG_MAX - 1
-};
-
-#define L4LB_BANDS	4
-
-/* Default ends of the LAS bands, in bytes. */
-#define L4LB_LAS_BYTES	{ 16 << 10, 128 << 10, 1 << 20 }
-
-/* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
- * packets; 0: the namespace's timeout (IPVS_CMD_SET_CONFIG; SCTP: 900).
- * LAS_BYTES_*: ends of bands 0 to 2, increasing; 0: that band has no end;
- * all three 0: L4LB_LAS_BYTES.
- */
-enum l4lb_policy_attr {
-	L4LB_POLICY_ATTR_UNSPEC,
-	L4LB_POLICY_ATTR_TIMEOUT_TCP,	/* ESTABLISHED */
-	L4LB_POLICY_ATTR_TIMEOUT_TCP_FIN, /* FIN_WAIT */
-	L4LB_POLICY_ATTR_TIMEOUT_UDP,
-	L4LB_POLICY_ATTR_TIMEOUT_SCTP,	/* ESTABLISHED */
-	L4LB_POLICY_ATTR_ON_IDLE,	/* enum l4lb_on_idle */
-	L4LB_POLICY_ATTR_ON_LOSS,	/* enum l4lb_on_loss */
-	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
-	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
-	L4LB_POLICY_ATTR_FAST_PATH,	/* enum l4lb_fast_path */
-	L4LB_POLICY_ATTR_PRIORITY,	/* enum l4lb_priority */
-	L4LB_POLICY_ATTR_LAS_BYTES_0,
-	L4LB_POLICY_ATTR_LAS_BYTES_1,
-	L4LB_POLICY_ATTR_LAS_BYTES_2,
-	L4LB_POLICY_ATTR_SYNC,		/* enum l4lb_service_sync */
-	L4LB_POLICY_ATTR_LOG,		/* enum l4lb_service_log */
-
-	__L4LB_POLICY_ATTR_MAX,
-	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
 };
 
 /* Packets sent in a band since the last ZERO. */
@@ -639,6 +521,9 @@ enum l4lb_drain_attr {
 	L4LB_DRAIN_ATTR_LAST_WEIGHT, /* u32: before the present weight 0 */
 	L4LB_DRAIN_ATTR_LEFT,	/* u64, reply: milliseconds to the deadline */
 	L4LB_DRAIN_ATTR_PAD,
+	L4LB_DRAIN_ATTR_RAMP,	/* u32, reply: percent of its RAMP; 100: it gets
+				 * twice its share until it has its load
+				 */
 
 	__L4LB_DRAIN_ATTR_MAX,
 	L4LB_DRAIN_ATTR_MAX = __L4LB_DRAIN_ATTR_MAX - 1

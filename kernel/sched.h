@@ -102,6 +102,7 @@ struct l4lb_rank {
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
+ * @ramp: private to the core
  * @work: private to the core
  * @tournament: private to the core
  * @n: number of entries in @server
@@ -119,6 +120,7 @@ struct l4lb_pool {
 	u32				flags;
 	u8				af;
 	struct l4lb_sched_inst		*inst;
+	struct l4lb_ramp		*ramp;
 	struct rcu_work			work;
 	struct l4lb_tournament		*tournament;
 	unsigned int			n;
@@ -157,6 +159,13 @@ struct l4lb_sched_option {
 	.what = "real servers by 0: age, 1: address, as on other directors", \
 }
 
+/* Of a flow, what else than the servers decides alone. */
+enum l4lb_maps {
+	L4LB_MAPS_NOT,		/* more: load, turns, chance */
+	L4LB_MAPS_SOURCE,	/* the client; L4LB_SCHED_PORT: and its port */
+	L4LB_MAPS_DESTINATION,	/* the address that it asked for */
+};
+
 /**
  * struct l4lb_sched_ops - one scheduling algorithm
  * @pick: choose a real server for a new flow, or NULL if none may take it
@@ -185,6 +194,8 @@ struct l4lb_sched_option {
  *	service may have, too, must have no effect
  * @maps: what @pick chooses depends on nothing but the flow, the options and the
  *	servers, and it changes nothing: it may be asked without a new flow
+ * @greedy: @pick looks for the least loaded server: one without connections gets all
+ *	new ones
  * @name: its name in user space; the module is l4lb_<name>
  * @sysctl: name of a setting in net.ipv4.vs, in seconds: the default of all
  *	options with .sysctl set, which must have the same .def (optional)
@@ -207,7 +218,8 @@ struct l4lb_sched_ops {
 	const struct l4lb_sched_option	*options;
 	unsigned int			n_options;
 	u32				flags;
-	bool				maps;
+	enum l4lb_maps			maps;
+	bool				greedy;
 	char			name[L4LB_SCHED_NAME_MAX];
 	const char		*sysctl;
 	struct module		*owner;

@@ -59,7 +59,7 @@ static struct l4lb_sched_ops dh_sched = {
 	.free		= dh_free,
 	.options	= dh_options,
 	.n_options	= ARRAY_SIZE(dh_options),
-	.maps		= true,
+	.maps		= L4LB_MAPS_DESTINATION,
 };
 module_l4lb_sched(dh_sched);
 MODULE_LICENSE("GPL");

@@ -44,6 +44,7 @@ static struct l4lb_sched_ops lblc_sched = {
 	.owner		= THIS_MODULE,
 	.pick		= lblc_pick,
 	.rank		= L4LB_AFFINITY_RANKS,
+	.greedy		= true,
 	.init		= l4lb_affinity_create,
 	.exit		= l4lb_affinity_destroy,
 	.changed	= l4lb_affinity_changed,

@@ -31,6 +31,7 @@ static struct l4lb_sched_ops lc_sched = {
 	.owner	= THIS_MODULE,
 	.pick	= lc_pick,
 	.rank	= { lc_rank },
+	.greedy	= true,
 };
 module_l4lb_sched(lc_sched);
 MODULE_LICENSE("GPL");

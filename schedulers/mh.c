@@ -104,7 +104,7 @@ static struct l4lb_sched_ops mh_sched = {
 	.options	= mh_options,
 	.n_options	= ARRAY_SIZE(mh_options),
 	.flags		= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
-	.maps		= true,
+	.maps		= L4LB_MAPS_SOURCE,
 };
 module_l4lb_sched(mh_sched);
 MODULE_LICENSE("GPL");

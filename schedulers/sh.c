@@ -98,7 +98,7 @@ static struct l4lb_sched_ops sh_sched = {
 	.options	= sh_options,
 	.n_options	= ARRAY_SIZE(sh_options),
 	.flags		= L4LB_SCHED_FALLBACK | L4LB_SCHED_PORT,
-	.maps		= true,
+	.maps		= L4LB_MAPS_SOURCE,
 };
 module_l4lb_sched(sh_sched);
 MODULE_LICENSE("GPL");

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Drains of real servers: orders, and a list of those that have weight 0. */
+/* Drains of real servers: orders, and a list of those that have weight 0 or start
+ * slowly.
+ */
 #include "api/netlink_drain.h"
 
 #include <net/netlink.h>
@@ -8,6 +10,7 @@
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
 #include "config/drain.h"
+#include "service/ramp.h"
 
 const struct nla_policy l4lb_nl_drain_policy[] = {
 	[L4LB_DRAIN_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
@@ -131,6 +134,17 @@ static int fill_deadline(struct sk_buff *skb,
 				 L4LB_DRAIN_ATTR_PAD);
 }
 
+static int fill_ramp(struct sk_buff *skb, const struct l4lb_server *server)
+{
+	u64 percent = 100;
+
+	if (!server->ramp.phase)
+		return 0;
+	if (server->ramp.phase == L4LB_RAMP_RISES)
+		percent = percent * l4lb_ramp_part(server->ramp.svc, server) >> 32;
+	return nla_put_u32(skb, L4LB_DRAIN_ATTR_RAMP, percent);
+}
+
 static int fill_drain(struct sk_buff *skb, const struct l4lb_server *server)
 {
 	const struct l4lb_sched_server *dest = &server->sched;
@@ -144,18 +158,20 @@ static int fill_drain(struct sk_buff *skb, const struct l4lb_server *server)
 	    nla_put_u32(skb, L4LB_DRAIN_ATTR_LAST_WEIGHT, dest->last_weight) ||
 	    (server->watch.then &&
 	     nla_put_u32(skb, L4LB_DRAIN_ATTR_THEN, server->watch.then)) ||
+	    fill_ramp(skb, server) ||
 	    fill_deadline(skb, &server->watch))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }
 
-/* Not one that was added with weight 0, unless it is to be drained. */
+/* Of those with weight 0, not one that was added so, unless it is to be drained. */
 static bool is_listed(const struct l4lb_server *server)
 {
-	return !server->sched.weight &&
+	return server->ramp.phase ||
+	       (!server->sched.weight &&
 	       (server->sched.last_weight || server->watch.then ||
-		!list_empty(&server->watch.draining));
+		!list_empty(&server->watch.draining)));
 }
 
 static int dump_server(struct sk_buff *skb, struct netlink_callback *cb,

@@ -277,7 +277,7 @@ static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy) ?:
 	       l4lb_nl_fill_claim(skb, &svc->claim) ?:
-	       l4lb_nl_fill_bands(skb, svc);
+	       l4lb_nl_fill_policy_live(skb, svc);
 }
 
 struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr)

@@ -119,7 +119,7 @@ static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;
 	return l4lb_nl_fill_policy(skb, &svc->policy) ?:
-	       (f->live ? l4lb_nl_fill_bands(skb, svc) : 0);
+	       (f->live ? l4lb_nl_fill_policy_live(skb, svc) : 0);
 }
 
 static int fill_dest(struct sk_buff *skb, struct l4lb_server *server,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The nests POLICY and BANDS of family L4LB: per-service overrides of namespace
- * settings, and the counters of PRIORITY.  A new value needs only a row in
+ * The nests POLICY and BANDS of family L4LB, and LIMITED: per-service overrides of
+ * namespace settings, and the counters of PRIORITY and limits.  A new value needs only a row in
  * values[].
  */
 #include "api/netlink_policy.h"
@@ -10,6 +10,7 @@
 #include <net/netlink.h>
 
 #include "service/las.h"
+#include "service/limit.h"
 
 #define VALUE(attr, member, limit)					\
 	[L4LB_POLICY_ATTR_##attr] = {					\
@@ -38,6 +39,11 @@ static const struct {
 	VALUE(LAS_BYTES_2, las_bytes[2], U32_MAX),
 	VALUE(SYNC, sync, L4LB_SERVICE_SYNC_MAX),
 	VALUE(LOG, log, L4LB_SERVICE_LOG_MAX),
+	VALUE(RAMP, ramp, L4LB_RAMP_MAX),
+	VALUE(LIMIT_RATE, limit_rate, L4LB_LIMIT_RATE_MAX),
+	VALUE(LIMIT_BURST, limit_burst, L4LB_LIMIT_RATE_MAX),
+	VALUE(LIMIT_CONNS, limit_conns, INT_MAX),
+	VALUE(LIMIT_REPLY, limit_reply, L4LB_LIMIT_REPLY_MAX),
 };
 
 #undef VALUE
@@ -129,8 +135,17 @@ int l4lb_nl_fill_claim(struct sk_buff *skb, const struct l4lb_claim *claim)
 	       nla_put_u8(skb, L4LB_ATTR_PROTECTED, 1) : 0;
 }
 
+/* Adds nothing for a service that has never had a limit. */
+static int fill_limited(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	if (!svc->limit)
+		return 0;
+	return nla_put_u64_64bit(skb, L4LB_ATTR_LIMITED, l4lb_limit_refused(svc),
+				 L4LB_ATTR_PAD);
+}
+
 /* Adds nothing for a service that has never had PRIORITY. */
-int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
+static int fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	struct l4lb_band band[L4LB_BANDS];
 	struct nlattr *list, *nest;
@@ -154,4 +169,9 @@ int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc)
 		return -EMSGSIZE;
 	nla_nest_end(skb, list);
 	return 0;
+}
+
+int l4lb_nl_fill_policy_live(struct sk_buff *skb, const struct l4lb_service *svc)
+{
+	return fill_bands(skb, svc) ?: fill_limited(skb, svc);
 }

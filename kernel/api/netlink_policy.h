@@ -20,6 +20,7 @@ int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
 int l4lb_nl_parse_claim(struct l4lb_claim *claim, struct nlattr **attrs,
 			struct netlink_ext_ack *extack);
 int l4lb_nl_fill_claim(struct sk_buff *skb, const struct l4lb_claim *claim);
-int l4lb_nl_fill_bands(struct sk_buff *skb, const struct l4lb_service *svc);
+/* What packets have counted because of the policy. */
+int l4lb_nl_fill_policy_live(struct sk_buff *skb, const struct l4lb_service *svc);
 
 #endif /* _L4LB_NETLINK_POLICY_H */

@@ -362,6 +362,7 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_FULL]	= "full",
 	[L4LB_DROP_EVICTED]	= "evicted",
 	[L4LB_DROP_SAME_REPLIES] = "same_replies",
+	[L4LB_DROP_LIMIT]	= "limit",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);

@@ -145,6 +145,7 @@ enum l4lb_drop {
 	L4LB_DROP_FULL,		/* new flow, at conn_max connections */
 	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_SAME_REPLIES,	/* new flow, its replies are like many others' */
+	L4LB_DROP_LIMIT,	/* new flow, beyond a limit of its service */
 	L4LB_DROP_MAX
 };
 

@@ -23,6 +23,7 @@
 
 #include "config/edit.h"
 #include "config/policy.h"
+#include "config/ramp.h"
 #include "config/server_edit.h"
 #include "conn/table.h"
 #include "entry/hook.h"
@@ -380,6 +381,35 @@ static int try_options(struct l4lb_batch_service *s,
 	return 0;
 }
 
+/* After the new weights: have those that join others start slowly. */
+static void begin_ramps(struct l4lb_batch *b, struct l4lb_batch_service *s)
+{
+	struct l4lb_batch_server *d;
+	struct l4lb_server *server;
+	unsigned int i, joined = 0;
+	long others = 0;
+
+	if (s->is_new || !l4lb_ramp_due(s->svc, s->policy.ramp))
+		return;
+	list_for_each_entry(server, &s->svc->servers, node) {
+		others += stays(b, s, server) &&
+			  l4lb_server_usable(&server->sched);
+		cond_resched();
+	}
+	for (i = 0; i < s->n; i++) {
+		d = &b->servers[s->first + i];
+		d->joins = d->cfg.weight && (l4lb_server_is_new(d->server) ||
+					     !d->old.weight);
+		joined += d->joins && !l4lb_server_is_new(d->server);
+	}
+	for (i = 0; i < s->n; i++) {
+		d = &b->servers[s->first + i];
+		d->joins &= others > joined;
+		if (d->joins)
+			l4lb_ramp_begin(d->server, s->svc);
+	}
+}
+
 static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		       struct netlink_ext_ack *extack)
 {
@@ -401,6 +431,7 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		d->old_last = d->server->sched.last_weight;
 		l4lb_server_apply(d->server, &d->cfg);
 	}
+	begin_ramps(b, s);
 	err = try_options(s, extack);
 	if (err) {
 		l4lb_pool_free(pool);
@@ -440,6 +471,8 @@ static void undo_servers(struct l4lb_batch *b, struct l4lb_batch_service *s)
 		if (!d->server)
 			break;
 		d->server->named = false;
+		if (d->joins)
+			l4lb_ramp_end(d->server);
 		if (i < s->tried) {
 			l4lb_server_apply(d->server, &d->old);
 			WRITE_ONCE(d->server->sched.last_weight, d->old_last);

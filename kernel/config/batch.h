@@ -15,6 +15,7 @@
  * @old: the settings of @server before @cfg was tried
  * @old_last: likewise, its last weight
  * @is_new: @server was created for this batch
+ * @joins: it starts slowly, because it joins others
  */
 struct l4lb_batch_server {
 	struct l4lb_server_config	cfg;
@@ -23,6 +24,7 @@ struct l4lb_batch_server {
 	struct l4lb_server_config	old;
 	int			old_last;
 	bool			is_new;
+	bool			joins;
 };
 
 /**

@@ -10,6 +10,7 @@
 
 #include "config/drain.h"
 #include "config/policy.h"
+#include "config/ramp.h"
 #include "config/server_edit.h"
 #include "config/watch.h"
 #include "conn/defence.h"
@@ -136,7 +137,8 @@ int l4lb_service_net_prepare(struct l4lb_net *ln,
 {
 	int err = l4lb_conn_table_create(ln, &l4lb_sync_events) ?:
 		  l4lb_server_bypass_create(ln) ?: l4lb_fast_create(ln) ?:
-		  l4lb_events_create(ln, l4lb_watch_look, l4lb_drain_expire);
+		  l4lb_events_create(ln, l4lb_watch_look, l4lb_drain_expire,
+				     l4lb_ramp_look);
 
 	if (err)
 		NL_SET_ERR_MSG(extack, "no memory for the connection table");

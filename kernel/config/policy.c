@@ -7,6 +7,7 @@
 #include "entry/fast_device.h"
 #include "service/guard.h"
 #include "service/las.h"
+#include "service/limit.h"
 
 static bool wants_fast_path(u32 mode)
 {
@@ -43,7 +44,8 @@ int l4lb_service_reserve_policy(struct l4lb_service *svc,
 	if (err)
 		return err;
 	return l4lb_guard_reserve(svc, policy->guard, extack) ?:
-	       l4lb_las_reserve(svc, policy, extack);
+	       l4lb_las_reserve(svc, policy, extack) ?:
+	       l4lb_limit_reserve(svc, policy, extack);
 }
 
 static u32 uses_of(const struct l4lb_policy *policy)
@@ -72,7 +74,9 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.sync, policy->sync);
 	WRITE_ONCE(svc->changed, jiffies);
 	WRITE_ONCE(svc->policy.log, policy->log);
+	WRITE_ONCE(svc->policy.ramp, policy->ramp);
 	l4lb_las_set(svc, policy);
+	l4lb_limit_set(svc, policy);
 	WRITE_ONCE(svc->uses, uses_of(policy));
 	if (svc->policy.fast_path != policy->fast_path)
 		l4lb_service_set_fast_path(svc, policy->fast_path);

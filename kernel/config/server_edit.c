@@ -11,6 +11,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 
+#include "config/ramp.h"
 #include "conn/table.h"
 #include "entry/hook.h"
 #include "service/pool.h"
@@ -148,6 +149,7 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 {
 	struct l4lb_net *ln = svc->ln;
 
+	l4lb_ramp_end(server);
 	list_del_init(&server->watch.draining);
 	server->watch.then = L4LB_THEN_STAY;
 	if (!server->watch.own_loss)
@@ -176,6 +178,8 @@ void l4lb_server_settled(struct l4lb_server *server,
 		list_del_init(&server->watch.draining);
 		server->watch.then = L4LB_THEN_STAY;
 		server->watch.drained = false;
+	} else {
+		l4lb_ramp_end(server);
 	}
 
 	if (!old)
@@ -282,6 +286,8 @@ int l4lb_server_add(struct l4lb_service *svc,
 	if (IS_ERR(server))
 		return PTR_ERR(server);
 	l4lb_server_apply(server, cfg);
+	if (cfg->weight && l4lb_ramp_applies(svc, server))
+		l4lb_ramp_begin(server, svc);
 	l4lb_server_enlist(server, svc);
 	err = l4lb_service_grow(svc);
 	if (err) {
@@ -309,6 +315,7 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 {
 	struct l4lb_server_config old;
 	int last_weight, err;
+	bool joins;
 
 	lockdep_assert_held(&svc->ln->lock);
 	err = server_check(svc, server, cfg, false, extack);
@@ -316,10 +323,15 @@ int l4lb_server_edit(struct l4lb_service *svc, struct l4lb_server *server,
 		return err;
 	l4lb_server_save(server, &old);
 	last_weight = server->sched.last_weight;
+	joins = !old.weight && cfg->weight && l4lb_ramp_applies(svc, server);
 	l4lb_server_apply(server, cfg);
+	if (joins)
+		l4lb_ramp_begin(server, svc);
 	err = l4lb_service_reweigh(svc);
 	if (err) {
 		NL_SET_ERR_MSG(extack, "the scheduler could not take the change");
+		if (joins)
+			l4lb_ramp_end(server);
 		l4lb_server_apply(server, &old);
 		WRITE_ONCE(server->sched.last_weight, last_weight);
 		return err;

@@ -155,8 +155,11 @@ static unsigned int schedule_new(struct sk_buff *skb,
 
 	conn = l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
 			     &reason);
-	if (!conn)
+	if (!conn) {
+		if (reason == L4LB_DROP_LIMIT)
+			l4lb_schedule_refuse(svc, skb, pkt);
 		return refuse(skb, pkt, ln, reason);
+	}
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_renew(skb, conn, pkt);
 	return deliver(skb, pkt, conn, begins);

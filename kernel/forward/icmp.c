@@ -22,6 +22,7 @@
 #include "forward/one_packet.h"
 #include "forward/schedule.h"
 #include "forward/tunnel_error.h"
+#include "service/limit.h"
 #include "service/server_table.h"
 
 /* Bytes of the quoted packet to pull: enough for a tunnel's outer header, its
@@ -84,7 +85,9 @@ static unsigned int icmp_schedule(struct sk_buff *skb,
 		return NF_DROP;
 	conn = l4lb_schedule(svc, flow, NULL, &once, &reason);
 	if (!conn) {
-		/* An ICMP error must not be answered with another one. */
+		/* An ICMP error must not be answered. */
+		if (reason == L4LB_DROP_LIMIT)
+			l4lb_limit_count(svc->limit);
 		l4lb_drop(ln, reason);
 		return NF_DROP;
 	}

@@ -15,6 +15,8 @@
 #include <net/route.h>
 
 #include "forward/persist.h"
+#include "forward/reset.h"
+#include "service/limit.h"
 
 #define PORT_FTP_DATA	20
 
@@ -81,6 +83,29 @@ static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
 	return l4lb_conn_create(svc->ln, flow, target, NULL, reason);
 }
 
+/* One-packet services have no connections: only their rate can be limited. */
+static noinline struct l4lb_conn *
+schedule_limited(struct l4lb_service *svc, const struct l4lb_flow *flow,
+		 const struct l4lb_pkt *first, struct l4lb_conn *once,
+		 enum l4lb_drop *reason)
+{
+	/* pairs with the release in l4lb_limit_reserve() */
+	struct l4lb_limit *limit = smp_load_acquire(&svc->limit);
+	struct l4lb_conn *conn;
+	bool counted, entered;
+
+	counted = !(READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET &&
+		    flow->proto == IPPROTO_UDP);
+	if (!l4lb_limit_admits(limit, svc, counted, &entered)) {
+		*reason = L4LB_DROP_LIMIT;
+		return NULL;
+	}
+	conn = schedule_by_service(svc, flow, first, once, reason);
+	if (entered)
+		l4lb_limit_leave(limit);
+	return conn;
+}
+
 /**
  * l4lb_schedule() - choose a real server for a new flow
  * @svc: the service it is for
@@ -98,6 +123,20 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				const struct l4lb_pkt *first,
 				struct l4lb_conn *once, enum l4lb_drop *reason)
 {
-	return schedule_by_service(svc, flow, first, once, reason) ?:
-	       schedule_bypass(svc, flow, first, reason);
+	struct l4lb_conn *conn;
+
+	if (likely(!READ_ONCE(svc->limit)))
+		conn = schedule_by_service(svc, flow, first, once, reason);
+	else
+		conn = schedule_limited(svc, flow, first, once, reason);
+	return conn ?: schedule_bypass(svc, flow, first, reason);
+}
+
+void l4lb_schedule_refuse(struct l4lb_service *svc, struct sk_buff *skb,
+			  const struct l4lb_pkt *pkt)
+{
+	l4lb_limit_count(svc->limit);
+	if (READ_ONCE(svc->policy.limit_reply) == L4LB_LIMIT_RESET &&
+	    l4lb_pkt_begins(pkt))
+		l4lb_reset_refuse(skb, pkt, svc->ln);
 }

@@ -12,4 +12,8 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				struct l4lb_conn *once,
 				enum l4lb_drop *reason);
 
+/* @skb, which l4lb_schedule() refused with L4LB_DROP_LIMIT, is about to be dropped. */
+void l4lb_schedule_refuse(struct l4lb_service *svc, struct sk_buff *skb,
+			  const struct l4lb_pkt *pkt);
+
 #endif /* _L4LB_SCHEDULE_H */

@@ -29,9 +29,11 @@ void l4lb_event_listen(void (*send)(struct l4lb_net *ln,
 	send_event = send;
 }
 
-/* Idempotent.  @look: looks at what was noted; @expire: at deadlines. */
+/* Idempotent.  @look: looks at what was noted; @expire: at deadlines; @ramp: at slow
+ * starts.
+ */
 int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
-		       work_func_t expire)
+		       work_func_t expire, work_func_t ramp)
 {
 	struct l4lb_events *events;
 
@@ -45,6 +47,8 @@ int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
 	INIT_LIST_HEAD(&events->draining);
 	INIT_DELAYED_WORK(&events->work, look);
 	INIT_DELAYED_WORK(&events->expiry, expire);
+	INIT_LIST_HEAD(&events->ramping);
+	INIT_DELAYED_WORK(&events->ramp, ramp);
 	smp_store_release(&ln->events, events);	/* packets find it whole */
 	return 0;
 }
@@ -109,6 +113,7 @@ void l4lb_events_stop(struct l4lb_net *ln)
 		return;
 	cancel_delayed_work_sync(&ln->events->work);
 	cancel_delayed_work_sync(&ln->events->expiry);
+	cancel_delayed_work_sync(&ln->events->ramp);
 	noted = llist_del_all(&ln->events->noted);
 	llist_for_each_entry_safe(server, next, noted, watch.node)
 		l4lb_server_put(server);

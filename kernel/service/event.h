@@ -64,6 +64,8 @@ enum l4lb_alarm {
  * @work: compares states with what was told, at most four times a second
  * @draining: real servers with a deadline (configuration mutex)
  * @expiry: looks at them
+ * @ramping: real servers that start slowly (configuration mutex)
+ * @ramp: looks at them
  * @seq: number of the last event (configuration mutex)
  * @alarm: whether it is on now, and with which number it began; by the sweep
  * @told: whether listeners were told that it is on (configuration mutex)
@@ -74,6 +76,8 @@ struct l4lb_events {
 	struct delayed_work	work;
 	struct list_head	draining;
 	struct delayed_work	expiry;
+	struct list_head	ramping;
+	struct delayed_work	ramp;
 	u64			seq;
 	struct {
 		bool		on;
@@ -91,7 +95,7 @@ void l4lb_event_listen(void (*send)(struct l4lb_net *ln,
 /* Configuration mutex held, may sleep: */
 
 int l4lb_events_create(struct l4lb_net *ln, work_func_t look,
-		       work_func_t expire);
+		       work_func_t expire, work_func_t ramp);
 void l4lb_event(struct l4lb_net *ln, const struct l4lb_happening *event);
 void l4lb_event_service(enum l4lb_event what, const struct l4lb_service *svc);
 void l4lb_event_server(enum l4lb_event what, const struct l4lb_server *server);

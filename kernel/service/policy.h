@@ -23,6 +23,11 @@
  * @priority: L4LB_PRIORITY_*: priority of replies
  * @sync: L4LB_SERVICE_SYNC_*: what other directors are told about
  * @log: L4LB_SERVICE_LOG_*: is the end of each connection told
+ * @ramp: seconds in which a new real server gets its share
+ * @limit_rate: new connections a second at most
+ * @limit_burst: of those that may come at once; 0: a tenth of a second's
+ * @limit_conns: connections at most
+ * @limit_reply: L4LB_LIMIT_*: what the client of one too many gets
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
  *
  * 0 is the default of each: the namespace's setting, if there is one.  The
@@ -41,6 +46,11 @@ struct l4lb_policy {
 	u32	priority;
 	u32	sync;
 	u32	log;
+	u32	ramp;
+	u32	limit_rate;
+	u32	limit_burst;
+	u32	limit_conns;
+	u32	limit_reply;
 	u32	las_bytes[L4LB_BANDS - 1];
 };
 

@@ -20,6 +20,7 @@
  * be gone before their pools are.
  */
 #include "service/pool.h"
+#include "service/ramp.h"
 #include "service/sched_default.h"
 #include "service/server.h"
 #include "service/trace.h"
@@ -68,6 +69,10 @@ void l4lb_inst_put(struct l4lb_sched_inst *inst)
 /* Frees everything but the scheduler's table. */
 static void pool_release(struct l4lb_pool *pool)
 {
+	if (pool->ramp) {
+		l4lb_pool_free(pool->ramp->settled);
+		kvfree(pool->ramp);
+	}
 	l4lb_inst_put(pool->inst);
 	l4lb_tournament_put(pool->tournament);
 	kvfree(pool);
@@ -105,6 +110,63 @@ void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
 	pool->server[i] = &server->sched;
 }
 
+/* The pool whose tournament is the service's: newcomers have no seat. */
+static struct l4lb_pool *ranked(struct l4lb_pool *pool)
+{
+	return pool->ramp && pool->ops->greedy ? pool->ramp->settled : pool;
+}
+
+/* @old: the previous pool that this one continues from, or NULL.  Return: 0, or a
+ * negative errno with @pool freed.
+ */
+static int build(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
+		 const struct l4lb_pool *old)
+{
+	int err;
+
+	refcount_inc(&inst->refs);
+	pool->inst = inst;
+	pool->ops = inst->ops;
+	pool->state = inst->state;
+	pool->option = inst->option;
+	pool->key = &inst->key;
+	err = pool->ops->build ? pool->ops->build(pool, old) : 0;
+	if (!err)
+		return 0;
+	pool_release(pool);
+	/* The caller's ERR_PTR() of anything else would look like a pool. */
+	return IS_ERR_VALUE((long)err) ? err : -EINVAL;
+}
+
+/* Gives @pool a second one without its newcomers.  Without memory they get their
+ * whole share at once.
+ */
+static void build_settled(const struct l4lb_service *svc, struct l4lb_pool *pool,
+			  const struct l4lb_pool *old)
+{
+	struct l4lb_ramp *ramp = l4lb_ramp_new(svc, pool);
+	struct l4lb_pool *settled;
+	unsigned int i, n = 0;
+
+	if (!ramp)
+		return;
+	settled = l4lb_pool_new(svc, pool->n - ramp->n);
+	if (!settled)
+		goto err;
+	for (i = 0; i < pool->n; i++)
+		if (!l4lb_is_newcomer(l4lb_server_of(pool->server[i])))
+			settled->server[n++] = pool->server[i];
+	settled->flags = pool->flags;
+	if (build(settled, pool->inst, old && old->ramp ? old->ramp->settled : old))
+		goto err;
+	ramp->settled = settled;
+	pool->ramp = ramp;
+	return;
+
+err:
+	kvfree(ramp);
+}
+
 /**
  * l4lb_pool_build() - let a scheduler build its table for a filled pool
  * @svc: the service the pool is for
@@ -120,27 +182,27 @@ int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 		    struct l4lb_sched_inst *inst, u32 flags)
 {
 	const struct l4lb_pool *old = l4lb_pool_current(svc);
+	struct l4lb_pool *seated;
 	int err;
 
 	pool->flags = flags;
 	if (!inst)
 		return 0;
-	refcount_inc(&inst->refs);
-	pool->inst = inst;
-	pool->ops = inst->ops;
-	pool->state = inst->state;
-	pool->option = inst->option;
-	pool->key = &inst->key;
-	if (!pool->tournament)
-		pool->tournament = l4lb_tournament_create(pool);
-	if (!pool->ops->build)
-		return 0;
-	err = pool->ops->build(pool, old && old->inst == inst ? old : NULL);
-	if (!err)
-		return 0;
-	pool_release(pool);
-	/* The caller's ERR_PTR() of anything else would look like a pool. */
-	return IS_ERR_VALUE((long)err) ? err : -EINVAL;
+	if (old && old->inst != inst)
+		old = NULL;
+	err = build(pool, inst, old);
+	if (err)
+		return err;
+	if (svc->n_ramping)
+		build_settled(svc, pool, old);
+	seated = ranked(pool);
+	if (seated != pool) {
+		l4lb_tournament_put(pool->tournament);
+		pool->tournament = NULL;
+	}
+	if (!seated->tournament)
+		seated->tournament = l4lb_tournament_create(seated);
+	return 0;
 }
 
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
@@ -162,22 +224,23 @@ struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 {
 	struct l4lb_pool *old = l4lb_pool_current(svc);
+	struct l4lb_tournament *t = ranked(pool)->tournament;
 
 	svc->ln->generation++;
 	rcu_assign_pointer(svc->pool, pool);
 	trace_l4lb_pool(svc, pool->n);
 	l4lb_service_look(svc);
 	l4lb_server_unstick(svc);
-	if (old && old->tournament != pool->tournament)
-		l4lb_tournament_leave(old->tournament);
+	if (old && ranked(old)->tournament != t)
+		l4lb_tournament_leave(ranked(old)->tournament);
 	if (old)
 		queue_rcu_work(l4lb_wq, &old->work);
-	l4lb_tournament_begin(pool);
+	l4lb_tournament_begin(ranked(pool));
 }
 
 void l4lb_pool_retire(struct l4lb_pool *pool)
 {
-	l4lb_tournament_leave(pool->tournament);
+	l4lb_tournament_leave(ranked(pool)->tournament);
 	queue_rcu_work(l4lb_wq, &pool->work);
 }
 
@@ -224,8 +287,7 @@ static int rebuild(struct l4lb_service *svc, struct l4lb_pool *pool)
 	return err;
 }
 
-/* What the present pool lacks, or has too much, is more than one server. */
-static int rebuild_all(struct l4lb_service *svc)
+int l4lb_service_rebuild(struct l4lb_service *svc)
 {
 	struct l4lb_pool *pool = l4lb_pool_create(svc, svc->inst, svc->flags);
 
@@ -242,7 +304,7 @@ int l4lb_service_grow(struct l4lb_service *svc)
 
 	lockdep_assert_held(&svc->ln->lock);
 	if (svc->stuck)
-		return rebuild_all(svc);
+		return l4lb_service_rebuild(svc);
 	pool = pool_next(svc, NULL);
 	err = rebuild(svc, pool);
 	if (!err)
@@ -257,7 +319,7 @@ int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone)
 
 	lockdep_assert_held(&svc->ln->lock);
 	if (svc->stuck)
-		err = rebuild_all(svc);
+		err = l4lb_service_rebuild(svc);
 	else
 		err = rebuild(svc, pool_next(svc, gone));
 	if (!err) {
@@ -275,8 +337,8 @@ int l4lb_service_reweigh(struct l4lb_service *svc)
 	const struct l4lb_sched_ops *ops = l4lb_inst_ops(svc->inst);
 
 	lockdep_assert_held(&svc->ln->lock);
-	if (svc->stuck || (ops && ops->build))
-		return rebuild_all(svc);
+	if (svc->stuck || svc->n_ramping || (ops && ops->build))
+		return l4lb_service_rebuild(svc);
 	/* Weights are in the servers: packets have seen the new one. */
 	svc->ln->generation++;
 	l4lb_service_look(svc);

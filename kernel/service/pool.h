@@ -68,6 +68,8 @@ void l4lb_pool_retire(struct l4lb_pool *pool);
 int l4lb_service_grow(struct l4lb_service *svc);
 int l4lb_service_shrink(struct l4lb_service *svc, struct l4lb_server *gone);
 int l4lb_service_reweigh(struct l4lb_service *svc);
+/* The same, whatever has changed. */
+int l4lb_service_rebuild(struct l4lb_service *svc);
 void l4lb_pool_free(struct l4lb_pool *pool);	/* never published */
 
 #endif /* _L4LB_POOL_H */

@@ -7,6 +7,7 @@
 #include <linux/refcount.h>
 
 #include "service/event.h"
+#include "service/newcomer.h"
 #include "service/service.h"
 
 struct l4lb_route;
@@ -87,6 +88,7 @@ struct l4lb_server_name {
  * @node: in l4lb_service.servers or l4lb_net.trash (configuration mutex)
  * @trashed: jiffies when it was removed
  * @watch: what listeners were told of it
+ * @ramp: its slow start
  * @lost: in l4lb_net.lost (configuration mutex)
  * @rcu: to free it
  *
@@ -128,6 +130,7 @@ struct l4lb_server {
 	struct list_head		node;
 	unsigned long			trashed;
 	struct l4lb_server_watch	watch;
+	struct l4lb_server_ramp		ramp;
 	struct list_head		lost;
 	struct rcu_head			rcu;
 };

@@ -9,7 +9,9 @@
 
 #include "service/guard.h"
 #include "service/las.h"
+#include "service/limit.h"
 #include "service/pool.h"
+#include "service/ramp.h"
 #include "service/server.h"
 #include "service/server_table.h"
 #include "service/trace.h"
@@ -154,7 +156,8 @@ struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
 
 	if (!pool->ops)
 		return NULL;
-	d = pool->ops->pick(pool, flow);
+	d = likely(!pool->ramp) ? pool->ops->pick(pool, flow) :
+				  l4lb_ramp_pick(pool, flow);
 	server = d ? l4lb_server_of(d) : NULL;
 	trace_l4lb_pick(svc, flow, server);
 	return server;
@@ -169,7 +172,8 @@ struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
 	if (!pool->ops || !pool->ops->maps)
 		return NULL;
 	local_bh_disable();
-	d = pool->ops->pick(pool, flow);
+	d = pool->ramp ? l4lb_ramp_pick(pool, flow) :
+			 pool->ops->pick(pool, flow);
 	local_bh_enable();
 	return d ? l4lb_server_of(d) : NULL;
 }
@@ -243,6 +247,7 @@ void l4lb_service_apply(struct l4lb_service *svc,
 static void service_free(struct l4lb_service *svc)
 {
 	l4lb_las_free(svc);
+	l4lb_limit_free(svc);
 	l4lb_stats_destroy(&svc->stats);
 	kfree(svc);
 }
@@ -275,6 +280,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	svc->key = *key;
 	svc->ln = ln;
 	svc->id = ++ln->last_id;
+	svc->created = jiffies;
 	l4lb_service_look(svc);
 	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);
@@ -339,6 +345,7 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_stats_zero(&svc->stats);
 	l4lb_las_zero(svc);
+	l4lb_limit_zero(svc);
 	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_stats_zero(&server->stats);
 		cond_resched();

@@ -42,10 +42,12 @@ struct l4lb_svc_config {
  * @band_ends: reply bytes at which each band but the last ends, see las.c
  * @bands: counters of the bands, or NULL: PRIORITY was never set
  * @uses: L4LB_USE_* of its new connections, as @policy says
+ * @limit: its limits, or NULL: none was ever set
  * @refused: jiffies when a first packet was last refused in fast_new.c
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
+ * @created: jiffies when it was
  * @changed: jiffies of the last change of servers, weights or policy
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
@@ -53,6 +55,7 @@ struct l4lb_svc_config {
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
+ * @n_ramping: those that start slowly
  * @stuck: the pool still has a removed server
  * @guard: of its address, once it has or had a guard (configuration mutex)
  * @inserted: it is in l4lb_net.svc_table
@@ -68,6 +71,7 @@ struct l4lb_service {
 	u32				flags;
 	u32				timeout;
 	u32				netmask;
+	struct l4lb_limit		*limit;
 	struct l4lb_policy		policy;
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
@@ -76,6 +80,7 @@ struct l4lb_service {
 	u32				vip_local;
 	unsigned int			usable;
 	unsigned long			none_usable;
+	unsigned long			created;
 	unsigned long			changed;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
@@ -84,6 +89,7 @@ struct l4lb_service {
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;
 	unsigned int			n_servers;
+	unsigned int			n_ramping;
 	bool				stuck;
 	struct l4lb_guarded		*guard;
 	bool				inserted;

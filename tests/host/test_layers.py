@@ -11,7 +11,7 @@ KERNEL = Path(__file__).parents[2] / "kernel"
 # Lowest first.
 LAYERS = ("base", "service", "conn", "forward", "sync", "entry", "config", "api")
 # For all layers: the interfaces to schedulers and to user space.
-PUBLIC = ("sched.h", "l4lb.h")
+PUBLIC = ("sched.h", "l4lb.h", "l4lb_policy.h")
 
 
 def code(path):

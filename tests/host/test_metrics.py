@@ -97,9 +97,9 @@ def test_reasons_of_drops(proc):
     assert set(conns) == {"drop_entry", "evicted"}
     want = {name: place for place, name in enumerate(fake.DROPS)} | {"flood": 77}
     assert packets | conns == want
-    assert one(found, "ipvs_fast_path_packets_total", outcome="slow_protocol") == 17
-    assert one(found, "ipvs_sync_bytes_out_total") == 20
-    assert one(found, "ipvs_sync_full_total") == 21
+    assert one(found, "ipvs_fast_path_packets_total", outcome="slow_protocol") == len(fake.DROPS) + 1
+    assert one(found, "ipvs_sync_bytes_out_total") == len(fake.DROPS) + 4
+    assert one(found, "ipvs_sync_full_total") == len(fake.DROPS) + 5
 
 
 def test_the_old_module_has_what_it_has(proc):

@@ -341,7 +341,7 @@ GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
-    L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED = L4LB.numbers("main")
+    L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED, L_LIMITED = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
@@ -509,6 +509,11 @@ class L4lb(Genl):
         return [tuple(int.from_bytes(dict(attributes(band))[kind], "little") for kind in (1, 2))
                 for _, band in attributes(got.get(L_BANDS, b""))]
 
+    def limited(self, service):
+        """New connections that a limit has refused; None: it never had one."""
+        got = dict(attributes(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1]))
+        return int.from_bytes(got[L_LIMITED], "little") if L_LIMITED in got else None
+
     def policies(self):
         """{packed name: policy} of the services that have a policy."""
         found = self.dump(GET_POLICY)
@@ -561,7 +566,7 @@ class L4lb(Genl):
         return handover(reply[0][1])
 
     def drains(self):
-        """[{"server", "port", "last_weight", "then", "left"}], then and left if there are any."""
+        """[{"server", "port", "last_weight", "then", "left", "ramp"}], the last three if there are any."""
         out = []
         for _, payload in self.dump(GET_DRAIN):
             found = dict(attributes(dict(attributes(payload))[L_DRAIN]))
@@ -570,7 +575,7 @@ class L4lb(Genl):
             out.append({"server": socket.inet_ntop(af, addr),
                         "port": int.from_bytes(found[DRAIN["port"].number], "big"),
                         **{name: int.from_bytes(found[DRAIN[name].number], "little")
-                           for name in ("last_weight", "then", "left")
+                           for name in ("last_weight", "then", "left", "ramp")
                            if DRAIN[name].number in found}})
             if "then" in out[-1]:
                 out[-1]["then"] = L4LB.enums["then"][out[-1]["then"]]

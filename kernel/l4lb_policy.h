@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/* Netlink family L4LB: the policy of a service.  Part of l4lb.h, which includes it. */
+#ifndef _L4LB_POLICY_ABI_H
+#define _L4LB_POLICY_ABI_H
+
+/* When an established TCP connection or SCTP association expires. */
+enum l4lb_on_idle {
+	L4LB_IDLE_FORGET,	/* silently */
+	L4LB_IDLE_RESET,	/* client and server get a RST or ABORT */
+
+	__L4LB_IDLE_MAX,
+	L4LB_IDLE_MAX = __L4LB_IDLE_MAX - 1
+};
+
+/* When a client sends to a real server that was removed. */
+enum l4lb_on_loss {
+	L4LB_LOSS_DEFAULT,	/* as sysctl expire_nodest_conn says */
+	L4LB_LOSS_KEEP,		/* drop the packet: the server may come back */
+	L4LB_LOSS_MOVE,		/* UDP goes to another server, others: RESET */
+	L4LB_LOSS_RESET,	/* RST or ABORT to both, ICMP for UDP */
+
+	__L4LB_LOSS_MAX,
+	L4LB_LOSS_MAX = __L4LB_LOSS_MAX - 1
+};
+
+/* While a real server has weight 0. */
+enum l4lb_on_drain {
+	L4LB_DRAIN_DEFAULT,	/* as sysctl expire_quiescent_template says */
+	L4LB_DRAIN_KEEP,	/* UDP flows and persistent clients stay */
+	L4LB_DRAIN_MOVE,	/* they move to another one, if there is one */
+
+	__L4LB_DRAIN_MAX,
+	L4LB_DRAIN_MAX = __L4LB_DRAIN_MAX - 1
+};
+
+/* Packets from outside to the service's address that would open a TCP, UDP or
+ * SCTP flow, but match no service.  If several services have this address, the
+ * strictest setting applies.
+ */
+enum l4lb_guard {
+	L4LB_GUARD_OFF,		/* they reach this host's programs */
+	L4LB_GUARD_REJECT,	/* RST, port unreachable, ABORT */
+	L4LB_GUARD_DROP,	/* dropped silently */
+
+	__L4LB_GUARD_MAX,
+	L4LB_GUARD_MAX = __L4LB_GUARD_MAX - 1
+};
+
+/* May packets of established flows be forwarded at their device's ingress,
+ * where the rest of the stack does not see them?
+ */
+enum l4lb_fast_path {
+	L4LB_FAST_PATH_DEFAULT,	/* as sysctl fast_path says */
+	L4LB_FAST_PATH_OFF,
+	L4LB_FAST_PATH_ON,
+	L4LB_FAST_PATH_NEW,	/* first packets of flows, too */
+
+	__L4LB_FAST_PATH_MAX,
+	L4LB_FAST_PATH_MAX = __L4LB_FAST_PATH_MAX - 1
+};
+
+/* The band of replies through NAT, for a queueing discipline on their way out.
+ * skb->priority is the band's number; the lowest is to be served first.
+ */
+enum l4lb_priority {
+	L4LB_PRIORITY_NONE,	/* no band: priority as in forwarding */
+	L4LB_PRIORITY_LAS,	/* least attained service: by the bytes of
+				 * replies that their connection has had
+				 */
+	__L4LB_PRIORITY_MAX,
+	L4LB_PRIORITY_MAX = __L4LB_PRIORITY_MAX - 1
+};
+
+/* What other directors are told about, see GET_SYNC.  Exceptions: connections that
+ * the scheduler would not give to their real server now, if it is one that hashes,
+ * and templates.
+ */
+enum l4lb_service_sync {
+	L4LB_SERVICE_SYNC_ALL,	/* connections and templates */
+	L4LB_SERVICE_SYNC_OFF,
+	L4LB_SERVICE_SYNC_TEMPLATES,
+	L4LB_SERVICE_SYNC_EXCEPTIONS,
+
+	__L4LB_SERVICE_SYNC_MAX,
+	L4LB_SERVICE_SYNC_MAX = __L4LB_SERVICE_SYNC_MAX - 1
+};
+
+/* Do connections that begin now have a record when they end, see LOG_CONNS? */
+enum l4lb_service_log {
+	L4LB_SERVICE_LOG_OFF,
+	L4LB_SERVICE_LOG_ON,
+
+	__L4LB_SERVICE_LOG_MAX,
+	L4LB_SERVICE_LOG_MAX = __L4LB_SERVICE_LOG_MAX - 1
+};
+
+/* What the client of a new connection beyond LIMIT_RATE or LIMIT_CONNS gets. */
+enum l4lb_limit_reply {
+	L4LB_LIMIT_DROP,	/* nothing: it tries again */
+	L4LB_LIMIT_RESET,	/* RST, port unreachable, ABORT */
+
+	__L4LB_LIMIT_REPLY_MAX,
+	L4LB_LIMIT_REPLY_MAX = __L4LB_LIMIT_REPLY_MAX - 1
+};
+
+#define L4LB_RAMP_MAX		86400
+#define L4LB_LIMIT_RATE_MAX	10000000
+#define L4LB_BANDS	4
+
+/* Default ends of the LAS bands, in bytes. */
+#define L4LB_LAS_BYTES	{ 16 << 10, 128 << 10, 1 << 20 }
+
+/* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
+ * packets; 0: the namespace's timeout (IPVS_CMD_SET_CONFIG; SCTP: 900).
+ * LAS_BYTES_*: ends of bands 0 to 2, increasing; 0: that band has no end;
+ * all three 0: L4LB_LAS_BYTES.
+ */
+enum l4lb_policy_attr {
+	L4LB_POLICY_ATTR_UNSPEC,
+	L4LB_POLICY_ATTR_TIMEOUT_TCP,	/* ESTABLISHED */
+	L4LB_POLICY_ATTR_TIMEOUT_TCP_FIN, /* FIN_WAIT */
+	L4LB_POLICY_ATTR_TIMEOUT_UDP,
+	L4LB_POLICY_ATTR_TIMEOUT_SCTP,	/* ESTABLISHED */
+	L4LB_POLICY_ATTR_ON_IDLE,	/* enum l4lb_on_idle */
+	L4LB_POLICY_ATTR_ON_LOSS,	/* enum l4lb_on_loss */
+	L4LB_POLICY_ATTR_ON_DRAIN,	/* enum l4lb_on_drain */
+	L4LB_POLICY_ATTR_GUARD,		/* enum l4lb_guard */
+	L4LB_POLICY_ATTR_FAST_PATH,	/* enum l4lb_fast_path */
+	L4LB_POLICY_ATTR_PRIORITY,	/* enum l4lb_priority */
+	L4LB_POLICY_ATTR_LAS_BYTES_0,
+	L4LB_POLICY_ATTR_LAS_BYTES_1,
+	L4LB_POLICY_ATTR_LAS_BYTES_2,
+	L4LB_POLICY_ATTR_SYNC,		/* enum l4lb_service_sync */
+	L4LB_POLICY_ATTR_LOG,		/* enum l4lb_service_log */
+	L4LB_POLICY_ATTR_RAMP,		/* seconds, to L4LB_RAMP_MAX */
+	L4LB_POLICY_ATTR_LIMIT_RATE,	/* a second, to L4LB_LIMIT_RATE_MAX */
+	L4LB_POLICY_ATTR_LIMIT_BURST,	/* likewise; 0: a tenth of the rate */
+	L4LB_POLICY_ATTR_LIMIT_CONNS,	/* to 2^31-1 */
+	L4LB_POLICY_ATTR_LIMIT_REPLY,	/* enum l4lb_limit_reply */
+
+	__L4LB_POLICY_ATTR_MAX,
+	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
+};
+
+#endif /* _L4LB_POLICY_ABI_H */
