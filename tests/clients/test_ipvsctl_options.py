@@ -7,8 +7,10 @@ machine, so a test starts few of them and the tests without packets share one
 namespace.
 """
 
+import re
 import socket
 import subprocess
+import time
 
 import pytest
 from lab import genl
@@ -202,6 +204,34 @@ def test_bands_are_set_shown_and_kept(director):
     ends = [b["below"] for b in director.json("stats")["services"][0]["bands"]]
     assert ends == [16 << 10, 128 << 10, 1 << 20, None]
     director.ctl("svc change", *WEB, "priority off")
+    assert policy(director) == {}
+
+
+NUMBERS = {"ramp": 2, "limit_rate": 5000, "limit_burst": 500, "limit_conns": 200000}
+
+
+def test_limits_and_ramp_are_set_shown_and_kept(director):
+    words = "ramp 2 limit-rate 5000 limit-burst 500 limit-conns 200000 limit-reply reset"
+    director.ctl("svc add", *WEB, words, "server 10.0.0.11")
+    everything = NUMBERS | {"limit_reply": 1}
+    assert policy(director) == everything
+    assert words in director.ctl("show")
+    for form in ("", "-F json"):
+        saved = director.ctl("save", form)
+        director.ctl("svc flush --yes")
+        director.ctl("restore", stdin=saved)
+        assert policy(director) == everything
+    shown = director.json("show")["services"][0]
+    assert {k: shown[k] for k in NUMBERS} == NUMBERS and shown["limit_reply"] == "reset"
+    assert director.json("stats")["services"][0]["limited"] == 0
+    assert re.search(r"refused by a limit +0 *\n", director.ctl("stats"))
+    assert re.search(r'ipvs_service_limited_total\{[^}]*\} 0\n', director.ctl("-F prometheus stats"))
+    time.sleep(2.1)     # a service that is not new
+    director.ctl("rs add to", *WEB, "10.0.0.12")
+    assert re.search(r"10\.0\.0\.12.* ramping \d+ %", director.ctl("show"))
+    server = director.json("show")["services"][0]["servers"][1]
+    assert server["state"] == "ramping" and 0 <= server["ramp_percent"] < 100
+    director.ctl("svc change", *WEB, "ramp off limit-rate off limit-burst off limit-conns off limit-reply drop")
     assert policy(director) == {}
 
 

@@ -16,7 +16,7 @@
 static const char *const known[] = {
 	"server", "id", "address", "port",
 	"forward", "tunnel", "weight", "max-conns", "min-conns",
-	"active", "inactive", "persistent", "conns-per-second", "state",
+	"active", "inactive", "persistent", "conns-per-second", "state", "ramp-percent",
 	"drain", NULL
 };
 

@@ -177,9 +177,16 @@ const char *server_state(const struct server *srv)
 
 	if (!srv->weight)
 		return state_of_drain(srv, line);
-	if (!server_is_overloaded(srv))
+	if (server_is_overloaded(srv))
+		snprintf(line, sizeof(line), "overloaded (%u max)",
+			 srv->max_conns);
+	else if (!srv->ramp.on)
 		return "ok";
-	snprintf(line, sizeof(line), "overloaded (%u max)", srv->max_conns);
+	else if (srv->ramp.percent < 100)
+		snprintf(line, sizeof(line), "ramping %u %%",
+			 srv->ramp.percent);
+	else
+		return "catching up";
 	return line;
 }
 

@@ -360,8 +360,7 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 		l4lb_take_claim(tb, svc);
 		if (tb[L4LB_ATTR_POLICY])
 			l4lb_take_policy(tb[L4LB_ATTR_POLICY], svc);
-		if (tb[L4LB_ATTR_BANDS])
-			l4lb_take_bands(tb[L4LB_ATTR_BANDS], svc);
+		l4lb_take_counts(tb, svc);
 	} else if (list->n) {
 		svc = &list->v[list->n - 1];
 	} else {

@@ -94,6 +94,10 @@ static void take_drain(struct nlmsghdr *nlh, void *arg)
 				&addr,
 				ntohs(kern_get_u16(tb[L4LB_DRAIN_ATTR_PORT])))
 		  : NULL;
+	if (srv && srv->weight && tb[L4LB_DRAIN_ATTR_RAMP]) {
+		srv->ramp.on = true;
+		srv->ramp.percent = kern_get_u32(tb[L4LB_DRAIN_ATTR_RAMP]);
+	}
 	/* It may have got a weight since the list was read. */
 	if (!srv || srv->weight)
 		return;
@@ -110,14 +114,17 @@ static bool any_drains(const struct service_list *list)
 {
 	size_t i, j;
 
-	for (i = 0; i < list->n; i++)
+	for (i = 0; i < list->n; i++) {
+		if (list->v[i].policy.value[L4LB_POLICY_ATTR_RAMP])
+			return true;
 		for (j = 0; j < list->v[i].nservers; j++)
 			if (!list->v[i].servers[j].weight)
 				return true;
+	}
 	return false;
 }
 
-/* One request, and none if all have a weight. */
+/* One request, and none if all have a weight and no service has slow starts. */
 int kern_drains(struct service_list *list)
 {
 	struct nl_msg *msg;

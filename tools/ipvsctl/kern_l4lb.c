@@ -233,7 +233,7 @@ void l4lb_take_claim(struct nlattr **tb, struct service *svc)
 			nla_get_u8(tb[L4LB_ATTR_PROTECTED]);
 }
 
-void l4lb_take_bands(struct nlattr *list, struct service *svc)
+static void take_bands(struct nlattr *list, struct service *svc)
 {
 	struct nlattr *value[L4LB_BAND_ATTR_MAX + 1], *nest;
 	size_t n = 0;
@@ -251,6 +251,16 @@ void l4lb_take_bands(struct nlattr *list, struct service *svc)
 	svc->has_bands = n == L4LB_BANDS;
 }
 
+/* What packets have counted because of the policy. */
+void l4lb_take_counts(struct nlattr **tb, struct service *svc)
+{
+	if (tb[L4LB_ATTR_BANDS])
+		take_bands(tb[L4LB_ATTR_BANDS], svc);
+	svc->has_limited = tb[L4LB_ATTR_LIMITED];
+	if (svc->has_limited)
+		svc->limited = nla_get_u64(tb[L4LB_ATTR_LIMITED]);
+}
+
 static void take_policy(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *top[L4LB_ATTR_MAX + 1];
@@ -260,8 +270,7 @@ static void take_policy(struct nlmsghdr *nlh, void *arg)
 	l4lb_take_claim(top, arg);
 	if (top[L4LB_ATTR_POLICY])
 		l4lb_take_policy(top[L4LB_ATTR_POLICY], arg);
-	if (top[L4LB_ATTR_BANDS])
-		l4lb_take_bands(top[L4LB_ATTR_BANDS], arg);
+	l4lb_take_counts(top, arg);
 }
 
 static int get_policy(struct service *svc)

@@ -19,7 +19,7 @@ struct service;
 /* Read a service's policy and bands from a message. */
 void l4lb_take_policy(struct nlattr *nest, struct service *svc);
 void l4lb_take_claim(struct nlattr **tb, struct service *svc);
-void l4lb_take_bands(struct nlattr *list, struct service *svc);
+void l4lb_take_counts(struct nlattr **tb, struct service *svc);
 
 struct sched_option {
 	char name[L4LB_NAME_LEN];

@@ -31,6 +31,12 @@ struct server_drain {
 	uint32_t left;		/* seconds, if .timed */
 };
 
+/* A newcomer in a service with `ramp`. */
+struct server_ramp {
+	bool on;
+	uint32_t percent;	/* of its time; 100: it catches up */
+};
+
 struct server {
 	uint16_t af;
 	uint16_t port;
@@ -44,6 +50,7 @@ struct server {
 	uint16_t tun_flags;
 	unsigned int line;	/* in the file it was read from, or 0 */
 	struct server_drain drain;
+	struct server_ramp ramp;
 	struct counters stats;
 };
 
@@ -74,6 +81,8 @@ struct service {
 	struct policy policy;
 	struct band bands[L4LB_BANDS];
 	bool has_bands;
+	uint64_t limited;	/* new connections that a limit refused */
+	bool has_limited;
 	unsigned int line;	/* in the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;

@@ -21,6 +21,22 @@ static const struct {
 	{ "sctp", "sctp", L4LB_POLICY_ATTR_TIMEOUT_SCTP },
 };
 
+/* Numbers; "off" and 0 are the default of each. */
+static const struct {
+	const char *word, *key;
+	int attr;
+	uint32_t max;
+	bool is_time;
+} numbers[] = {
+	{ "ramp", "ramp", L4LB_POLICY_ATTR_RAMP, L4LB_RAMP_MAX, true },
+	{ "limit-rate", "limit_rate", L4LB_POLICY_ATTR_LIMIT_RATE,
+	  L4LB_LIMIT_RATE_MAX, false },
+	{ "limit-burst", "limit_burst", L4LB_POLICY_ATTR_LIMIT_BURST,
+	  L4LB_LIMIT_RATE_MAX, false },
+	{ "limit-conns", "limit_conns", L4LB_POLICY_ATTR_LIMIT_CONNS,
+	  INT32_MAX, false },
+};
+
 /* Values of the choices below; the first of each is the default. */
 static const char *const idle_words[] = { "forget", "reset", NULL };
 
@@ -42,6 +58,8 @@ static const char *const sync_words[] = {
 
 static const char *const log_words[] = { "off", "on", NULL };
 
+static const char *const reply_words[] = { "drop", "reset", NULL };
+
 static const char *const priority_words[] = { "off", "las", NULL };
 
 static const char *const protected_words[] = { "off", "on", NULL };
@@ -61,6 +79,8 @@ static const struct {
 	  fast_path_words },
 	{ "sync", "sync", L4LB_POLICY_ATTR_SYNC, sync_words },
 	{ "log", "log", L4LB_POLICY_ATTR_LOG, log_words },
+	{ "limit-reply", "limit_reply", L4LB_POLICY_ATTR_LIMIT_REPLY,
+	  reply_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 	{ "protected", "protected", POLICY_PROTECTED, protected_words },
 };
@@ -93,9 +113,21 @@ static size_t choice_of(const char *word)
 	return i;
 }
 
+/* The index in numbers[]; its size if @word is none of them. */
+static size_t number_of(const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (!strcmp(word, numbers[i].word))
+			break;
+	return i;
+}
+
 bool policy_is_word(const char *word)
 {
-	return !strcmp(word, "timeout") || !strcmp(word, "owner") ||
+	return number_of(word) < ARRAY_SIZE(numbers) ||
+	       !strcmp(word, "timeout") || !strcmp(word, "owner") ||
 	       choice_of(word) < ARRAY_SIZE(choices);
 }
 
@@ -122,6 +154,22 @@ static int parse_timeout(struct args *a, const char *object, size_t i,
 	else
 		rc = arg_duration(a, object, word, L4LB_TIMEOUT_MAX, &secs);
 	return rc ? rc : set_value(o, object, word, timeouts[i].attr, secs);
+}
+
+static int parse_number(struct args *a, const char *object, size_t i,
+			struct policy_opts *o)
+{
+	const char *word = numbers[i].word, *next = arg_peek(a);
+	uint32_t value = 0;
+	int rc = RC_OK;
+
+	if (next && !strcmp(next, "off"))
+		arg_next(a);
+	else if (numbers[i].is_time)
+		rc = arg_duration(a, object, word, numbers[i].max, &value);
+	else
+		rc = arg_u32(a, object, word, RANGE(1, numbers[i].max), &value);
+	return rc ? rc : set_value(o, object, word, numbers[i].attr, value);
 }
 
 /* One kind and its time, then any number of others. */
@@ -222,6 +270,8 @@ int policy_parse(struct args *a, const char *object, const char *word,
 
 	if (!strcmp(word, "owner"))
 		return parse_owner(a, object, o);
+	if (number_of(word) < ARRAY_SIZE(numbers))
+		return parse_number(a, object, number_of(word), o);
 	if (i == ARRAY_SIZE(choices))
 		return parse_timeouts(a, object, o);
 	rc = arg_value(a, object, word, &value);
@@ -294,7 +344,7 @@ static const char *choice_text(const struct policy *policy, size_t i)
 const char *policy_text(const struct policy *policy)
 {
 	const char *sep = "timeout ";
-	static char line[384];
+	static char line[512];
 	size_t i, used = 0;
 
 	line[0] = '\0';
@@ -308,6 +358,13 @@ const char *policy_text(const struct policy *policy)
 					 secs);
 		sep = " ";
 	}
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (policy->value[numbers[i].attr])
+			used += (size_t)snprintf(line + used,
+						 sizeof(line) - used, "%s%s %u",
+						 used ? " " : "",
+						 numbers[i].word,
+						 policy->value[numbers[i].attr]);
 	for (i = 0; i < ARRAY_SIZE(choices); i++) {
 		const char *text = choice_text(policy, i);
 
@@ -362,6 +419,10 @@ void policy_to_json(json_t *o, const struct policy *policy)
 	if (json_object_size(secs))
 		json_object_set(o, "timeout", secs);
 	json_decref(secs);
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (policy->value[numbers[i].attr])
+			json_object_set_new(o, numbers[i].key,
+					    json_integer(policy->value[numbers[i].attr]));
 	for (i = 0; i < ARRAY_SIZE(choices); i++) {
 		const char *text = choice_text(policy, i);
 
@@ -433,6 +494,22 @@ static int timeouts_from_json(json_t *secs, const char *object,
 	return RC_OK;
 }
 
+static int number_from_json(json_t *o, const char *object, size_t i,
+			    struct policy *policy)
+{
+	json_t *v = json_object_get(o, numbers[i].key);
+	json_int_t n = json_integer_value(v);
+
+	if (!v)
+		return RC_OK;
+	if (!json_is_integer(v) || n < 1 || n > numbers[i].max)
+		return fail(RC_USAGE, object,
+			    "\"%s\" must be a number from 1 to %u",
+			    numbers[i].key, numbers[i].max);
+	policy->value[numbers[i].attr] = (uint32_t)n;
+	return RC_OK;
+}
+
 static int choice_from_json(json_t *o, const char *object, size_t i,
 			    struct policy *policy)
 {
@@ -461,6 +538,8 @@ int policy_from_json(json_t *o, const char *object, struct policy *policy)
 
 	if (secs)
 		rc = timeouts_from_json(secs, object, policy);
+	for (i = 0; i < ARRAY_SIZE(numbers) && !rc; i++)
+		rc = number_from_json(o, object, i, policy);
 	for (i = 0; i < ARRAY_SIZE(choices) && !rc; i++)
 		rc = choice_from_json(o, object, i, policy);
 	if (!rc)

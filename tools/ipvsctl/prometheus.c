@@ -312,6 +312,28 @@ static void bands(const struct snapshot *s, const char *metric,
 	}
 }
 
+/* Only services that have had a limit. */
+static void limited(const struct snapshot *s)
+{
+	static const char metric[] = "ipvs_service_limited_total";
+	bool headed = false;
+	size_t i;
+
+	for (i = 0; i < s->list.n; i++) {
+		const struct service *svc = &s->list.v[i];
+		const struct sample one = { metric, svc_word(&svc->id), NULL };
+
+		if (!svc->has_limited)
+			continue;
+		if (!headed)
+			head(metric, "counter",
+			     "New connections that a limit of the service refused.");
+		headed = true;
+		put_labels(&one, NULL, NULL);
+		put_value(svc->limited);
+	}
+}
+
 static void labelled(const struct snapshot *s, enum counter_kind kind,
 		     const struct sample *one, const char *label)
 {
@@ -460,6 +482,7 @@ void prometheus_print(const struct snapshot *s, bool servers, bool whole)
 	bands(s, "ipvs_service_band_bytes_total",
 	      "Bytes of replies sent, by the bytes of replies before them in their connection.",
 	      true);
+	limited(s);
 	for (i = 0; servers && i < ARRAY_SIZE(totals); i++)
 		server_totals(s, &totals[i]);
 	for (i = 0; servers && i < ARRAY_SIZE(gauges); i++)

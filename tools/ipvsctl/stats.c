@@ -108,6 +108,9 @@ static json_t *service_stats_json(const struct service *svc, bool servers)
 		json_object_set_new(o, "servers", servers_json(svc));
 	if (svc->has_bands)
 		json_object_set_new(o, "bands", bands_json(svc));
+	if (svc->has_limited)
+		json_object_set_new(o, "limited",
+				    json_integer((json_int_t)svc->limited));
 	return o;
 }
 
@@ -194,6 +197,11 @@ static void service_rows(struct table *t, const struct service *svc,
 	}
 	if (svc->has_bands && !r->rate)
 		band_rows(t, row, svc);
+	if (!svc->has_limited || r->rate)
+		return;
+	row = table_row(t, row);
+	table_cell(t, row, NAME, "refused by a limit");
+	table_cell(t, row, CONNS, "%llu", (unsigned long long)svc->limited);
 }
 
 static int stats_table(const struct service_list *list,

@@ -103,8 +103,12 @@ static json_t *server_json(const struct server *srv, enum json_detail detail)
 	json_object_set_new(o, "min_conns", json_integer(srv->min_conns));
 	if (detail == JSON_LIVE) {
 		const char *state = !srv->weight ? "draining"
-			: server_is_overloaded(srv) ? "overloaded" : "ok";
+			: server_is_overloaded(srv) ? "overloaded"
+			: srv->ramp.on ? "ramping" : "ok";
 
+		if (srv->ramp.on)
+			json_object_set_new(o, "ramp_percent",
+					    json_integer(srv->ramp.percent));
 		json_object_set_new(o, "conns_per_second",
 				    json_integer((json_int_t)srv->stats.cps));
 		json_object_set_new(o, "state", json_string(state));

@@ -37,6 +37,8 @@ static const struct word words[] = {
 	  "on-loss keep|move|reset|default, on-drain keep|move|default,\n"
 	  "guard reject|drop|off, fast-path off|on|new|default,\n"
 	  "sync on|off|templates|exceptions, log on|off,\n"
+	  "ramp DUR|off, limit-rate N|off, limit-burst N|off, limit-conns N|off,\n"
+	  "limit-reply drop|reset,\n"
 	  "priority las [SIZE,...]|off,\n"
 	  "owner NAME|none, protected on|off" },
 	{ "SRVOPT",
@@ -52,10 +54,13 @@ static const struct word words[] = {
 	  NULL },
 	{ "LOSSOPT", "on-loss {keep|move|reset|default}|on-drain {keep|move|default}", NULL },
 	{ "PATHOPT",
-	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|PRIORITY|CLAIM",
+	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|ramp {DUR|off}|LIMITOPT|PRIORITY|CLAIM",
 	  NULL },
 	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
 	{ "CLAIM", "owner {NAME|none}|protected {on|off}", NULL },
+	{ "LIMITOPT",
+	  "limit-rate {N|off}|limit-burst {N|off}|limit-conns {N|off}|limit-reply {drop|reset}",
+	  NULL },
 	{ "SYNCOPT", "sync {on|off|templates|exceptions}", NULL },
 	{ "TUNOPT", "type {ipip|gue|gre}|port N|csum|no-csum|remcsum", NULL },
 	/* Values of options. */
