@@ -54,11 +54,11 @@ static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 	return l4lb_conn_create(ln, flow, target, NULL, reason);
 }
 
-static struct l4lb_conn *schedule_by_service(struct l4lb_service *svc,
-					     const struct l4lb_flow *flow,
-					     const struct l4lb_pkt *first,
-					     struct l4lb_conn *once,
-					     enum l4lb_drop *reason)
+/* Inline: services without a limit pay no call for those that have one. */
+static __always_inline struct l4lb_conn *
+schedule_by_service(struct l4lb_service *svc, const struct l4lb_flow *flow,
+		    const struct l4lb_pkt *first, struct l4lb_conn *once,
+		    enum l4lb_drop *reason)
 {
 	u32 flags = READ_ONCE(svc->flags);
 	struct l4lb_conn_target target = { .first = first };
@@ -125,10 +125,10 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 {
 	struct l4lb_conn *conn;
 
-	if (likely(!READ_ONCE(svc->limit)))
-		conn = schedule_by_service(svc, flow, first, once, reason);
-	else
+	if (unlikely(READ_ONCE(svc->limit)))
 		conn = schedule_limited(svc, flow, first, once, reason);
+	else
+		conn = schedule_by_service(svc, flow, first, once, reason);
 	return conn ?: schedule_bypass(svc, flow, first, reason);
 }
 
