@@ -10,9 +10,23 @@ the generator and the kernel around the director; "redirect" is the least that t
 import json
 import socket
 import sys
+import time
 from pathlib import Path
 
-from bed import ACK, FINACK, SYN, SYNACK, Bed, MeasureError, Traffic, least
+from bed import (
+    ACK,
+    FAMILIES,
+    FINACK,
+    PORT,
+    SYN,
+    SYNACK,
+    Bed,
+    MeasureError,
+    Traffic,
+    least,
+)
+from lab.genl import ROUTE, Ipvs, L4lb
+from lab.packet import UDP
 from systems import (
     DROP,
     IP_VS,
@@ -22,6 +36,7 @@ from systems import (
     announcing,
     l4lb_xdp,
     ruleset,
+    service_lines,
     xdp,
     xdp_redirect,
 )
@@ -39,6 +54,8 @@ NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TC
              ("udp6 dr", UDP6, "dr"))
 # A connection's packets, each with whether it is a reply; both ends close it.
 LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, True), (ACK, False))
+# What a service with four servers has, by VIP.
+SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13)
 # What is measured again while the director announces its connections to others.
 ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
@@ -121,11 +138,34 @@ def announced(bed, counts, name):
 PARTS = established, fresh, lives, announced
 
 
+def settings(bed, director, counts):
+    """What settings of a service cost a new connection. Limits are far away; one of the four
+    real servers starts slowly."""
+    director.set_fast_path(bed, 0)
+    director.configure(bed, [line for _, vip in SETTINGS
+                             for line in service_lines(4, "udp", vip, "dr", 4, scheduler="wlc")])
+    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
+        limited, ramping = (ipvs.service(FAMILIES[4].vip(vip), PORT, proto=UDP, add=False)
+                            for _, vip in SETTINGS[1:])
+        l4lb.set_policy(limited, limit_rate=10**7, limit_burst=10**7, limit_conns=2**31 - 1)
+        l4lb.set_policy(ramping, ramp=1)
+        time.sleep(1.1)     # servers of a service that is new do not start slowly
+        last = FAMILIES[4].server(4), PORT
+        ramping.delete_server(*last)
+        ramping.server(*last, method=ROUTE, weight=1)
+        l4lb.set_policy(ramping, ramp=3600)
+    for what, vip in SETTINGS:
+        counts.add(f"{director.name}: udp4 dr {what} new", lambda v=vip: Traffic(
+            bed, 4, "udp", "dr", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
+
+
 def by_skb(bed, director, counts):
     for part in PARTS:
         for name, value in director.fast_paths:
             director.set_fast_path(bed, value)
             part(bed, counts, name)
+    if director is L4LB:
+        settings(bed, director, counts)
 
 
 def by_xdp(bed, director, counts):
@@ -148,7 +188,7 @@ def measure():
         reference(bed, counts)
     for director, way in RUNS:
         with director.loaded():
-            bed = Bed()
+            bed = Bed(servers=4)
             with bed.stand():
                 director.standard(bed)
                 way(bed, director, counts)
