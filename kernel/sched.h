@@ -159,6 +159,13 @@ struct l4lb_sched_option {
 	.what = "real servers by 0: age, 1: address, as on other directors", \
 }
 
+/* Which real server is looked for? */
+enum l4lb_greedy {
+	L4LB_GREEDY_NOT,	/* not the least loaded one */
+	L4LB_GREEDY_WEIGHTED,	/* the least loaded for its weight */
+	L4LB_GREEDY_EVENLY,	/* the least loaded, whatever its weight */
+};
+
 /* Of a flow, what else than the servers decides alone. */
 enum l4lb_maps {
 	L4LB_MAPS_NOT,		/* more: load, turns, chance */
@@ -194,8 +201,8 @@ enum l4lb_maps {
  *	service may have, too, must have no effect
  * @maps: what @pick chooses depends on nothing but the flow, the options and the
  *	servers, and it changes nothing: it may be asked without a new flow
- * @greedy: @pick looks for the least loaded server: one without connections gets all
- *	new ones
+ * @greedy: does @pick look for the least loaded server, so that one without connections
+ *	gets all new ones?
  * @name: its name in user space; the module is l4lb_<name>
  * @sysctl: name of a setting in net.ipv4.vs, in seconds: the default of all
  *	options with .sysctl set, which must have the same .def (optional)
@@ -219,7 +226,7 @@ struct l4lb_sched_ops {
 	unsigned int			n_options;
 	u32				flags;
 	enum l4lb_maps			maps;
-	bool				greedy;
+	enum l4lb_greedy		greedy;
 	char			name[L4LB_SCHED_NAME_MAX];
 	const char		*sysctl;
 	struct module		*owner;

@@ -31,7 +31,7 @@ static struct l4lb_sched_ops lc_sched = {
 	.owner	= THIS_MODULE,
 	.pick	= lc_pick,
 	.rank	= { lc_rank },
-	.greedy	= true,
+	.greedy	= L4LB_GREEDY_EVENLY,
 };
 module_l4lb_sched(lc_sched);
 MODULE_LICENSE("GPL");

@@ -32,7 +32,7 @@ static struct l4lb_sched_ops nq_sched = {
 	.owner	= THIS_MODULE,
 	.pick	= nq_pick,
 	.rank	= { nq_rank },
-	.greedy	= true,
+	.greedy	= L4LB_GREEDY_WEIGHTED,
 };
 module_l4lb_sched(nq_sched);
 MODULE_LICENSE("GPL");

@@ -23,7 +23,7 @@ static struct l4lb_sched_ops sed_sched = {
 	.owner	= THIS_MODULE,
 	.pick	= sed_pick,
 	.rank	= { l4lb_rank_fastest },
-	.greedy	= true,
+	.greedy	= L4LB_GREEDY_WEIGHTED,
 };
 module_l4lb_sched(sed_sched);
 MODULE_LICENSE("GPL");

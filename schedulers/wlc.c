@@ -24,7 +24,7 @@ static struct l4lb_sched_ops wlc_sched = {
 	.owner	= THIS_MODULE,
 	.pick	= wlc_pick,
 	.rank	= { l4lb_rank_least },
-	.greedy	= true,
+	.greedy	= L4LB_GREEDY_WEIGHTED,
 };
 module_l4lb_sched(wlc_sched);
 MODULE_LICENSE("GPL");

@@ -30,6 +30,7 @@
 #include "service/guard.h"
 #include "service/las.h"
 #include "service/pool.h"
+#include "service/ramp.h"
 #include "service/registry.h"
 #include "service/sched_default.h"
 
@@ -392,8 +393,7 @@ static void begin_ramps(struct l4lb_batch *b, struct l4lb_batch_service *s)
 	if (s->is_new || !l4lb_ramp_due(s->svc, s->policy.ramp))
 		return;
 	list_for_each_entry(server, &s->svc->servers, node) {
-		others += stays(b, s, server) &&
-			  l4lb_server_usable(&server->sched);
+		others += stays(b, s, server) && server->sched.weight;
 		cond_resched();
 	}
 	for (i = 0; i < s->n; i++) {
@@ -402,6 +402,8 @@ static void begin_ramps(struct l4lb_batch *b, struct l4lb_batch_service *s)
 					     !d->old.weight);
 		joined += d->joins && !l4lb_server_is_new(d->server);
 	}
+	if (others <= joined)
+		s->svc->fresh = jiffies;	/* there is nobody to join */
 	for (i = 0; i < s->n; i++) {
 		d = &b->servers[s->first + i];
 		d->joins &= others > joined;

@@ -17,22 +17,23 @@
 bool l4lb_ramp_due(const struct l4lb_service *svc, u32 seconds)
 {
 	return seconds &&
-	       !time_before(jiffies, svc->created + seconds * HZ);
+	       !time_before(jiffies, svc->fresh + seconds * HZ);
 }
 
-bool l4lb_ramp_applies(const struct l4lb_service *svc,
+bool l4lb_ramp_applies(struct l4lb_service *svc,
 		       const struct l4lb_server *server)
 {
 	const struct l4lb_server *other;
 
 	lockdep_assert_held(&svc->ln->lock);
-	if (!l4lb_ramp_due(svc, svc->policy.ramp))
+	if (!svc->policy.ramp)
 		return false;
 	list_for_each_entry(other, &svc->servers, node) {
-		if (other != server && l4lb_server_usable(&other->sched))
-			return true;
+		if (other != server && other->sched.weight)
+			return l4lb_ramp_due(svc, svc->policy.ramp);
 		cond_resched();
 	}
+	svc->fresh = jiffies;
 	return false;
 }
 
@@ -52,38 +53,19 @@ void l4lb_ramp_begin(struct l4lb_server *server, struct l4lb_service *svc)
 	queue_delayed_work(system_power_efficient_wq, &events->ramp, LOOK_PAUSE);
 }
 
-static void leave(struct l4lb_server *server)
+/* @look: jiffies when it began: what the others have is found once in a look. */
+static bool has_caught_up(const struct l4lb_server *server, unsigned long look)
 {
-	server->ramp.svc->n_ramping--;
-	server->ramp.svc = NULL;
-	list_del_init(&server->ramp.node);
-}
+	struct l4lb_service *svc = server->ramp.svc;
 
-void l4lb_ramp_end(struct l4lb_server *server)
-{
-	lockdep_assert_held(&server->ln->lock);
-	if (!server->ramp.phase)
-		return;
-	WRITE_ONCE(server->ramp.phase, L4LB_RAMP_NONE);
-	leave(server);
-}
-
-/* What other servers of @svc have, found once for newcomers that follow each other. */
-struct mean {
-	const struct l4lb_service	*svc;
-	u64				load;
-};
-
-static bool has_caught_up(const struct l4lb_server *server, struct mean *mean)
-{
-	if (mean->svc != server->ramp.svc) {
-		mean->svc = server->ramp.svc;
-		mean->load = l4lb_ramp_mean(mean->svc);
+	if (svc->ramp_look != look) {
+		svc->ramp_look = look;
+		svc->ramp_mean = l4lb_ramp_mean(svc);
 	}
-	return l4lb_ramp_load(server) * 50 >= mean->load * 49;
+	return l4lb_ramp_load(svc, server) * 50 >= svc->ramp_mean * 49;
 }
 
-static bool is_over(struct l4lb_server *server, struct mean *mean)
+static bool is_over(struct l4lb_server *server, unsigned long look)
 {
 	const struct l4lb_service *svc = server->ramp.svc;
 	const struct l4lb_sched_ops *ops = l4lb_inst_ops(svc->inst);
@@ -91,7 +73,7 @@ static bool is_over(struct l4lb_server *server, struct mean *mean)
 
 	if (time_before(jiffies, server->ramp.since + whole))
 		return false;
-	if (!whole || !ops || !ops->greedy || has_caught_up(server, mean) ||
+	if (!whole || !ops || !ops->greedy || has_caught_up(server, look) ||
 	    time_after_eq(jiffies,
 			  server->ramp.since + (1 + CATCH_UP_RAMPS) * whole))
 		return true;
@@ -99,42 +81,28 @@ static bool is_over(struct l4lb_server *server, struct mean *mean)
 	return false;
 }
 
-/* Gives @svc a pool without the gates of @over.  Without memory the gates stay, open,
- * and the next look tries again.
+/* Gives the services of @over pools without their gates.  Without memory for one its gates
+ * stay, open, and the next look tries again.
  */
-static void settle(struct l4lb_service *svc, struct list_head *over)
+static void settle(struct l4lb_events *events, struct list_head *over)
 {
 	struct l4lb_server *server, *next;
-
-	list_for_each_entry(server, over, ramp.node)
-		WRITE_ONCE(server->ramp.phase, L4LB_RAMP_NONE);
-	if (l4lb_service_rebuild(svc)) {
-		list_for_each_entry(server, over, ramp.node)
-			WRITE_ONCE(server->ramp.phase, L4LB_RAMP_RISES);
-		list_splice_tail_init(over, &svc->ln->events->ramping);
-		return;
-	}
-	list_for_each_entry_safe(server, next, over, ramp.node)
-		leave(server);
-}
-
-/* Those of the same service follow each other if they joined it together. */
-static void settle_all(struct list_head *over)
-{
-	struct l4lb_server *server;
 	struct l4lb_service *svc;
-	LIST_HEAD(same);
 
-	while (!list_empty(over)) {
-		server = list_first_entry(over, struct l4lb_server, ramp.node);
+	list_for_each_entry(server, over, ramp.node) {
+		WRITE_ONCE(server->ramp.phase, L4LB_RAMP_NONE);
+		server->ramp.svc->ramp_settle = L4LB_SETTLE_TRY;
+	}
+	list_for_each_entry_safe(server, next, over, ramp.node) {
 		svc = server->ramp.svc;
-		do {
-			list_move_tail(&server->ramp.node, &same);
-			server = list_first_entry_or_null(over,
-							  struct l4lb_server,
-							  ramp.node);
-		} while (server && server->ramp.svc == svc);
-		settle(svc, &same);
+		if (svc->ramp_settle == L4LB_SETTLE_TRY)
+			svc->ramp_settle = l4lb_service_rebuild(svc) ?
+					   L4LB_SETTLE_FAILED : L4LB_SETTLE_DONE;
+		WRITE_ONCE(server->ramp.phase, L4LB_RAMP_RISES);
+		if (svc->ramp_settle == L4LB_SETTLE_DONE)
+			l4lb_ramp_end(server);
+		else
+			list_move_tail(&server->ramp.node, &events->ramping);
 		cond_resched();
 	}
 }
@@ -144,16 +112,16 @@ void l4lb_ramp_look(struct work_struct *work)
 	struct l4lb_events *events = container_of(to_delayed_work(work),
 						  struct l4lb_events, ramp);
 	struct l4lb_server *server, *next;
-	struct mean mean = { };
+	unsigned long look = jiffies;
 	LIST_HEAD(over);
 
 	mutex_lock(&events->ln->lock);
 	list_for_each_entry_safe(server, next, &events->ramping, ramp.node) {
-		if (is_over(server, &mean))
+		if (is_over(server, look))
 			list_move_tail(&server->ramp.node, &over);
 		cond_resched();
 	}
-	settle_all(&over);
+	settle(events, &over);
 	if (!list_empty(&events->ramping) && !events->ln->exiting)
 		queue_delayed_work(system_power_efficient_wq, &events->ramp,
 				   LOOK_PAUSE);

@@ -9,14 +9,13 @@ struct work_struct;
 
 /* Do real servers that join others in @svc now start slowly?  @seconds: its policy. */
 bool l4lb_ramp_due(const struct l4lb_service *svc, u32 seconds);
-/* The same for @server, which is about to be added or to get a weight. */
-bool l4lb_ramp_applies(const struct l4lb_service *svc,
+/* The same for @server, which is about to be added or to get a weight.  If it joins
+ * nobody, the service is as new as it.
+ */
+bool l4lb_ramp_applies(struct l4lb_service *svc,
 		       const struct l4lb_server *server);
 /* Before the pool is built with it. */
 void l4lb_ramp_begin(struct l4lb_server *server, struct l4lb_service *svc);
-/* It is removed, or gets weight 0, or what begin() was for has failed. */
-void l4lb_ramp_end(struct l4lb_server *server);
-
 /* Looks each second whether newcomers have had their time.  May sleep. */
 void l4lb_ramp_look(struct work_struct *work);
 

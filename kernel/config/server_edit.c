@@ -15,6 +15,7 @@
 #include "conn/table.h"
 #include "entry/hook.h"
 #include "service/pool.h"
+#include "service/ramp.h"
 #include "service/server_table.h"
 #include "sync/daemon.h"
 

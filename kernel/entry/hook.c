@@ -146,14 +146,18 @@ static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 static unsigned int schedule_new(struct sk_buff *skb,
 				 const struct l4lb_pkt *pkt,
-				 struct l4lb_net *ln, struct l4lb_service *svc)
+				 struct l4lb_net *ln, struct l4lb_service *svc,
+				 bool again)
 {
 	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
 	bool begins = l4lb_pkt_begins(pkt);
 	struct l4lb_conn once __l4lb_unset;
 	struct l4lb_conn *conn;
 
-	conn = l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
+	conn = unlikely(again) ?
+	       l4lb_schedule_again(svc, &pkt->flow, begins ? pkt : NULL, &once,
+				   &reason) :
+	       l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
 			     &reason);
 	if (!conn) {
 		if (reason == L4LB_DROP_LIMIT)
@@ -180,8 +184,9 @@ static unsigned int handle_other(struct sk_buff *skb,
 	return NF_DROP;
 }
 
+/* @again: the flow goes on; its connection was just killed. */
 static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			       struct l4lb_net *ln)
+			       struct l4lb_net *ln, bool again)
 {
 	struct l4lb_service *svc = NULL;
 
@@ -193,7 +198,7 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return NF_ACCEPT;
 	if (l4lb_defence_drops_packet(ln))
 		return refuse(skb, pkt, ln, L4LB_DROP_PACKET);
-	return schedule_new(skb, pkt, ln, svc);
+	return schedule_new(skb, pkt, ln, svc, again);
 }
 
 /* A client reuses a port: does its SYN need a new connection? */
@@ -269,7 +274,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	    (wanted == L4LB_LOSS_DEFAULT &&
 	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
 		l4lb_conn_kill(conn, L4LB_END_LOST);
-		return handle_new(skb, pkt, ln);
+		return handle_new(skb, pkt, ln, pkt->flow.proto == IPPROTO_UDP);
 	}
 	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
 		return end_lost(skb, pkt, ln, conn);
@@ -291,7 +296,7 @@ static unsigned int handle_known(struct sk_buff *skb,
 		return deliver(skb, pkt, conn, false);
 	l4lb_conn_kill(conn, pkt->flow.proto == IPPROTO_UDP ?
 		       L4LB_END_MOVED : L4LB_END_REUSED);
-	return handle_new(skb, pkt, ln);
+	return handle_new(skb, pkt, ln, pkt->flow.proto == IPPROTO_UDP);
 }
 
 /* The stack may have filled in a Record Route or Timestamp option and left the
@@ -342,7 +347,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	}
 	conn = l4lb_conn_find_in(ln, &pkt.flow);
 	return conn ? handle_known(skb, &pkt, ln, conn) :
-		      handle_new(skb, &pkt, ln);
+		      handle_new(skb, &pkt, ln, false);
 }
 
 /* Sysctl nonlocal_vip: services also take packets that this host forwards to
@@ -567,7 +572,7 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	    l4lb_sync_stands_by(ln))
 		return verdict;
 	return conn ? handle_known(skb, &pkt, ln, conn) :
-		      handle_new(skb, &pkt, ln);
+		      handle_new(skb, &pkt, ln, false);
 }
 
 /* One copy of a handler per family.  Processes that send get BH off here. */

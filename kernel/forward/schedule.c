@@ -107,6 +107,28 @@ schedule_limited(struct l4lb_service *svc, const struct l4lb_flow *flow,
 }
 
 /**
+ * l4lb_schedule_again() - choose another real server for a flow that goes on
+ * @svc: as for l4lb_schedule(), like all that follow
+ * @flow: the flow
+ * @first: its packet, or NULL
+ * @once: memory, or NULL
+ * @reason: set if there is no connection
+ *
+ * Its service's limits let it pass: it has had its place.
+ *
+ * Context: RCU, BH off.  Return: the flow's connection, or NULL.
+ */
+struct l4lb_conn *l4lb_schedule_again(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow,
+				      const struct l4lb_pkt *first,
+				      struct l4lb_conn *once,
+				      enum l4lb_drop *reason)
+{
+	return schedule_by_service(svc, flow, first, once, reason) ?:
+	       schedule_bypass(svc, flow, first, reason);
+}
+
+/**
  * l4lb_schedule() - choose a real server for a new flow
  * @svc: the service it is for
  * @flow: the flow, client to VIP
@@ -137,6 +159,6 @@ void l4lb_schedule_refuse(struct l4lb_service *svc, struct sk_buff *skb,
 {
 	l4lb_limit_count(svc->limit);
 	if (READ_ONCE(svc->policy.limit_reply) == L4LB_LIMIT_RESET &&
-	    l4lb_pkt_begins(pkt))
+	    l4lb_pkt_begins(pkt) && !(pkt->tcp & L4LB_TCP_FLAG_ACK))
 		l4lb_reset_refuse(skb, pkt, svc->ln);
 }

@@ -12,6 +12,12 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				struct l4lb_conn *once,
 				enum l4lb_drop *reason);
 
+struct l4lb_conn *l4lb_schedule_again(struct l4lb_service *svc,
+				      const struct l4lb_flow *flow,
+				      const struct l4lb_pkt *first,
+				      struct l4lb_conn *once,
+				      enum l4lb_drop *reason);
+
 /* @skb, which l4lb_schedule() refused with L4LB_DROP_LIMIT, is about to be dropped. */
 void l4lb_schedule_refuse(struct l4lb_service *svc, struct sk_buff *skb,
 			  const struct l4lb_pkt *pkt);

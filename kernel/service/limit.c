@@ -4,8 +4,8 @@
  *
  * The rate of new connections is limited by the generic cell rate algorithm
  * (ITU-T I.371): one number, the time when the next connection is due if they come
- * at the limit.  A connection may come before it is due, by a burst.  What is
- * refused changes nothing, so a flood costs no written line.
+ * at the limit.  A connection may come before it is due, by a burst.  Most of a
+ * flood is refused without a written line.
  *
  * The number of connections is the sum of the real servers' totals.  To keep
  * that sum would cost services without a limit a write for each connection, and
@@ -26,28 +26,56 @@
 #include "base/stats.h"
 
 #define TIME_SHIFT	8	/* see struct l4lb_limit */
+#define HELD_UP		((s64)NSEC_PER_SEC << TIME_SHIFT)
 #define SERVERS_A_JIFFY	1024	/* that the walks may look at */
 
 /* ---- packet path ---- */
 
+static u64 clock_now(void)
+{
+	return ktime_get_ns() << TIME_SHIFT;
+}
+
+/* Of a connection at @now, how long must it wait?  Not positive: it may begin.  A
+ * CPU that was held up since it read the clock finds @next far ahead; only much
+ * further ahead it is a number of years ago, since it wraps.
+ */
+static s64 wait_of(const struct l4lb_limit *limit, u64 next, u64 now)
+{
+	s64 slack = READ_ONCE(limit->slack), ahead = next - now;
+
+	if (ahead > slack + (s64)READ_ONCE(limit->step) + HELD_UP)
+		return 0;
+	return ahead - slack;
+}
+
 static bool rate_admits(struct l4lb_limit *limit)
 {
-	s64 slack = READ_ONCE(limit->slack), ahead;
 	u64 step = READ_ONCE(limit->step), now, from;
 	s64 next;
 
 	if (!step)
 		return true;
-	now = ktime_get_ns() << TIME_SHIFT;
+	now = clock_now();
 	next = atomic64_read(&limit->next);
 	do {
-		ahead = next - now;
-		/* Further ahead: of another limit, or years ago. */
-		from = ahead > 0 && ahead <= slack + (s64)step ? next : now;
-		if ((s64)(from - now) > slack)
+		if (wait_of(limit, next, now) > 0)
 			return false;
+		from = (s64)(next - now) > 0 &&
+		       (s64)(next - now) <= (s64)READ_ONCE(limit->slack) ?
+		       next : now;
 	} while (!atomic64_try_cmpxchg(&limit->next, &next, from + step));
 	return true;
+}
+
+/* What a flood finds most of the time, without a write.  More is looked at later. */
+static bool is_refused(const struct l4lb_limit *limit, bool counted)
+{
+	if (counted && READ_ONCE(limit->most) && atomic_read(&limit->left) <= 0 &&
+	    time_before(jiffies, READ_ONCE(limit->count_at)))
+		return true;
+	return READ_ONCE(limit->step) &&
+	       wait_of(limit, atomic64_read(&limit->next), clock_now()) > 0;
 }
 
 /* Connections of the real servers, and CPUs that may be about to add one. */
@@ -63,16 +91,16 @@ static u64 count(const struct l4lb_limit *limit, const struct l4lb_pool *pool)
 }
 
 /* A connection that took its place before @left was emptied is either counted
- * or entering.  Return: false if it is too early.
+ * or entering.  Return: false if it is too early, or another CPU is at it.
  */
 static bool count_again(struct l4lb_limit *limit, const struct l4lb_service *svc)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
 	u64 n;
 
-	if (time_before(jiffies, READ_ONCE(limit->count_at)))
+	if (time_before(jiffies, READ_ONCE(limit->count_at)) ||
+	    !spin_trylock(&limit->lock))
 		return false;
-	spin_lock(&limit->lock);
 	if (!time_before(jiffies, limit->count_at)) {
 		atomic_xchg(&limit->left, 0);
 		n = count(limit, pool) - 1;	/* this CPU is entering */
@@ -106,6 +134,9 @@ void l4lb_limit_leave(struct l4lb_limit *limit)
 bool l4lb_limit_admits(struct l4lb_limit *limit, const struct l4lb_service *svc,
 		       bool counted, bool *entered)
 {
+	*entered = false;
+	if (is_refused(limit, counted))
+		return false;
 	*entered = counted && READ_ONCE(limit->most);
 	if (*entered && !take_place(limit, svc))
 		return false;
@@ -146,6 +177,8 @@ int l4lb_limit_reserve(struct l4lb_service *svc,
 void l4lb_limit_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 {
 	u32 rate = policy->limit_rate, burst = policy->limit_burst;
+	bool anew = rate != svc->policy.limit_rate ||
+		    burst != svc->policy.limit_burst;
 	struct l4lb_limit *limit = svc->limit;
 	u64 step;
 
@@ -162,12 +195,13 @@ void l4lb_limit_set(struct l4lb_service *svc, const struct l4lb_policy *policy)
 		spin_unlock_bh(&limit->lock);
 	}
 	WRITE_ONCE(svc->policy.limit_conns, policy->limit_conns);
-	if (!limit)
+	if (!limit || !anew)
 		return;
 	step = rate ? div_u64((u64)NSEC_PER_SEC << TIME_SHIFT, rate) : 0;
 	burst = burst ?: max(rate / 10, 1U);
 	WRITE_ONCE(limit->slack, step * (burst - 1));
 	WRITE_ONCE(limit->step, step);
+	atomic64_set(&limit->next, clock_now());
 }
 
 /* New connections that were refused since the last ZERO. */

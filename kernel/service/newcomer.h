@@ -15,6 +15,13 @@ enum l4lb_ramp_phase {
 	L4LB_RAMP_CATCHES_UP,	/* it gets twice its share until it has its load */
 };
 
+/* Of a service whose newcomers' time is up: has it a pool without them? */
+enum l4lb_ramp_settle {
+	L4LB_SETTLE_TRY,
+	L4LB_SETTLE_DONE,
+	L4LB_SETTLE_FAILED,
+};
+
 /**
  * struct l4lb_server_ramp - the slow start of a real server
  * @phase: enum l4lb_ramp_phase; packets use READ_ONCE()

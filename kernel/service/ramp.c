@@ -32,6 +32,8 @@
 
 #include "service/pool.h"
 
+#define TOGETHER	HZ	/* those that come within it are equal */
+
 /* ---- packet path ---- */
 
 static bool gate_opens(atomic_t *gate, u32 part)
@@ -48,70 +50,50 @@ u32 l4lb_ramp_part(const struct l4lb_service *svc,
 	return had < whole ? div64_u64(had << 32, whole) : U32_MAX;
 }
 
-/* The part of all new connections that a newcomer gets. */
+/* Of the connections that may be for it, how many does it get?  It is one of @n
+ * newcomers that take turns, so these are an @n-th of all.
+ */
 static u32 share(const struct l4lb_ramp *ramp, const struct l4lb_newcomer *new)
 {
-	u64 fair = new->fair;
+	u64 fair = (u64)new->fair * ramp->n;
 
 	if (READ_ONCE(new->server->ramp.phase) == L4LB_RAMP_CATCHES_UP)
 		return min_t(u64, 2 * fair, U32_MAX);
-	return fair * l4lb_ramp_part(ramp->svc, new->server) >> 32;
+	return min_t(u64, fair, U32_MAX) *
+	       l4lb_ramp_part(ramp->svc, new->server) >> 32;
 }
 
-/* The part of all newcomers.  It grows with time, so it is found anew each jiffy. */
-static u32 open_part(struct l4lb_ramp *ramp)
+static struct l4lb_newcomer *whose_turn(struct l4lb_ramp *ramp)
 {
-	u32 now = (u32)jiffies;
-	unsigned int i;
-	u64 sum = 0;
+	u32 turn = ramp->n == 1 ? 0 :
+		   (u32)atomic_inc_return_relaxed(&ramp->turn) % ramp->n;
 
-	if (READ_ONCE(ramp->tick) == now)
-		return READ_ONCE(ramp->open);
-	for (i = 0; i < ramp->n; i++)
-		sum += share(ramp, &ramp->newcomer[i]);
-	sum = min_t(u64, sum, U32_MAX);
-	WRITE_ONCE(ramp->open, sum);
-	WRITE_ONCE(ramp->tick, now);
-	return sum;
+	return &ramp->newcomer[turn];
 }
 
-/* The newcomer that is owed most.  CPUs that race here owe one a little more or
- * less.
- */
-static struct l4lb_sched_server *whose_turn(struct l4lb_ramp *ramp, u32 open)
+/* Is @a less loaded than @b, as the scheduler sees it? */
+static bool is_less(const struct l4lb_pool *pool,
+		    const struct l4lb_sched_server *a,
+		    const struct l4lb_sched_server *b)
 {
-	struct l4lb_newcomer *new, *next = &ramp->newcomer[0];
-	unsigned int i;
-
-	if (ramp->n == 1)
-		return &next->server->sched;
-	for (i = 0; i < ramp->n; i++) {
-		new = &ramp->newcomer[i];
-		WRITE_ONCE(new->due, READ_ONCE(new->due) + share(ramp, new));
-		if (READ_ONCE(new->due) > READ_ONCE(next->due))
-			next = new;
-	}
-	WRITE_ONCE(next->due, READ_ONCE(next->due) - open);
-	return &next->server->sched;
+	return pool->ops->greedy == L4LB_GREEDY_EVENLY ?
+	       l4lb_server_load(a) < l4lb_server_load(b) :
+	       l4lb_server_less(a, b);
 }
 
 static struct l4lb_sched_server *pick_greedy(const struct l4lb_pool *pool,
 					     const struct l4lb_flow *flow)
 {
 	struct l4lb_ramp *ramp = pool->ramp;
-	struct l4lb_sched_server *old, *new;
-	u32 open = open_part(ramp);
-	bool may;
+	struct l4lb_newcomer *next = whose_turn(ramp);
+	struct l4lb_sched_server *old, *new = &next->server->sched;
+	bool may = gate_opens(&next->server->ramp.gate, share(ramp, next));
 
-	may = gate_opens(&ramp->gate, open);
 	/* One that remembers its choices has to make them itself. */
 	if (may && pool->state)
 		return pool->ops->pick(pool, flow);
 	old = pool->ops->pick(ramp->settled, flow);
-	if (!may)
-		return old;
-	new = whose_turn(ramp, open);
-	if (l4lb_server_usable(new) && !(old && l4lb_server_less(old, new)))
+	if (may && l4lb_server_usable(new) && !(old && is_less(pool, old, new)))
 		return new;
 	return old;
 }
@@ -167,11 +149,31 @@ struct l4lb_sched_server *l4lb_ramp_pick(const struct l4lb_pool *pool,
 
 /* ---- control path ---- */
 
-u64 l4lb_ramp_load(const struct l4lb_server *server)
+void l4lb_ramp_end(struct l4lb_server *server)
+{
+	lockdep_assert_held(&server->ln->lock);
+	if (!server->ramp.phase)
+		return;
+	WRITE_ONCE(server->ramp.phase, L4LB_RAMP_NONE);
+	server->ramp.svc->n_ramping--;
+	server->ramp.svc = NULL;
+	list_del_init(&server->ramp.node);
+}
+
+/* The weight as the scheduler of @svc takes it. */
+static u32 weight_of(const struct l4lb_sched_inst *inst,
+		     const struct l4lb_sched_server *d)
+{
+	return inst && inst->ops->greedy == L4LB_GREEDY_EVENLY ? !!d->weight :
+								 d->weight;
+}
+
+u64 l4lb_ramp_load(const struct l4lb_service *svc,
+		   const struct l4lb_server *server)
 {
 	lockdep_assert_held(&server->ln->lock);
 	return div64_u64(l4lb_server_load(&server->sched) << 10,
-			 max(server->sched.weight, 1));
+			 max(weight_of(svc->inst, &server->sched), 1U));
 }
 
 u64 l4lb_ramp_mean(const struct l4lb_service *svc)
@@ -185,9 +187,35 @@ u64 l4lb_ramp_mean(const struct l4lb_service *svc)
 		if (server->ramp.phase || !l4lb_server_usable(&server->sched))
 			continue;
 		load += l4lb_server_load(&server->sched);
-		weights += server->sched.weight;
+		weights += weight_of(svc->inst, &server->sched);
 	}
 	return weights ? div64_u64(load << 10, weights) : 0;
+}
+
+/* If all servers that have a weight are new, those that came first are so no longer:
+ * somebody must have the load.
+ */
+static void promote(const struct l4lb_pool *pool)
+{
+	struct l4lb_server *server, *first = NULL;
+	unsigned long since;
+	unsigned int i;
+
+	for (i = 0; i < pool->n; i++) {
+		server = l4lb_server_of(pool->server[i]);
+		if (server->sched.weight && !server->ramp.phase)
+			return;
+		if (l4lb_is_newcomer(server) &&
+		    (!first || time_before(server->ramp.since, first->ramp.since)))
+			first = server;
+	}
+	since = first ? first->ramp.since : 0;
+	for (i = 0; i < pool->n; i++) {
+		server = l4lb_server_of(pool->server[i]);
+		if (l4lb_is_newcomer(server) &&
+		    time_before(server->ramp.since, since + TOGETHER))
+			l4lb_ramp_end(server);
+	}
 }
 
 static u64 weights_of(const struct l4lb_pool *pool, unsigned int *n_new)
@@ -197,7 +225,7 @@ static u64 weights_of(const struct l4lb_pool *pool, unsigned int *n_new)
 
 	*n_new = 0;
 	for (i = 0; i < pool->n; i++) {
-		sum += pool->server[i]->weight;
+		sum += weight_of(pool->inst, pool->server[i]);
 		*n_new += l4lb_is_newcomer(l4lb_server_of(pool->server[i]));
 	}
 	return sum;
@@ -206,28 +234,30 @@ static u64 weights_of(const struct l4lb_pool *pool, unsigned int *n_new)
 struct l4lb_ramp *l4lb_ramp_new(const struct l4lb_service *svc,
 				const struct l4lb_pool *pool)
 {
+	struct l4lb_newcomer *new;
 	struct l4lb_server *server;
 	struct l4lb_ramp *ramp;
 	unsigned int n, i;
-	u64 weights;
+	u64 weights, own;
 
 	lockdep_assert_held(&svc->ln->lock);
+	promote(pool);
 	weights = weights_of(pool, &n);
-	if (!n || n == pool->n)
+	if (!n)
 		return NULL;
 	ramp = kvzalloc(struct_size(ramp, newcomer, n), GFP_KERNEL_ACCOUNT);
 	if (!ramp)
 		return NULL;
-	ramp->svc = (struct l4lb_service *)svc;
-	ramp->tick = (u32)jiffies - 1;
+	ramp->svc = svc;
+	ramp->n = n;
+	new = ramp->newcomer;
 	for (i = 0; i < pool->n; i++) {
 		server = l4lb_server_of(pool->server[i]);
 		if (!l4lb_is_newcomer(server))
 			continue;
-		ramp->newcomer[ramp->n].server = server;
-		ramp->newcomer[ramp->n++].fair =
-			min_t(u64, div64_u64((u64)server->sched.weight << 32,
-					     weights), U32_MAX);
+		own = weight_of(pool->inst, pool->server[i]);
+		new->server = server;
+		new++->fair = min_t(u64, div64_u64(own << 32, weights), U32_MAX);
 	}
 	return ramp;
 }

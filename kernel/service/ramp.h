@@ -10,33 +10,25 @@
 /**
  * struct l4lb_newcomer - a real server that gets less than its scheduler gives it
  * @server: the real server
- * @fair: its weight's part of all weights
- * @due: what it is owed, of several newcomers the one that is owed most is next
+ * @fair: its weight's part of all weights, a 32-bit fraction of 1
  */
 struct l4lb_newcomer {
 	struct l4lb_server	*server;
 	u32			fair;
-	s64			due;
 };
 
 /**
  * struct l4lb_ramp - the newcomers of a pool
  * @svc: the service
  * @settled: a pool of all the others
- * @gate: adds @open for each new connection; an overflow opens it
- * @open: the newcomers' part of new connections
- * @tick: jiffies when @open was found
+ * @turn: which of the newcomers the next new connection may be for
  * @n: number of newcomers, at least 1
  * @newcomer: in the order of adding
- *
- * Parts are 32-bit fractions of 1.
  */
 struct l4lb_ramp {
-	struct l4lb_service	*svc;
+	const struct l4lb_service *svc;
 	struct l4lb_pool	*settled;
-	atomic_t		gate;
-	u32			open;
-	u32			tick;
+	atomic_t		turn;
 	unsigned int		n;
 	struct l4lb_newcomer	newcomer[] __counted_by(n);
 };
@@ -61,11 +53,15 @@ u32 l4lb_ramp_part(const struct l4lb_service *svc,
  * and of all that are settled and usable together; 0: there is none.
  * Configuration mutex.
  */
-u64 l4lb_ramp_load(const struct l4lb_server *server);
+u64 l4lb_ramp_load(const struct l4lb_service *svc,
+		   const struct l4lb_server *server);
 u64 l4lb_ramp_mean(const struct l4lb_service *svc);
 
-/* Configuration mutex held, may sleep.  NULL: without memory, or nobody is new, or
- * nobody is settled.  The caller fills in .settled.
+/* Its slow start is over, if there was one.  Configuration mutex. */
+void l4lb_ramp_end(struct l4lb_server *server);
+
+/* Configuration mutex held, may sleep.  NULL: without memory, or nobody is new.  The
+ * caller fills in .settled.
  */
 struct l4lb_ramp *l4lb_ramp_new(const struct l4lb_service *svc,
 				const struct l4lb_pool *pool);

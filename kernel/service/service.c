@@ -172,9 +172,11 @@ struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
 	if (!pool->ops || !pool->ops->maps)
 		return NULL;
 	local_bh_disable();
-	d = pool->ramp ? l4lb_ramp_pick(pool, flow) :
-			 pool->ops->pick(pool, flow);
+	d = pool->ops->pick(pool, flow);
 	local_bh_enable();
+	/* Its clients come to a newcomer one by one, as time goes. */
+	if (d && pool->ramp && READ_ONCE(l4lb_server_of(d)->ramp.phase))
+		return NULL;
 	return d ? l4lb_server_of(d) : NULL;
 }
 
@@ -280,7 +282,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	svc->key = *key;
 	svc->ln = ln;
 	svc->id = ++ln->last_id;
-	svc->created = jiffies;
+	svc->fresh = jiffies;
 	l4lb_service_look(svc);
 	INIT_LIST_HEAD(&svc->servers);
 	INIT_RCU_WORK(&svc->work, service_free_work);

@@ -47,7 +47,7 @@ struct l4lb_svc_config {
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
- * @created: jiffies when it was
+ * @fresh: jiffies when it, or its only real server with a weight, was new
  * @changed: jiffies of the last change of servers, weights or policy
  * @pool: current generation of real servers (RCU; never NULL)
  * @stats: counters
@@ -56,6 +56,9 @@ struct l4lb_svc_config {
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
  * @n_ramping: those that start slowly
+ * @ramp_look: when @ramp_mean was found, see config/ramp.c
+ * @ramp_mean: load of the others
+ * @ramp_settle: enum l4lb_ramp_settle
  * @stuck: the pool still has a removed server
  * @guard: of its address, once it has or had a guard (configuration mutex)
  * @inserted: it is in l4lb_net.svc_table
@@ -80,7 +83,7 @@ struct l4lb_service {
 	u32				vip_local;
 	unsigned int			usable;
 	unsigned long			none_usable;
-	unsigned long			created;
+	unsigned long			fresh;
 	unsigned long			changed;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
@@ -90,6 +93,9 @@ struct l4lb_service {
 	struct list_head		servers;
 	unsigned int			n_servers;
 	unsigned int			n_ramping;
+	unsigned long			ramp_look;
+	u64				ramp_mean;
+	u8				ramp_settle;
 	bool				stuck;
 	struct l4lb_guarded		*guard;
 	bool				inserted;

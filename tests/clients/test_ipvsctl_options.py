@@ -231,6 +231,8 @@ def test_limits_and_ramp_are_set_shown_and_kept(director):
     assert re.search(r"10\.0\.0\.12.* ramping \d+ %", director.ctl("show"))
     server = director.json("show")["services"][0]["servers"][1]
     assert server["state"] == "ramping" and 0 <= server["ramp_percent"] < 100
+    shown = director.ctl("-j show")
+    director.ctl("restore", stdin=shown)
     director.ctl("svc change", *WEB, "ramp off limit-rate off limit-burst off limit-conns off limit-reply drop")
     assert policy(director) == {}
 

@@ -102,9 +102,7 @@ def test_share_grows(dr, sched):
     raw = busy(dr, sched, weights=(1, 1, 1))
     join(raw, weight=3)
     first, middle, last = (sum(second(raw)[4] for _ in range(3)) for _ in range(3))
-    fair = 0.25 if sched == "rr" else 0.5
-    if sched == "lc":
-        fair = 0.5      # what its weight says, though lc does not
+    fair = 0.25 if sched in ("rr", "lc") else 0.5
     if sched in ("mh", "sh", "twos"):
         assert first < middle < last + 30
         assert first <= 0.25 * 3 * RATE and last <= 1.3 * 2 * fair * 3 * RATE
@@ -248,6 +246,36 @@ def test_all_others_are_gone(dr):
             raw.edit(n, weight=0) if n < 3 else raw.remove(n)
         raw.numbers = (1, 2, 4)
         assert second(raw)[4] == RATE if sched not in ("mh", "sh") else second(raw)[4] > 0
+
+
+@pytest.mark.parametrize("sched", ("wlc", "rr"))
+def test_all_come_back_one_by_one(dr, sched):
+    """After an outage of all the first one must not carry the service alone: all are new."""
+    raw = busy(dr, sched, (1, 2, 3, 4), each=5)
+    for n in raw.numbers:
+        raw.edit(n, weight=0)
+    for n in raw.numbers:
+        time.sleep(0.3)
+        raw.edit(n, weight=1)
+    got = second(raw)
+    assert max(got.values()) - min(got.values()) <= 3, got
+
+
+def test_the_other_one_is_new_itself(dr):
+    """Of two servers one has just come, and the other one goes and comes: the first one has
+    the load, and the second one starts slowly."""
+    raw = busy(dr, "wlc", (1, 2))
+    raw.edit(2, weight=0)
+    second(raw)
+    raw.edit(2, weight=1)
+    second(raw)
+    raw.edit(1, weight=0)
+    assert second(raw)[2] == RATE
+    with genl.L4lb(dr.director.ns) as l4lb:
+        l4lb.kill(server=raw.address(1))
+    raw.edit(1, weight=1)
+    got = [second(raw)[1] for _ in range(3)]
+    assert got[0] <= 4 and sum(got) <= 1.25 * sum(ramped(n, 0.5) for n in range(3)) + 3, got
 
 
 def test_two_newcomers(dr):

@@ -91,6 +91,20 @@ def test_a_namespace_ends_meanwhile():
         assert ramping(ns) == {"198.51.100.9"}
 
 
+@pytest.mark.smoke
+def test_its_service_goes_after_it():
+    """Nobody looks at a newcomer that was removed, nor at its service."""
+    with space("ramp4") as ns, Ipvs(ns) as ipvs, genl.L4lb(ns) as l4lb:
+        l4lb.set_services([genl.batch_entry(VIP, 80, many(3), sched="wlc", policy={"ramp": 1})])
+        time.sleep(1.1)
+        service = ipvs.service(VIP, 80, add=False)
+        service.server("198.51.100.9", 80)
+        service.delete_server("198.51.100.9", 80)
+        service.delete()
+        ipvs.service(VIP, 81, sched="rr")
+        time.sleep(2.2)
+
+
 def test_all_are_replaced(old):
     """Servers that are added while all others go have nobody to leave the load to."""
     with space("ramp3") as ns, Ipvs(ns), genl.L4lb(ns) as l4lb:
@@ -99,6 +113,7 @@ def test_all_are_replaced(old):
         time.sleep(1.1)
         l4lb.set_services([genl.batch_entry(VIP, 80, many(3, 10), exact=True, **entry)], genl.MERGE)
         assert ramping(ns) == set()
+        time.sleep(1.1)     # the service is new again
         # One that stays is enough.
         l4lb.set_services([genl.batch_entry(VIP, 80, many(4, 10), exact=True, **entry)], genl.MERGE)
         assert ramping(ns) == {"198.51.100.14"}

@@ -32,7 +32,8 @@ static const char *const service_keys[] = {
 static const char *const server_keys[] = {
 	"id", "address", "port", "forward", "tunnel", "weight", "max_conns",
 	"min_conns", "drain",
-	"active", "inactive", "persistent", "conns_per_second", "state", NULL
+	"active", "inactive", "persistent", "conns_per_second", "state",
+	"ramp_percent", NULL
 };
 
 static const char *const tunnel_keys[] = {
