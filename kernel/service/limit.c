@@ -49,14 +49,13 @@ static s64 wait_of(const struct l4lb_limit *limit, u64 next, u64 now)
 	return ahead - slack;
 }
 
-static bool rate_admits(struct l4lb_limit *limit)
+static bool rate_admits(struct l4lb_limit *limit, u64 now)
 {
-	u64 step = READ_ONCE(limit->step), now, from;
+	u64 step = READ_ONCE(limit->step), from;
 	s64 next;
 
 	if (!step)
 		return true;
-	now = clock_now();
 	next = atomic64_read(&limit->next);
 	do {
 		if (wait_of(limit, next, now) > 0)
@@ -69,13 +68,13 @@ static bool rate_admits(struct l4lb_limit *limit)
 }
 
 /* What a flood finds most of the time, without a write.  More is looked at later. */
-static bool is_refused(const struct l4lb_limit *limit, bool counted)
+static bool is_refused(const struct l4lb_limit *limit, bool counted, u64 now)
 {
 	if (counted && READ_ONCE(limit->most) && atomic_read(&limit->left) <= 0 &&
 	    time_before(jiffies, READ_ONCE(limit->count_at)))
 		return true;
 	return READ_ONCE(limit->step) &&
-	       wait_of(limit, atomic64_read(&limit->next), clock_now()) > 0;
+	       wait_of(limit, atomic64_read(&limit->next), now) > 0;
 }
 
 /* Connections of the real servers, and CPUs that may be about to add one. */
@@ -134,13 +133,15 @@ void l4lb_limit_leave(struct l4lb_limit *limit)
 bool l4lb_limit_admits(struct l4lb_limit *limit, const struct l4lb_service *svc,
 		       bool counted, bool *entered)
 {
+	u64 now = READ_ONCE(limit->step) ? clock_now() : 0;
+
 	*entered = false;
-	if (is_refused(limit, counted))
+	if (is_refused(limit, counted, now))
 		return false;
 	*entered = counted && READ_ONCE(limit->most);
 	if (*entered && !take_place(limit, svc))
 		return false;
-	if (likely(rate_admits(limit)))
+	if (likely(rate_admits(limit, now)))
 		return true;
 	if (*entered) {
 		atomic_inc(&limit->left);
