@@ -249,6 +249,15 @@ def test_all_others_are_gone(dr):
 
 
 @pytest.mark.parametrize("sched", ("wlc", "rr"))
+def test_all_others_are_full(dr, sched):
+    raw = busy(dr, sched, each=5)
+    join(raw)
+    for n in (1, 2, 3):
+        raw.edit(n, weight=1, upper=2)
+    assert second(raw)[4] == RATE
+
+
+@pytest.mark.parametrize("sched", ("wlc", "rr"))
 def test_all_come_back_one_by_one(dr, sched):
     """After an outage of all the first one must not carry the service alone: all are new."""
     raw = busy(dr, sched, (1, 2, 3, 4), each=5)
