@@ -167,7 +167,7 @@ def test_other_rates_begin_anew(dr):
     raw = Raw(dr, UDP)
     set_policy(raw, limit_rate=1, limit_burst=1000)
     offer(raw, 1000)
-    for rate, burst in ((1000, 5), (2, 1), (10_000_000, 10_000_000)):
+    for rate, burst in ((10, 5), (1000, 5), (2, 1), (10_000_000, 10_000_000)):
         set_policy(raw, limit_rate=rate, limit_burst=burst)
         now = begun(raw)
         offer(raw, 50)
