@@ -207,11 +207,11 @@ def test_bands_are_set_shown_and_kept(director):
     assert policy(director) == {}
 
 
-NUMBERS = {"ramp": 2, "limit_rate": 5000, "limit_burst": 500, "limit_conns": 200000}
+NUMBERS = {"ramp": 5, "limit_rate": 5000, "limit_burst": 500, "limit_conns": 200000}
 
 
 def test_limits_and_ramp_are_set_shown_and_kept(director):
-    words = "ramp 2 limit-rate 5000 limit-burst 500 limit-conns 200000 limit-reply reset"
+    words = "ramp 5 limit-rate 5000 limit-burst 500 limit-conns 200000 limit-reply reset"
     director.ctl("svc add", *WEB, words, "server 10.0.0.11")
     everything = NUMBERS | {"limit_reply": 1}
     assert policy(director) == everything
@@ -226,7 +226,7 @@ def test_limits_and_ramp_are_set_shown_and_kept(director):
     assert director.json("stats")["services"][0]["limited"] == 0
     assert re.search(r"refused by a limit +0 *\n", director.ctl("stats"))
     assert re.search(r'ipvs_service_limited_total\{[^}]*\} 0\n', director.ctl("-F prometheus stats"))
-    time.sleep(2.1)     # a service that is not new
+    time.sleep(5.1)     # a service that is not new
     director.ctl("rs add to", *WEB, "10.0.0.12")
     assert re.search(r"10\.0\.0\.12.* ramping \d+ %", director.ctl("show"))
     server = director.json("show")["services"][0]["servers"][1]

@@ -185,9 +185,9 @@ def test_refused_clients_leave_nothing(nat):
     offer(once, 10)
     assert begun(once) == 10
     set_policy(once, limit_rate=1, limit_burst=3)
-    now = begun(once)
+    now, begin = begun(once), time.monotonic()
     offer(once, 10)
-    assert 3 <= begun(once) - now <= 5      # it takes a second or two at most
+    assert 3 <= begun(once) - now <= 4 + time.monotonic() - begin
 
 
 @pytest.mark.parametrize("way", ("drain", "removal"))
@@ -240,12 +240,9 @@ def test_a_flood_on_another_service(dr, limit):
 
 
 def seconds_of(raw, packets):
-    took = []
-    for _ in range(3):
-        begin = time.monotonic()
-        raw.send_all(packets)
-        took.append(time.monotonic() - begin)
-    return min(took)
+    begin = time.monotonic()
+    raw.send_all(packets)
+    return time.monotonic() - begin
 
 
 def test_many_servers_are_seldom_counted(dr):
@@ -257,12 +254,13 @@ def test_many_servers_are_seldom_counted(dr):
             l4lb.set_services([genl.batch_entry(many.vip, many.port, proto=UDP, servers=[
                 genl.batch_server(f"10.9.{n >> 8}.{n & 255}", many.dport, method=dr.method)
                 for n in range(first, first + 400)])], genl.MERGE)
-    took = []
+    packets = {}
     for raw in (one, many):
         set_policy(raw, limit_conns=1)
         offer(raw, 1)
-        took.append(seconds_of(raw, [raw.client().packet() for _ in range(4000)]))
-    assert took[1] < 2 * took[0]
+        packets[raw] = [raw.client().packet() for _ in range(4000)]
+    took = [[seconds_of(raw, packets[raw]) for raw in (one, many)] for _ in range(4)]
+    assert min(m for _, m in took) < 2 * min(o for o, _ in took), took
 
 
 def test_bad_values(nat):

@@ -26,9 +26,9 @@ def load(raw, numbers=None):
 def second(raw, rate=RATE):
     """A second's new connections: {server: how many}."""
     before = {n: raw.dest(n)["stats"]["conns"] for n in raw.numbers}
-    for _ in range(10):
-        raw.send_all([raw.client().packet() for _ in range(rate // 10)])
-        time.sleep(0.1)
+    for _ in range(5):
+        raw.send_all([raw.client().packet() for _ in range(rate // 5)])
+        time.sleep(0.2)
     return {n: raw.dest(n)["stats"]["conns"] - before[n] for n in raw.numbers}
 
 
@@ -96,14 +96,14 @@ def test_control_weights(dr):
     assert got >= 0.6 * 4 * RATE and got > 5 * sum(ramped(begin) for begin in range(4))
 
 
-@pytest.mark.parametrize("sched", ("lc", "wlc", "sed", "nq", *PROPORTIONAL, "mh", "sh"))
+@pytest.mark.parametrize("sched", ("lc", "wlc", "nq", *PROPORTIONAL, "mh"))
 def test_share_grows(dr, sched):
     """In each scheduler's way; weights 1 and 3, of which the newcomer has 3."""
     raw = busy(dr, sched, weights=(1, 1, 1))
     join(raw, weight=3)
     first, middle, last = (sum(second(raw)[4] for _ in range(3)) for _ in range(3))
     fair = 0.25 if sched in ("rr", "lc") else 0.5
-    if sched in ("mh", "sh", "twos"):
+    if sched in ("mh", "twos"):
         assert first < middle < last + 30
         assert first <= 0.25 * 3 * RATE and last <= 1.3 * 2 * fair * 3 * RATE
         return
@@ -210,7 +210,7 @@ def test_recovery(dr, way):
     assert got[0] <= 3 and got[2] <= 1.25 * ramped(2) + 1 and sum(got) >= 3
 
 
-@pytest.mark.parametrize("sched", ("wlc", "lc", "sed", "nq"))
+@pytest.mark.parametrize("sched", ("wlc", "lc"))
 def test_comes_back_with_its_connections(dr, sched):
     """One that still has more connections than the others gets none, as without a ramp."""
     raw = Raw(dr, TCP, numbers=(1, 2, 3, 4), sched=sched)
@@ -307,7 +307,7 @@ def test_shown(dr):
         for _ in range(5 * RAMP + 2):
             mine = [d for d in l4lb.drains() if d["server"] == raw.address(4)]
             seen.append(mine[0]["ramp"] if mine else None)
-            second(raw)
+            second(raw, 20)
     assert seen[:RAMP:3] == [pytest.approx(10 * n, abs=2) for n in range(0, RAMP, 3)]
     assert 100 in seen and seen[-1] is None
     assert sorted(seen, key=lambda x: 1000 if x is None else x) == seen
