@@ -170,8 +170,8 @@ static bool is_listed(const struct l4lb_server *server)
 {
 	return server->ramp.phase ||
 	       (!server->sched.weight &&
-	       (server->sched.last_weight || server->watch.then ||
-		!list_empty(&server->watch.draining)));
+		(server->sched.last_weight || server->watch.then ||
+		 !list_empty(&server->watch.draining)));
 }
 
 static int dump_server(struct sk_buff *skb, struct netlink_callback *cb,

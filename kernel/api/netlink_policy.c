@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The nests POLICY and BANDS of family L4LB, and LIMITED: per-service overrides of
- * namespace settings, and the counters of PRIORITY and limits.  A new value needs only a row in
- * values[].
+ * namespace settings, and the counters of PRIORITY and limits.  A new value needs
+ * only a row in values[].
  */
 #include "api/netlink_policy.h"
 

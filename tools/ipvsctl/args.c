@@ -106,8 +106,9 @@ int arg_duration(struct args *a, const char *object, const char *keyword,
 		return rc;
 	}
 	rc = fail(RC_USAGE, object,
-		  "bad time \"%s\" for %s: write 1 second to %u days, such as 90, 90s, 15m, 2h or 1d",
-		  s, keyword, max / (24 * 3600));
+		  "bad time \"%s\" for %s: write 1 second to %u day%s, such as 90, 90s, 15m, 2h or 1d",
+		  s, keyword, max / (24 * 3600),
+		  max / (24 * 3600) == 1 ? "" : "s");
 	duration_hint(s, NULL);
 	return rc;
 }
