@@ -81,23 +81,36 @@ def grown(lab, count):
     return slab(lab) - before
 
 
+def some_is_at_most(bar, measure, unit):
+    """What else the machine or the kernel does disturbs one measurement, but not all."""
+    found = []
+    for _ in range(TRIES):
+        found.append(measure())
+        if found[-1] <= bar:
+            return
+    pytest.fail(f"{', '.join(f'{one:.2f}' for one in found)} {unit}, at most {bar}")
+
+
 def test_memory(nat, side, request):
     count = amount(request.config, few=10_000, all=100_000)
-    without = grown(nat, count)
-    with full(nat, side):
-        before = overflows(nat)
-        assert grown(nat, count) - without <= count * MEMORY >> 10
-        assert overflows(nat) - before >= count
+
+    def added():
+        without = grown(nat, count)
+        with full(nat, side):
+            before = overflows(nat)
+            more = grown(nat, count) - without
+            assert overflows(nat) - before >= count
+        return more * 1024 / count
+
+    some_is_at_most(MEMORY, added, "bytes a datagram")
 
 
 def test_time(nat, side):
-    found = []
-    for _ in range(TRIES):
+    def ratio():
         raw = fresh(nat)
         without = flood(raw, flows(raw, TIMED))
         with full(nat, side):
             raw = fresh(nat)
-            found.append(flood(raw, flows(raw, TIMED)) / without)
-        if found[-1] <= AT_MOST:
-            return
-    pytest.fail(f"{', '.join(f'{ratio:.2f}' for ratio in found)} times")
+            return flood(raw, flows(raw, TIMED)) / without
+
+    some_is_at_most(AT_MOST, ratio, "times")
