@@ -18,8 +18,8 @@ SETTING = "net/ipv4/vs/fast_path"
 
 def read(ns):
     """{name: packets} of the fast path alone."""
-    lines = (line.split() for line in ns.read("/proc/net/l4lb").splitlines())
-    counts = {name: int(value) for name, value in lines if name in COUNTS}
+    lines = dict(line.split() for line in ns.read("/proc/net/l4lb").splitlines())
+    counts = {name: int(lines[name]) for name in COUNTS}
     if xdp.everywhere:
         # What it leaves alone is counted at ingress.
         counts["fast"] += counts["xdp"]

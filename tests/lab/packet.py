@@ -7,7 +7,8 @@ builder computes correct lengths and checksums unless told otherwise, so that a
 malformed packet is always a deliberate one.
 """
 
-import ipaddress
+import functools
+import socket
 import struct
 
 ICMP, IPIP, TCP, UDP, IPV6, ROUTING, FRAGMENT, GRE, ESP, AH, ICMP6, NONE, DSTOPTS, \
@@ -21,8 +22,9 @@ DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT, SHUTDOWN, SHUTDOWN_
     COOKIE_ECHO, COOKIE_ACK, ECNE, CWR, SHUTDOWN_COMPLETE = range(15)
 
 
+@functools.lru_cache(maxsize=4096)
 def packed(address):
-    return ipaddress.ip_address(address).packed
+    return socket.inet_pton(socket.AF_INET6 if is6(address) else socket.AF_INET, address)
 
 
 def is6(address):
@@ -249,8 +251,8 @@ class Packet:
         self.raw = raw = raw[:length]
         self.df, self.mf = bool(frag & 0x4000), bool(frag & 0x2000)
         self.offset = (frag & 0x1fff) * 8
-        self.src = str(ipaddress.IPv4Address(raw[12:16]))
-        self.dst = str(ipaddress.IPv4Address(raw[16:20]))
+        self.src = socket.inet_ntop(socket.AF_INET, raw[12:16])
+        self.dst = socket.inet_ntop(socket.AF_INET, raw[16:20])
         self.l4 = raw[self.hlen:]
 
     def _parse6(self, raw):
@@ -258,8 +260,8 @@ class Packet:
         word, length, proto, self.ttl = struct.unpack("!IHBB", raw[:8])
         self.tos = word >> 20 & 0xff
         self.raw = raw = raw[:40 + length]
-        self.src = str(ipaddress.IPv6Address(raw[8:24]))
-        self.dst = str(ipaddress.IPv6Address(raw[24:40]))
+        self.src = socket.inet_ntop(socket.AF_INET6, raw[8:24])
+        self.dst = socket.inet_ntop(socket.AF_INET6, raw[24:40])
         at = 40
         # An AH header directly after the IPv6 header counts as the protocol.
         while (proto in (HOPOPTS, ROUTING, DSTOPTS, FRAGMENT) or proto == AH and at > 40) \

@@ -12,7 +12,7 @@ from lab.netns import Namespace
 from lab.packet import UDP
 from lab.raw import Raw
 
-pytestmark = pytest.mark.usefixtures("only_l4lb")
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 VIP = "192.0.2.1"
 RAMP = 4        # long enough for a slow kernel to do what happens meanwhile
 SCHEDULERS = ("wlc", "rr", "mh", "lblc", "fo", "sed")
