@@ -10,6 +10,12 @@ def nothing_attached():
     xdp.detach_all()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def as_before(module_life):
+    yield
+    xdp.hide_all()
+
+
 @pytest.fixture(scope="module")
 def can_xdp(only_l4lb):
     if not xdp.here():

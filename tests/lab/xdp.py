@@ -11,6 +11,7 @@ from .netns import run
 everywhere = False
 sent = 0        # packets that it has forwarded then
 _labs = []
+_shown = set()  # labs whose other ends hide nothing
 
 
 def here():
@@ -32,6 +33,28 @@ def set_offloads(node, port, state, gro):
              "gro", gro])
 
 
+def show(lab):
+    """The other ends leave nothing to their devices, and poll, until the end of the test's file:
+    programs that say so to a device take longer than most tests."""
+    if lab not in _shown:
+        _shown.add(lab)
+        for _, node, port in cables(lab):
+            set_offloads(node, port, "off", gro="on")
+
+
+def hide(lab):
+    _shown.remove(lab)
+    for _, node, port in cables(lab):
+        set_offloads(node, port, "on", gro="off")
+
+
+def hide_all():
+    for lab in list(_shown):
+        if lab.nodes:       # a topology with rules was destroyed
+            hide(lab)
+    _shown.clear()
+
+
 def ipvsctl(lab, *words, check=True):
     with lab.director.ns.enter():
         return run([IPVSCTL, "-q", "fast-path", *words], check=check)
@@ -43,8 +66,8 @@ def attach(lab):
     if lab in _labs:
         return
     _labs.append(lab)
-    for device, node, port in cables(lab):
-        set_offloads(node, port, "off", gro="on")
+    show(lab)
+    for device, _, _ in cables(lab):
         ipvsctl(lab, "xdp", "dev", device)
 
 
@@ -53,8 +76,6 @@ def detach(lab):
     sent += int(dict(line.split() for line in lab.director.ns.read("/proc/net/l4lb").splitlines())["xdp"])
     _labs.remove(lab)
     ipvsctl(lab, "no-xdp", "all")
-    for _, node, port in cables(lab):
-        set_offloads(node, port, "on", gro="off")
 
 
 def detach_all():
