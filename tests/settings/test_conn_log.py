@@ -71,6 +71,7 @@ def when(text):
 # -- what a record says
 
 @pytest.mark.smoke
+@pytest.mark.dear
 def test_record(lab, family, proto):
     """Each protocol, forwarding method and family; once, and at once."""
     with genl.without_connections(lab.director.ns) as l4lb, ConnLog(lab.director.ns) as log:

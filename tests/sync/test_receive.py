@@ -409,6 +409,7 @@ def test_what_is_over_holds_no_template(nat, backup):
 # ---- real servers that are not configured here
 
 @pytest.mark.smoke
+@pytest.mark.dear
 @pytest.mark.parametrize("proto", (TCP, UDP), ids=("tcp", "udp"))
 def test_adopted(lab, side_of, proto, family):
     """Nothing is forwarded to a real server that was not added; once it is, its connections
