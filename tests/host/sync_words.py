@@ -36,7 +36,7 @@ BAD = [
     ("sync set verify 86401", 'bad verify "86401"', None),
     ("sync set port 0", 'bad port "0"', None),
     ("sync set rate 5 rate 6", '"rate" is given twice', None),
-    ("sync set key /nix", "cannot read the key file /nix", None),
+    ("sync set key /nix", "cannot read the key file /nix", "try: the path of a file that exists"),
     ("sync set key /dev/null", "a key file has 64 hexadecimal digits", "try: (umask 077; od -An"),
     ("sync set key " + "5" * 64, "bad key: write the path of a file", None),
     ("sync wait soon", 'bad time "soon"', None),

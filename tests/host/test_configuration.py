@@ -189,7 +189,10 @@ def test_a_good_file_gets_as_far_as_the_missing_module(words):
 @pytest.mark.parametrize("words, why", [
     ("check", "no file named"), ("apply", "no file named"), ("diff", "no file named"),
     ("apply a b", 'unexpected word "b"'),
-    ("check none.yaml", "cannot read none.yaml: No such file"), ("check /", "cannot read /"),
+    ("check none.yaml", "cannot read none.yaml: No such file or directory\n"
+                        "  try: the path of a file that exists"),
+    ("check /", "cannot read /: Is a directory\n  try: a file in this directory"),
+    ("check /etc/hosts/x", "cannot read /etc/hosts/x: Not a directory\n  try: the path of"),
     ("show --prune", "--prune does not belong"), ("check a --prune", "--prune does not belong"),
     ("save -F xml", 'unknown format "xml"'), ("export -F ymal", 'unknown format "ymal"')])
 def test_words(words, why):

@@ -127,6 +127,8 @@ class Player:
         """The listings as the model has them."""
         number = {self.lab.phantom(n): n for n in range(1, SERVERS + 1)}
         return {service: {"sched": s["sched"], "flags": s["flags"] & 1, "timeout": s["timeout"],
+                          "policy": {name: value for name, value in
+                                     self.l4lb.policy(self.handle(service)).items() if value},
                           "servers": {number[d["addr"]]: (d["weight"], d["upper"], d["lower"])
                                       for d in servers}}
                 for service, (s, servers) in (dump or self.dump()).items()}
@@ -212,6 +214,9 @@ class Player:
     def do_edit(self, service, *options):
         self.handle(service).edit(**self.options(*options))
 
+    def do_policy(self, service, values):
+        self.l4lb.set_policy(self.handle(service), **values)
+
     def do_delete(self, service):
         self.handle(service).delete()
 
@@ -237,8 +242,9 @@ class Player:
             self.vip, PORT + service, proto=self.proto(service),
             servers=[genl.batch_server(self.lab.phantom(n), PORT + service + DPORT,
                                        **self.server_options(*values))
-                     for n, *values in servers], **self.options(*options))
-            for service, *options, servers in entries]
+                     for n, *values in servers], policy=next(iter(policy), None),
+            **self.options(sched, flags, timeout))
+            for service, sched, flags, timeout, servers, *policy in entries]
         if replace:
             packed.append(genl.batch_entry(
                 self.raw.vip, PROBE_PORT, proto=UDP, servers=[genl.batch_server(

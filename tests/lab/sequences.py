@@ -29,10 +29,17 @@ SHORT = (errno.ENOMEM, errno.EFAULT, errno.ENOBUFS)
 SETTINGS = {"expire_nodest_conn": (0, 1), "fast_path": (0, 1, 2), "conntrack": (0, 1),
             "expire_quiescent_template": (0, 1), "sloppy_tcp": (0, 1),
             "drop_entry": (0, 1, 3), "secure_tcp": (0, 3), "cache_bypass": (0, 1)}
+# 0 is the default of each.
+POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 3),
+          "on_drain": (0, 1, 2), "guard": (0, 1, 2), "fast_path": (0, 1, 2, 3),
+          "priority": (0, 1), "sync": (0, 1, 2, 3), "log": (0, 1), "ramp": (0, 1, 1, 60),
+          "limit_rate": (0, 2, 1000), "limit_burst": (0, 5), "limit_conns": (0, 3, 200),
+          "limit_reply": (0, 1)}
 
 
 class Model:
-    """{service: {"sched", "flags", "timeout", "servers": {number: (weight, upper, lower)}}}"""
+    """{service: {"sched", "flags", "timeout", "policy": {name: value}, without defaults,
+    "servers": {number: (weight, upper, lower)}}}"""
 
     def __init__(self):
         self.services = {}
@@ -46,13 +53,20 @@ class Model:
         if service in self.services:
             return errno.EEXIST
         self.services[service] = {"sched": sched, "flags": flags, "timeout": timeout,
-                                  "servers": {}}
+                                  "policy": {}, "servers": {}}
         return 0
 
     def do_edit(self, service, sched, flags, timeout):
         if service not in self.services:
             return errno.ESRCH
         self.services[service].update(sched=sched, flags=flags, timeout=timeout)
+        return 0
+
+    def do_policy(self, service, values):
+        if service not in self.services:
+            return errno.ESRCH
+        policy = self.services[service]["policy"] | values
+        self.services[service]["policy"] = {k: v for k, v in policy.items() if v}
         return 0
 
     def do_delete(self, service):
@@ -85,22 +99,25 @@ class Model:
         return 0 if self.services[service]["servers"].pop(number, None) else errno.ENOENT
 
     def do_batch(self, entries, replace):
-        """Services that exist keep the servers that a merge does not name."""
+        """Services that exist keep the servers that a merge does not name, but no policy."""
         if replace:
             self.services = {s: v for s, v in self.services.items()
                              if s in [entry[0] for entry in entries]}
-        for service, sched, flags, timeout, servers in entries:
+        for service, sched, flags, timeout, servers, *policy in entries:
             old = self.services.get(service, {"servers": {}})["servers"]
             new = {number: tuple(values) for number, *values in servers}
-            self.services[service] = {"sched": sched, "flags": flags, "timeout": timeout,
-                                      "servers": new if replace else {**old, **new}}
+            self.services[service] = {
+                "sched": sched, "flags": flags, "timeout": timeout,
+                "policy": {k: v for values in policy for k, v in values.items() if v},
+                "servers": new if replace else {**old, **new}}
 
     def takes_all(self, service):
         """Does each new UDP connection of SERVICE find a server?"""
         found = self.services.get(service)
         return bool(found) and found["sched"] in ("rr", "wrr", "lc", "wlc", "fo", "sed", "nq") \
             and any(weight for weight, _, _ in found["servers"].values()) \
-            and not any(upper for _, upper, _ in found["servers"].values())
+            and not any(upper for _, upper, _ in found["servers"].values()) \
+            and not any(name.startswith("limit_") for name in found["policy"])
 
 
 class Generator:
@@ -125,6 +142,13 @@ class Generator:
     def edit(self):
         return "edit", [self.service_number(), *self.options()]
 
+    def policy_values(self, most):
+        names = self.chance.sample(sorted(POLICY), self.chance.randint(1, most))
+        return {name: self.chance.choice(POLICY[name]) for name in names}
+
+    def policy(self):
+        return "policy", [self.service_number(), self.policy_values(len(POLICY))]
+
     def delete(self):
         return "delete", [self.service_number()]
 
@@ -140,7 +164,8 @@ class Generator:
 
     def batch(self):
         entries = [[service, *self.options(),
-                    [[n, *self.server_values()] for n in self.some(range(1, SERVERS + 1))]]
+                    [[n, *self.server_values()] for n in self.some(range(1, SERVERS + 1))],
+                    *([self.policy_values(4)] if self.chance.random() < 0.5 else [])]
                    for service in self.some(range(SERVICES))]
         return "batch", [entries, self.chance.random() < 0.4]
 
@@ -176,7 +201,7 @@ class Generator:
         return "reload", []
 
     CHOICES = (
-        (14, service), (8, edit), (4, delete), (2, zero), (1, flush),
+        (14, service), (8, edit), (8, policy), (4, delete), (2, zero), (1, flush),
         (18, lambda g: g.about_server("server")), (8, lambda g: g.about_server("edit_server")),
         (6, lambda g: g.about_server("remove")), (6, batch), (24, packets), (3, burst),
         (2, wait), (5, setting), (2, namespace), (2, scheduler), (0.7, reload))

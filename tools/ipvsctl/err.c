@@ -3,6 +3,7 @@
  * hints, also those added while undoing, are printed together.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,21 @@ void hint(const char *fmt, ...)
 	if (vasprintf(&s, fmt, ap) >= 0)
 		failure.hints[failure.nhints++] = s;
 	va_end(ap);
+}
+
+int fail_unreadable(const char *object, const char *what, const char *name)
+{
+	int err = errno;
+	enum exit_code rc = fail(RC_USAGE, object, "cannot read %s%s: %s", what,
+				 name, strerror(err));
+
+	if (err == ENOENT || err == ENOTDIR)
+		hint("try: the path of a file that exists");
+	else if (err == EISDIR)
+		hint("try: a file in this directory");
+	else if (err == EACCES)
+		hint("try: the command as a user that may read the file");
+	return rc;
 }
 
 void fail_errno(int err)

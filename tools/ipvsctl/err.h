@@ -29,6 +29,11 @@ int fail(enum exit_code code, const char *object, const char *fmt, ...)
 /* Adds a line of advice to the recorded message. */
 void hint(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* Records that the file @name cannot be read, with errno and what to do about it.
+ * @what: what it is, such as "the key file ", or "".
+ */
+int fail_unreadable(const char *object, const char *what, const char *name);
+
 /* Records the kernel's errno, whose name is printed with -j. */
 void fail_errno(int err);
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,8 +62,7 @@ int key_from_file(const char *name, const char *object, size_t len,
 		return fail(RC_USAGE, object,
 			    "bad key: write the path of a file that has it");
 	if (!f)
-		return fail(RC_USAGE, object, "cannot read the key file %s: %s",
-			    name, strerror(errno));
+		return fail_unreadable(object, "the key file ", name);
 	/* No copy stays in a buffer of the stream. */
 	setvbuf(f, NULL, _IONBF, 0);
 	good = fgets(text, sizeof(text), f) && fgetc(f) == EOF;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #define _GNU_SOURCE
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +34,7 @@ static int read_all(FILE *f, size_t max, struct source *s)
 		s->text[s->len] = '\0';
 	} while (s->len == size && size <= max);
 	if (ferror(f))
-		return fail(RC_USAGE, NULL, "cannot read %s: %s", s->name,
-			    strerror(errno));
+		return fail_unreadable(NULL, "", s->name);
 	return s->len > max ? too_large(s, max) : RC_OK;
 }
 
@@ -54,8 +52,7 @@ static int read_file(FILE *f, size_t max, struct source *s)
 	int rc;
 
 	if (fstat(fileno(f), &before))
-		return fail(RC_USAGE, NULL, "cannot read %s: %s", s->name,
-			    strerror(errno));
+		return fail_unreadable(NULL, "", s->name);
 	if (S_ISREG(before.st_mode) && (size_t)before.st_size > max)
 		return too_large(s, max);
 	rc = read_all(f, max, s);
@@ -77,8 +74,7 @@ int source_read(const char *file, size_t max, struct source *s)
 
 	*s = (struct source){ .name = in ? "standard input" : file };
 	if (!f)
-		return fail(RC_USAGE, NULL, "cannot read %s: %s", file,
-			    strerror(errno));
+		return fail_unreadable(NULL, "", file);
 	rc = read_file(f, max, s);
 	if (!in)
 		fclose(f);
