@@ -177,6 +177,22 @@
  *		if there is a drain and it has a deadline; RAMP if its service's
  *		RAMP has begun, and is not over, for it }.
  *
+ *	L4LB_CMD_TRY_SCHEDULER
+ *		dump: SERVICE, TRIAL { SCHEDULER, FLOWS; CLIENTS, HOLD, SEED, WITHOUT }.
+ *		What a scheduler would choose for FLOWS flows, with the weights
+ *		and thresholds of the service's real servers but without their
+ *		connections: each choice adds one (active, but with UDP; none with
+ *		one-packet scheduling).  No packet, no service and no real server
+ *		notices.  Persistence, RAMP and limits play no part.
+ *		The service's own scheduler has its options, others the defaults.
+ *		EBUSY: another trial of the namespace is under way; ESRCH: no such
+ *		service; ENOENT: no such scheduler; EADDRNOTAVAIL: WITHOUT is no
+ *		real server of the service.
+ *		Replies: TRIAL { SCHEDULER }; after the trial, which ends after 30
+ *		seconds whatever is left, TRIAL { FLOWS that began, REFUSED,
+ *		COST_50, COST_99; with WITHOUT, LOST, and MOVED of schedulers that
+ *		look only at flow and servers }; and TRIAL { SERVER } for each.
+ *
  * Members of the multicast group L4LB_GENL_LOG (CAP_NET_ADMIN) get, for
  * connections that begin while their service's LOG is on, once each and at most a
  * tenth of a second after they have ended,
@@ -230,6 +246,7 @@
 #define L4LB_SYNC_RATE		20000	/* default */
 #define L4LB_SYNC_VERIFY	60	/* seconds, default */
 #define L4LB_HANDOVER_LEN	4096	/* bytes of a MESSAGE at most */
+#define L4LB_TRIAL_FLOWS_MAX	4194304
 
 enum l4lb_cmd {
 	L4LB_CMD_UNSPEC,
@@ -254,6 +271,7 @@ enum l4lb_cmd {
 	L4LB_CMD_EXPORT_CONNS,
 	L4LB_CMD_IMPORT_CONNS,
 	L4LB_CMD_LOG_CONNS,
+	L4LB_CMD_TRY_SCHEDULER,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -288,6 +306,7 @@ enum l4lb_attr {
 	L4LB_ATTR_OWNER,	/* string, "" for none; in ENTRY, too */
 	L4LB_ATTR_PROTECTED,	/* u8: 0 or 1; in ENTRY, too */
 	L4LB_ATTR_LIMITED,	/* u64 */
+	L4LB_ATTR_TRIAL,	/* nest: enum l4lb_trial_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -527,6 +546,41 @@ enum l4lb_drain_attr {
 
 	__L4LB_DRAIN_ATTR_MAX,
 	L4LB_DRAIN_ATTR_MAX = __L4LB_DRAIN_ATTR_MAX - 1
+};
+
+enum l4lb_trial_attr {
+	L4LB_TRIAL_ATTR_UNSPEC,
+	L4LB_TRIAL_ATTR_SCHEDULER, /* string: its name */
+	L4LB_TRIAL_ATTR_FLOWS,	/* u32: 1 to L4LB_TRIAL_FLOWS_MAX */
+	L4LB_TRIAL_ATTR_CLIENTS, /* u32: of so many clients; 0: of one each */
+	L4LB_TRIAL_ATTR_HOLD,	/* u32: so many connections are open at once, at
+				 * most; 0: none ends
+				 */
+	L4LB_TRIAL_ATTR_SEED,	/* u64, of addresses and ports */
+	L4LB_TRIAL_ATTR_WITHOUT, /* nest: ADDR, PORT, AF of a real server */
+	L4LB_TRIAL_ATTR_REFUSED, /* u32: found no real server */
+	L4LB_TRIAL_ATTR_LOST,	/* u32: chose WITHOUT */
+	L4LB_TRIAL_ATTR_MOVED,	/* u32: others that choose another real server,
+				 * or find none, when WITHOUT is not there
+				 */
+	L4LB_TRIAL_ATTR_COST_50, /* u32: nanoseconds of half of the choices, ... */
+	L4LB_TRIAL_ATTR_COST_99, /* ... and of 99 in 100, at most */
+	L4LB_TRIAL_ATTR_SERVER,	/* nest: enum l4lb_trial_server_attr */
+
+	__L4LB_TRIAL_ATTR_MAX,
+	L4LB_TRIAL_ATTR_MAX = __L4LB_TRIAL_ATTR_MAX - 1
+};
+
+enum l4lb_trial_server_attr {
+	L4LB_TRIAL_SERVER_ATTR_UNSPEC,
+	L4LB_TRIAL_SERVER_ATTR_ADDR,	/* address of the real server */
+	L4LB_TRIAL_SERVER_ATTR_PORT,	/* be16 */
+	L4LB_TRIAL_SERVER_ATTR_AF,	/* u16; request: if not its service's */
+	L4LB_TRIAL_SERVER_ATTR_WEIGHT,	/* u32 */
+	L4LB_TRIAL_SERVER_ATTR_CHOSEN,	/* u32: so often */
+
+	__L4LB_TRIAL_SERVER_ATTR_MAX,
+	L4LB_TRIAL_SERVER_ATTR_MAX = __L4LB_TRIAL_SERVER_ATTR_MAX - 1
 };
 
 enum l4lb_handover_attr {

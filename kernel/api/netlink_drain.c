@@ -38,25 +38,14 @@ static int refuse(struct genl_info *info, const struct nlattr *attr,
 static int parse_server(struct l4lb_server_config *cfg, u16 svc_af,
 			struct nlattr **tb, struct genl_info *info)
 {
-	const struct nlattr *addr = tb[L4LB_DRAIN_ATTR_ADDR];
-	unsigned int size;
+	struct l4lb_nl_server_name name = {
+		.nest	= info->attrs[L4LB_ATTR_DRAIN],
+		.addr	= tb[L4LB_DRAIN_ATTR_ADDR],
+		.port	= tb[L4LB_DRAIN_ATTR_PORT],
+		.af	= tb[L4LB_DRAIN_ATTR_AF],
+	};
 
-	if (!addr || !tb[L4LB_DRAIN_ATTR_PORT])
-		return refuse(info, info->attrs[L4LB_ATTR_DRAIN],
-			      "drain: ADDR and PORT of the real server are needed");
-	cfg->af = tb[L4LB_DRAIN_ATTR_AF] ? nla_get_u16(tb[L4LB_DRAIN_ATTR_AF]) :
-					   svc_af;
-	if (cfg->af != AF_INET && cfg->af != AF_INET6)
-		return refuse(info, tb[L4LB_DRAIN_ATTR_AF],
-			      "drain: family must be IPv4 (2) or IPv6 (10)");
-	size = cfg->af == AF_INET ? sizeof(cfg->addr.ip) :
-				    sizeof(cfg->addr.in6);
-	if (nla_len(addr) != size && nla_len(addr) != sizeof(cfg->addr.in6))
-		return refuse(info, addr,
-			      "drain: the address must have 16 bytes, or 4 for IPv4");
-	memcpy(&cfg->addr, nla_data(addr), size);
-	cfg->port = nla_get_be16(tb[L4LB_DRAIN_ATTR_PORT]);
-	return 0;
+	return l4lb_nl_parse_server_name(cfg, svc_af, &name, info->extack);
 }
 
 static u32 get_u32(const struct nlattr *attr)

@@ -25,6 +25,7 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_peer.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_trial.h"
 #include "config/policy.h"
 #include "service/registry.h"
 #include "service/sched_default.h"
@@ -114,6 +115,11 @@ static const struct nla_policy drain_request[] = {
 	[L4LB_ATTR_DRAIN]	= NLA_POLICY_NESTED(l4lb_nl_drain_policy),
 };
 
+static const struct nla_policy trial_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_TRIAL]	= NLA_POLICY_NESTED(l4lb_nl_trial_policy),
+};
+
 static const struct nla_policy handover_request[] = {
 	[L4LB_ATTR_HANDOVER]	= NLA_POLICY_NESTED(l4lb_nl_handover_policy),
 };
@@ -147,20 +153,26 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 	return 0;
 }
 
-static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
+int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
+			       struct netlink_ext_ack *extack)
 {
-	const struct nlattr *nest = info->attrs[L4LB_ATTR_SERVICE];
+	const struct nlattr *nest = attrs[L4LB_ATTR_SERVICE];
 	struct nlattr *tb[KEY_ATTR_MAX + 1];
 	int err;
 
 	memset(key, 0, sizeof(*key));
 	if (!nest) {
-		NL_SET_ERR_MSG(info->extack, "attribute SERVICE is missing");
+		NL_SET_ERR_MSG(extack, "attribute SERVICE is missing");
 		return -EINVAL;
 	}
 	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
-			       info->extack);
-	return err ?: l4lb_nl_parse_ext_key(key, tb, nest, info->extack);
+			       extack);
+	return err ?: l4lb_nl_parse_ext_key(key, tb, nest, extack);
+}
+
+static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
+{
+	return l4lb_nl_parse_service_name(key, info->attrs, info->extack);
 }
 
 /* The service a request names, or NULL with a sentence.  Configuration mutex
@@ -575,6 +587,8 @@ static const struct genl_ops ext_ops[] = {
 		.dumpit = l4lb_nl_dump_export, .done = l4lb_nl_done_export),
 	COMMAND(IMPORT_CONNS, handover_request, .doit = l4lb_nl_import_conns),
 	COMMAND(LOG_CONNS, no_request, .doit = l4lb_nl_get_log),
+	COMMAND(TRY_SCHEDULER, trial_request, .start = l4lb_nl_start_trial,
+		.dumpit = l4lb_nl_dump_trial, .done = l4lb_nl_done_trial),
 };
 
 #undef COMMAND

@@ -25,6 +25,10 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			  const struct nlattr *nest,
 			  struct netlink_ext_ack *extack);
 
+/* The service that a request names, by its attribute SERVICE. */
+int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
+			       struct netlink_ext_ack *extack);
+
 /* A reply to be filled and sent; NULL if there is no memory. */
 struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr);
 /* Send the reply; if filling it failed with @err, free it. */

@@ -291,6 +291,41 @@ struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
 	return NULL;
 }
 
+static int refuse_name(const struct nlattr *attr, const char *sentence,
+		       struct netlink_ext_ack *extack)
+{
+	extack->_msg = sentence;
+	NL_SET_BAD_ATTR(extack, attr);
+	return -EINVAL;
+}
+
+int l4lb_nl_parse_server_name(struct l4lb_server_config *cfg, u16 svc_af,
+			      const struct l4lb_nl_server_name *name,
+			      struct netlink_ext_ack *extack)
+{
+	unsigned int size;
+
+	if (!name->addr || !name->port)
+		return refuse_name(name->nest,
+				   "real server: ADDR and PORT are needed",
+				   extack);
+	cfg->af = name->af ? nla_get_u16(name->af) : svc_af;
+	if (cfg->af != AF_INET && cfg->af != AF_INET6)
+		return refuse_name(name->af,
+				   "real server: family must be IPv4 (2) or IPv6 (10)",
+				   extack);
+	size = cfg->af == AF_INET ? sizeof(cfg->addr.ip) :
+				    sizeof(cfg->addr.in6);
+	if (nla_len(name->addr) != size &&
+	    nla_len(name->addr) != sizeof(cfg->addr.in6))
+		return refuse_name(name->addr,
+				   "real server: the address must have 16 bytes, or 4 for IPv4",
+				   extack);
+	memcpy(&cfg->addr, nla_data(name->addr), size);
+	cfg->port = nla_get_be16(name->port);
+	return 0;
+}
+
 int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
 		    const struct l4lb_sched_ops **ops,
 		    struct netlink_ext_ack *extack)

@@ -53,6 +53,16 @@ int l4lb_nl_parse_dest(struct l4lb_server_config *cfg, u16 svc_af,
 		       const struct nlattr *nest, bool full,
 		       struct netlink_ext_ack *extack);
 
+/* The attributes that name a real server of a service; NULL: it is missing. */
+struct l4lb_nl_server_name {
+	const struct nlattr	*nest, *addr, *port, *af;
+};
+
+/* Sets address, port and family of @cfg.  Return: 0 or -EINVAL with a sentence. */
+int l4lb_nl_parse_server_name(struct l4lb_server_config *cfg, u16 svc_af,
+			      const struct l4lb_nl_server_name *name,
+			      struct netlink_ext_ack *extack);
+
 /* Find the scheduler of a service, and check its persistence engine and
  * netmask.  *ops gets a reference, or NULL for "none".  May sleep and load a
  * module: no lock may be held.

@@ -97,6 +97,7 @@ struct l4lb_defence {
  * @sysctl_header: the namespace's sysctl directory
  * @defaults_lock: protects @sched_defaults; taken after @lock
  * @sched_defaults: defaults of schedulers' options, see sched_default.c
+ * @trying: 1: a trial of a scheduler is under way, see netlink_trial.c
  * @sched_nets: in the list of all namespaces, see registry.c
  */
 struct l4lb_net {
@@ -155,6 +156,7 @@ struct l4lb_net {
 	struct ctl_table_header		*sysctl_header;
 	spinlock_t			defaults_lock;
 	struct list_head		sched_defaults;
+	int				trying;
 	struct list_head		sched_nets;
 };
 
