@@ -117,10 +117,10 @@ def test_objects_verbs_and_options_are_offered(offered):
 
 
 LINES = [
-    ("ipvsctl se", "server service"), ("ipvsctl sched ", "list set show"),
+    ("ipvsctl se", "server service"), ("ipvsctl sched ", "compare list set show"),
     ("ipvsctl rs dr", "drain"), ("ipvsctl show --wa", "--watch"),
     ("ipvsctl -j timeout set tcp-", "tcp-fin"), ("ipvsctl timeout set udp 5m t", "tcp tcp-fin"),
-    ("ipvsctl help sched ", "list set show"),
+    ("ipvsctl help sched ", "compare list set show"),
     ("ipvsctl svc add fwm:7 timeout ", "sctp tcp tcp-fin udp"),
     ("ipvsctl svc add fwm:7 timeout tcp 5m s", "scheduler sctp server sync"),
     ("ipvsctl svc add fwm:7 on-", "on-drain on-idle on-loss"),
@@ -208,7 +208,7 @@ def grammars():
 
 EXAMPLES = {"ENDPOINT": "192.0.2.10:80", "SERVICE": "tcp:192.0.2.10:80", "N": "7", "DUR": "5m",
             "SRV": "10.0.0.11:80", "ADDR": "10.0.0.2", "LEN": "24", "SECONDS": "9", "IF": "lo",
-            "SCHED": "rr", "STATE": "CLOSE", "FLAGS": "port", "OPTION": "expire", "VALUE": "3",
+            "SCHED": "rr", "SCHEDS": "rr,mh", "STATE": "CLOSE", "FLAGS": "port", "OPTION": "expire", "VALUE": "3",
             "NAME": "none", "SIZES": "1,2", "FILE": "some-file"}
 
 

@@ -239,6 +239,7 @@ void values_each(const char *name, size_t len, const struct values_line *line)
 	} kinds[] = {
 		{ "SERVICE", services }, { "ENDPOINT", endpoints }, { "N", marks },
 		{ "SRV", servers }, { "ADDR", addresses }, { "SCHED", schedulers },
+		{ "SCHEDS", schedulers },
 		{ "OPTION", scheduler_options }, { "IF", interfaces },
 		{ "NS", namespaces }, { "STATE", states }, { "FLAGS", flags },
 		{ "NAME", engines },

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "backend.h"
 #include "cmd.h"
+#include "compare.h"
 #include "err.h"
 #include "describe.h"
 #include "kern.h"
@@ -355,6 +356,9 @@ static const struct verb verbs[] = {
 	  "describe an algorithm's flags and options; loads its module", 0 },
 	{ "set", scheduler_set, "ID SCHED",
 	  "give a service another scheduler; connections stay", 0 },
+	{ "compare", scheduler_compare,
+	  "ID [with SCHEDS] [flows N] [clients N] [hold N] [seed N] [without SRV]",
+	  "what algorithms would choose, without a packet", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -22,6 +22,7 @@ static const struct word words[] = {
 	  "in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7" },
 	{ "SRV", NULL, "ADDR[:PORT]; without a port: the service's port" },
 	{ "DUR", NULL, "90, 90s, 15m, 2h or 1d" },
+	{ "SCHEDS", NULL, "SCHED[,SCHED]...; default: all that are loaded" },
 	{ "FILTER", "MATCH|sort {name|active|rate}", "MATCH, or sort name|active|rate" },
 	{ "MATCH",
 	  "proto PROTO|vip ADDR|port N|scheduler SCHED|down|overloaded",
