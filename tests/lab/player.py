@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections import Counter
 
-from . import faults, genl, packet
+from . import faults, genl, packet, trials
 from .faults import Fault
 from .fuzz import SETUP
 from .kernel_log import SPLAT
@@ -216,6 +216,10 @@ class Player:
 
     def do_policy(self, service, values):
         self.l4lb.set_policy(self.handle(service), **values)
+
+    def do_trial(self, service, sched, flows, hold, without):
+        trials.attempt(self.l4lb, self.handle(service), sched, flows, hold=hold,
+                       without=without and (self.lab.phantom(without), PORT + service + DPORT))
 
     def do_delete(self, service):
         self.handle(service).delete()

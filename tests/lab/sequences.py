@@ -69,6 +69,14 @@ class Model:
         self.services[service]["policy"] = {k: v for k, v in policy.items() if v}
         return 0
 
+    def do_trial(self, service, _sched, _flows, _hold, without):
+        if service not in self.services:
+            return errno.ESRCH
+        servers = self.services[service]["servers"]
+        if not servers:
+            return errno.EINVAL
+        return errno.EADDRNOTAVAIL if without and without not in servers else 0
+
     def do_delete(self, service):
         return 0 if self.services.pop(service, None) else errno.ESRCH
 
@@ -149,6 +157,11 @@ class Generator:
     def policy(self):
         return "policy", [self.service_number(), self.policy_values(len(POLICY))]
 
+    def trial(self):
+        return "trial", [self.service_number(), self.chance.choice(SCHEDULERS),
+                         self.chance.choice((1, 50, 2000)), self.chance.choice((0, 1, 30)),
+                         self.chance.choice((0, 0, 1, 2))]
+
     def delete(self):
         return "delete", [self.service_number()]
 
@@ -201,7 +214,7 @@ class Generator:
         return "reload", []
 
     CHOICES = (
-        (14, service), (8, edit), (8, policy), (4, delete), (2, zero), (1, flush),
+        (14, service), (8, edit), (8, policy), (4, trial), (4, delete), (2, zero), (1, flush),
         (18, lambda g: g.about_server("server")), (8, lambda g: g.about_server("edit_server")),
         (6, lambda g: g.about_server("remove")), (6, batch), (24, packets), (3, burst),
         (2, wait), (5, setting), (2, namespace), (2, scheduler), (0.7, reload))
