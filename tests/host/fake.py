@@ -40,7 +40,7 @@ def program():
                            check=True, capture_output=True, text=True).stdout.split()
     subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", target,
                     TOP / "tests/unit/fake_kernel.c", *(o for o in objects if o.stem in have),
-                    *(f"-Wl,--wrap={name}" for name in WRAPPED), *flags], check=True)
+                    *(f"-Wl,--wrap={name}" for name in WRAPPED), *flags, "-lm"], check=True)
     final = out / "ipvsctl"
     target.rename(final)
     return final
