@@ -113,9 +113,7 @@ struct l4lb_net {
 	struct rhashtable		server_names;
 	struct rhashtable		endpoints;
 	unsigned int			n_tunnels;
-	unsigned int			n_fwmark;
-	unsigned int			n_any_port;
-	unsigned int			n_one_packet;
+	unsigned int			n_fwmark, n_any_port, n_one_packet;
 	struct rhashtable		guards;
 	unsigned int			n_guards;
 	spinlock_t			route_lock;
