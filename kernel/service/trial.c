@@ -115,6 +115,8 @@ static void list_servers(struct l4lb_trial *trial, const struct l4lb_service *sv
 			.af	= server->sched.af,
 			.weight	= server->sched.weight,
 		};
+		if ((listed - trial->server) % 256 == 0)
+			cond_resched();
 	}
 }
 

@@ -69,7 +69,8 @@ struct l4lb_trial {
 };
 
 /* Copies the real servers of @svc and makes the scheduler ready.  Configuration mutex
- * held, may sleep.  Return: 0 or -errno with a sentence.  Call free() then, too.
+ * held, may sleep.  Return: 0 or -errno with a sentence.  Call end() and free() in any
+ * case.
  */
 int l4lb_trial_prepare(struct l4lb_trial *trial, struct l4lb_service *svc,
 		       struct netlink_ext_ack *extack);
