@@ -22,6 +22,7 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 MS_BIND, MS_REC, MS_SHARED, MNT_DETACH = 0x1000, 0x4000, 1 << 20, 2
 SIOCGIFFLAGS, SIOCGIFHWADDR, IFF_RUNNING = 0x8913, 0x8927, 0x40
+SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0x0a
 IFA_F_TENTATIVE = 0x40
 KEPT = Path("/run/netns")       # where `ip netns` keeps namespaces
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -228,9 +229,19 @@ class Namespace:
     def mac(self, device):
         return self._ask(SIOCGIFHWADDR, device)[2:8]
 
+    def has_carrier(self, device):
+        """Is it up, and has it a carrier at this moment?"""
+        link = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GLINK, 0), 8)
+        with self.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            fcntl.ioctl(s, SIOCETHTOOL,
+                        struct.pack("16sP16x", device.encode("ascii"), ctypes.addressof(link)))
+        return bool(struct.unpack_from("I", link, 4)[0])
+
     def is_running(self, device):
-        """Is it up, and has the kernel not noticed that it has no carrier?"""
-        return bool(struct.unpack_from("H", self._ask(SIOCGIFFLAGS, device))[0] & IFF_RUNNING)
+        """Is it up, has it a carrier, and has the kernel noticed? The kernel notices up to a
+        second later: until then, RUNNING is what was true before."""
+        flags, = struct.unpack_from("H", self._ask(SIOCGIFFLAGS, device))
+        return bool(flags & IFF_RUNNING) and self.has_carrier(device)
 
     def has_ipv6(self, device):
         """Has DEVICE its link-local address, and are none still being tested for duplicates?"""
