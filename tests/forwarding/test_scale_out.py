@@ -60,6 +60,12 @@ class Change:
         assert names <= self.moved, f"{len(names - self.moved)} broke without moving"
         return len(names) / len(self.moved)
 
+    @property
+    def broke_by_chance(self):
+        """All but one in SERVERS of those that moved broke, give or take five standard
+        deviations: of 250 that moved, the share had one of 0.033 in 20 runs."""
+        return abs(self.share_of_moved - (1 - 1 / SERVERS)) < 5 * 0.52 / len(self.moved) ** 0.5
+
 
 def back(site):
     for n in set(site.numbers) - set(site.members[4]):
@@ -90,7 +96,7 @@ def test_round_robin_is_no_choice(site, count):
     """The control: all but one in N of those that move break."""
     site.configure("rr")
     change = Change(site, count, lambda: site.leave(3))
-    assert abs(change.share_of_moved - (1 - 1 / SERVERS)) < (0.3 if count < 1000 else 0.08)
+    assert change.broke_by_chance
 
 
 @pytest.mark.slow
@@ -130,7 +136,7 @@ def test_key(site, count):
     back(site)
     site.configure("mh", order=1, key=lambda n: OTHER_KEY if n == 4 else KEY)
     change = Change(site, count, lambda: site.leave(4))
-    assert abs(change.share_of_moved - (1 - 1 / SERVERS)) < (0.3 if count < 1000 else 0.08)
+    assert change.broke_by_chance
 
 
 @pytest.mark.slow
