@@ -401,7 +401,7 @@ def test_firewall_goes_first(nat, family):
     """Packets that an input chain drops at filter priority are not balanced;
     input chains after our hook do not see balanced packets."""
     raw = Raw(nat, UDP, family)
-    nat.director.ns.run(["nft", "-f", "-"], text_input=f"""
+    nat.director.ns.nft(f"""
 table inet l4lb_fw {{
  counter behind {{ }}
  chain first {{ type filter hook input priority filter; udp dport {raw.port} udp sport 7 drop; }}
@@ -415,10 +415,10 @@ table inet l4lb_fw {{
         assert blocked.row() is None
         client = raw.client()
         client.open()
-        out = nat.director.ns.run("nft list counter inet l4lb_fw behind").stdout
+        out = nat.director.ns.nft("list counter inet l4lb_fw behind")
         assert "packets 0 " in out, out
     finally:
-        nat.director.ns.run("nft delete table inet l4lb_fw")
+        nat.director.ns.nft("delete table inet l4lb_fw")
 
 
 def broken_replies(client, number=1):

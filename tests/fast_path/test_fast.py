@@ -215,7 +215,7 @@ def test_priority(nat):
     try:
         def counts():
             return [int(n) for n in re.findall(
-                r"packets (\d+)", nat.director.ns.run("nft list table netdev p").stdout)]
+                r"packets (\d+)", nat.director.ns.nft("list table netdev p"))]
         for want in ("fast", "slow_policy"):
             if want == "slow_policy":
                 set_policy(raw, fast_path=OFF)
@@ -225,7 +225,7 @@ def test_priority(nat):
                     client.reply(payload=b"z", ip_args={"tos": tos}).answered()
             assert [b - a for a, b in zip(before, counts())] == [1, 2, 1], want
     finally:
-        nat.director.ns.run("nft delete table netdev p")
+        nat.director.ns.nft("delete table netdev p")
 
 
 @pytest.mark.no_xdp("frames do not wait in a queue")

@@ -84,14 +84,14 @@ def test_a_chain_elsewhere(nat, family):
         with watched(raw, "forward") as seen:
             begun(raw)
             assert seen() == [0]
-        nat.director.ns.run(["nft", "-f", "-"], text_input=(
+        nat.director.ns.nft(
             "table netdev n { chain c { type filter hook ingress device eth0 priority 0; "
-            f"udp dport {raw.port} counter; }}; }}"))
+            f"udp dport {raw.port} counter; }}; }}")
         try:
             begun(raw)
-            assert "packets 1 " in nat.director.ns.run("nft list table netdev n").stdout
+            assert "packets 1 " in nat.director.ns.nft("list table netdev n")
         finally:
-            nat.director.ns.run("nft delete table netdev n")
+            nat.director.ns.nft("delete table netdev n")
 
 
 @pytest.mark.parametrize("mode", (1, 2))

@@ -17,13 +17,13 @@ def masquerade(lab, family):
     ns = lab.director.ns
     word = WORD[family]
     net = network(lab, family)
-    ns.run(["nft", "-f", "-"], text_input=(
+    ns.nft(
         f"table {word} l4lb_hairpin {{\n chain post {{\n  type nat hook postrouting priority srcnat;\n"
-        f"  {word} saddr {net} {word} daddr {net} masquerade\n }}\n}}\n"))
+        f"  {word} saddr {net} {word} daddr {net} masquerade\n }}\n}}\n")
     try:
         yield
     finally:
-        ns.run(f"nft delete table {word} l4lb_hairpin")
+        ns.nft(f"delete table {word} l4lb_hairpin")
 
 
 def network(lab, family):

@@ -2,21 +2,14 @@
 """The module under test, l4lb or in-tree ip_vs: loaded, unloaded, alone."""
 
 import contextlib
-import functools
+import errno
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from . import modules
 from .netns import Namespace, run, wait_until
-
-
-@functools.cache
-def depends(ko):
-    """The names of the modules that KO needs."""
-    return [name.replace("-", "_") for name in
-            run(["modinfo", "-F", "depends", str(ko)]).stdout.strip().split(",") if name]
 
 
 class Backend:
@@ -32,7 +25,7 @@ class Backend:
         self.modules = Path(os.environ.get("L4LB_MODULES", ""))
 
     def loaded(self, name=None):
-        return Path("/sys/module", name or self.name).exists()
+        return modules.is_loaded(name or self.name)
 
     def refcount(self):
         return int(Path("/sys/module", self.name, "refcnt").read_text(encoding="ascii"))
@@ -49,8 +42,9 @@ class Backend:
         ko = self.modules / "l4lb.ko"
         if not ko.exists():
             pytest.exit(f"{ko}: not there, build it with 'make modules'", 4)
-        self.load_dependencies(ko)
-        done = run(["insmod", str(ko)], check=check)
+        done = modules.probe(ko)
+        if check and done.returncode:
+            raise RuntimeError(f"{ko}: {done.stderr}")
         for path in Path("/run/netns").glob("*"):
             with contextlib.closing(Namespace(path.name, create=False)) as ns:
                 self.set_fast_path(ns)
@@ -63,17 +57,18 @@ class Backend:
             with contextlib.suppress(FileNotFoundError):
                 ns.sysctl("net/ipv4/vs/fast_path", cls.fast_path)
 
-    def load_dependencies(self, ko):
-        for need in depends(ko):
-            if not self.loaded(need):
-                run(["modprobe", need])
+    def load_scheduler(self, name):
+        """Return: 0, or what kept it from being loaded."""
+        if not self.is_l4lb:
+            return run(["modprobe", self.prefix + name], check=False).returncode
+        ko = self.modules / f"{self.prefix}{name}.ko"
+        return modules.probe(ko).returncode if ko.exists() else errno.ENOENT
 
     def unload(self):
         """Remove schedulers and core; fails if a reference remains."""
         for name in self.family():
             def removed(name=name):
-                done = subprocess.run(["rmmod", name], capture_output=True, text=True,
-                                      check=False)
+                done = modules.remove(name)
                 return done.returncode == 0 or not self.loaded(name) or \
                     self._remember(done.stderr)
             wait_until(removed, 10, what=f"rmmod {name}", step=0.2)
@@ -87,7 +82,7 @@ class Backend:
         """Within the block SCHEDULERS are loaded and modprobe is disabled, so
         that an unknown name starts no process."""
         for name in schedulers:
-            run(["modprobe", self.prefix + name])
+            assert not self.load_scheduler(name), name
         modprobe = Path("/proc/sys/kernel/modprobe")
         before = modprobe.read_text(encoding="ascii")
         modprobe.write_text("\n", encoding="ascii")
@@ -107,7 +102,7 @@ class Backend:
             pytest.skip("this kernel has no ip_vs to compare with: Debian's have it "
                         "(suite stages 6.12 and 6.1)")
         for name in schedulers:
-            run(["modprobe", self.prefix + name])
+            assert not self.load_scheduler(name), name
         try:
             yield self
         finally:
@@ -117,7 +112,7 @@ class Backend:
         """Load a scheduler; skip when this backend has none of that name."""
         if self.loaded(self.prefix + name):
             return
-        if run(["modprobe", self.prefix + name], check=False).returncode:
+        if self.load_scheduler(name):
             pytest.skip(f"{self.prefix}{name} is not built for this kernel: "
                         "ip_vs has it from Debian's 6.12 on")
 

@@ -206,7 +206,7 @@ class Cluster:
                   f"route add default via {BACK}{ROUTER} table 10",
                   f"rule add from {VIP}/32 lookup 10")
         for ns in (self.client, *self.servers):
-            ns.run(["nft", "-f", "-"], text_input=RESETS)
+            ns.nft(RESETS)
 
     def _cable(self, ns, device, port, bridge, mac=""):
         """DEVICE of NS to PORT of the router's BRIDGE."""
@@ -242,7 +242,7 @@ class Cluster:
 
     def resets(self):
         """How many TCP resets have reached the client and the servers."""
-        return sum(int(re.search(r"packets (\d+)", ns.run("nft list counters").stdout)[1])
+        return sum(int(re.search(r"packets (\d+)", ns.nft("list counters"))[1])
                    for ns in (self.client, *self.servers))
 
 

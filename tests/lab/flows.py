@@ -115,7 +115,7 @@ def growth(before, after):
 # ---- the director's surroundings
 
 def nft(lab, text):
-    return lab.director.ns.run(["nft", "-f", "-"], text_input=text)
+    return lab.director.ns.nft(text)
 
 
 @contextlib.contextmanager
@@ -126,7 +126,7 @@ def rule(lab, hook, text, priority=0):
     try:
         yield
     finally:
-        lab.director.ns.run("nft delete table inet t")
+        lab.director.ns.nft("delete table inet t")
 
 
 @contextlib.contextmanager
@@ -142,9 +142,9 @@ def watched(raw, *hooks):
         for hook in hooks) + "}")
     try:
         yield lambda: [int(n) for n in re.findall(
-            r"packets (\d+)", lab.director.ns.run("nft list table inet w").stdout)]
+            r"packets (\d+)", lab.director.ns.nft("list table inet w"))]
     finally:
-        lab.director.ns.run("nft delete table inet w")
+        lab.director.ns.nft("delete table inet w")
 
 
 def host(address, family):

@@ -19,15 +19,15 @@ def fresh_mark():
 def marking(lab, mark, *matches):
     """The director marks packets that fit MATCHES (nft expressions) before routing."""
     rules = "".join(f"  {m} meta mark set {mark}\n" for m in matches)
-    lab.director.ns.run(["nft", "-f", "-"], text_input=(
+    lab.director.ns.nft(
         "table inet l4lb_test {\n chain pre {\n"
         "  type filter hook prerouting priority mangle;\n"
         f"{rules} }}\n chain out {{\n  type route hook output priority mangle;\n"
-        f"{rules} }}\n}}\n"))
+        f"{rules} }}\n}}\n")
     try:
         yield
     finally:
-        lab.director.ns.run("nft delete table inet l4lb_test")
+        lab.director.ns.nft("delete table inet l4lb_test")
 
 
 @contextlib.contextmanager

@@ -71,10 +71,10 @@ class Keepalived:
 @contextlib.contextmanager
 def dead(node, port):
     """The server NODE refuses connections to PORT; existing ones go on."""
-    node.ns.run(["nft", "-f", "-"], text_input=(
+    node.ns.nft(
         "table inet dead {\n chain input {\n  type filter hook input priority 0;\n"
-        f"  tcp dport {port} tcp flags syn reject with tcp reset\n }}\n}}\n"))
+        f"  tcp dport {port} tcp flags syn reject with tcp reset\n }}\n}}\n")
     try:
         yield
     finally:
-        node.ns.run("nft delete table inet dead")
+        node.ns.nft("delete table inet dead")

@@ -49,7 +49,7 @@ class Lab:
         self.topo = Topology(shape).create()
         Backend.set_fast_path(self.topo.director.ns)
         if Backend.fast_path != Backend.UNWATCHED:
-            self.topo.director.ns.run(["nft", "-f", "-"], text_input=CHAIN)
+            self.topo.director.ns.nft(CHAIN)
         self.shape = shape
         self.method = genl.METHOD[shape]
         self._ipvs = None
@@ -82,11 +82,11 @@ class Lab:
             yield
             return
         ns = self.topo.director.ns
-        ns.run("nft delete table inet looks")
+        ns.nft("delete table inet looks")
         try:
             yield
         finally:
-            ns.run(["nft", "-f", "-"], text_input=CHAIN)
+            ns.nft(CHAIN)
 
     def fresh_port(self):
         """A service port that no other test uses: old connections of the same

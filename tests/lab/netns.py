@@ -19,6 +19,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from .nft import NftError, nft
+
 CLONE_NEWNET = 0x40000000
 MS_BIND, MS_REC, MS_SHARED, MNT_DETACH = 0x1000, 0x4000, 1 << 20, 2
 SIOCGIFFLAGS, SIOCGIFHWADDR, IFF_RUNNING = 0x8913, 0x8927, 0x40
@@ -194,6 +196,20 @@ class Namespace:
             self.had_rules |= any("rule add" in line for line in lines)
         with self.enter():
             return run(argv, **kwargs)
+
+    def nft(self, commands):
+        """Runs commands of nft; returns what they print."""
+        with self.enter():
+            return nft(commands)
+
+    def takes_rules(self, commands):
+        """Would this kernel take them? Nothing changes."""
+        try:
+            with self.enter():
+                nft(commands, only_check=True)
+        except NftError:
+            return False
+        return True
 
     def popen(self, argv, **kwargs):
         if isinstance(argv, str):

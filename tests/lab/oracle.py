@@ -43,13 +43,13 @@ class Oracle:
                            "route add local default dev lo table 100", family=family)
                 undo.callback(self.ns.ip, f"rule del fwmark {MARK}",
                               "route flush table 100", family=family)
-            self.ns.run(["nft", "-f", "-"], text_input=f"""
+            self.ns.nft(f"""
 table inet l4lb_oracle {{
  chain pre {{ type filter hook prerouting priority mangle;
   iifname eth0 meta l4proto {{ tcp, udp }} th dport {PORT} meta mark set {MARK} ; }}
 }}
 """)
-            undo.callback(self.ns.run, "nft delete table inet l4lb_oracle")
+            undo.callback(self.ns.nft, "delete table inet l4lb_oracle")
             self._undo = undo.pop_all()
         return self
 

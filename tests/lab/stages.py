@@ -141,7 +141,9 @@ class Stage:
 
     def fingerprint(self):
         """A name for what pytest collects: other tests or options have another one."""
-        about = [[str(word) for word in self.pytest()], sorted(self.environment().items()),
+        # No test's name depends on the seed.
+        about = [[str(word) for word in self.pytest() if not str(word).startswith("--seed=")],
+                 sorted(self.environment().items()),
                  self.kernel(), os.environ.get("PYTEST_ADDOPTS")]
         about += sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size)
                         for path in (TOP / "tests").rglob("*")

@@ -5,7 +5,7 @@ import contextlib
 import errno
 from pathlib import Path
 
-from .netns import run
+from . import modules
 
 
 class TestModule:
@@ -20,10 +20,10 @@ class TestModule:
         assert self.ko.exists(), f"{self.ko}: build it with 'make test-modules'"
 
     def insmod(self, *parameters):
-        return run(["insmod", str(self.ko), *parameters], check=False)
+        return modules.insert(self.ko, *parameters)
 
     def rmmod(self):
-        return run(["rmmod", self.name], check=False)
+        return modules.remove(self.name)
 
     @property
     def loaded(self):

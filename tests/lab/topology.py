@@ -140,9 +140,9 @@ class Topology:
                 for x, a, y, b in self._cables()))
             # Drop bridges' reports of multicast groups, which come a second later: the
             # director would count them among a test's packets.
-            self.nodes["router"].ns.run(["nft", "-f", "-"], text_input=(
+            self.nodes["router"].ns.nft(
                 "table ip6 quiet { chain out { type filter hook output priority 0; "
-                "icmpv6 type mld2-listener-report drop; }; }\n"))
+                "icmpv6 type mld2-listener-report drop; }; }\n")
             for role, node in self.nodes.items():
                 node.ns.ip(*self._lines(role))
             self._wait_for_links()

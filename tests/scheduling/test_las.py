@@ -2,12 +2,14 @@
 """Least attained service first: the band of a reply, on every path that replies
 take, and queueing disciplines that serve by it."""
 
+import contextlib
 import re
 
 import pytest
 from lab import fast, genl
 from lab.flows import nft, set_policy
 from lab.netns import wait_until
+from lab.nft import NftError
 from lab.packet import ACK, SCTP, TCP, UDP
 from lab.raw import Raw
 
@@ -51,7 +53,7 @@ class Left:
 
     def _counts(self):
         return [int(n) for n in re.findall(r"packets (\d+)",
-                                           self.ns.run("nft list table netdev p").stdout)]
+                                           self.ns.nft("list table netdev p"))]
 
     def since(self):
         now = self._counts()
@@ -61,12 +63,12 @@ class Left:
 
 @pytest.fixture
 def left(nat):
-    if nat.director.ns.run(["nft", "-c", "-f", "-"], check=False, text_input="table netdev p { "
-                           "chain c { type filter hook egress device eth0 priority 0; }; }"
-                           ).returncode:
+    if not nat.director.ns.takes_rules("table netdev p { chain c { "
+                                       "type filter hook egress device eth0 priority 0; }; }"):
         pytest.skip("no egress hook in this kernel: Debian's have it (suite stages 6.12 and 6.1)")
     yield Left(nat)
-    nat.director.ns.run("nft delete table netdev p", check=False)
+    with contextlib.suppress(NftError):
+        nat.director.ns.nft("delete table netdev p")
 
 
 def opened(raw, path):

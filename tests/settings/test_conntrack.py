@@ -55,20 +55,20 @@ class Firewall:
         self.ns = ns
 
     def __getattr__(self, name):
-        text = self.ns.run(f"nft list counter inet l4lb_ct {name}").stdout
+        text = self.ns.nft(f"list counter inet l4lb_ct {name}")
         return int(re.search(r"packets (\d+)", text)[1])
 
 
 @contextlib.contextmanager
 def firewall(lab, port, proto="tcp", more=""):
     ns = lab.director.ns
-    ns.run(["nft", "-f", "-"], text_input=RULES.format(
+    ns.nft(RULES.format(
         counters="\n ".join(f"counter {c} {{ }}" for c in COUNTERS),
         port=port, proto=proto, more=more))
     try:
         yield Firewall(ns)
     finally:
-        ns.run("nft delete table inet l4lb_ct")
+        ns.nft("delete table inet l4lb_ct")
 
 
 def has_entries(lab, client, count):

@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 import pytest
+from lab import modules
 from lab.backend import Backend
 from lab.genl import Ipvs, L4lb
 from lab.netns import Namespace, run
@@ -163,7 +164,7 @@ def test_conn_tab_bits(bits, size):
     which depends on the memory."""
     backend = Backend("l4lb")
     ko = backend.modules / "l4lb.ko"
-    backend.load_dependencies(ko)
+    modules.insert_needs(ko)
     ns = Namespace("tab-bits")
     try:
         run(["insmod", str(ko), *([f"conn_tab_bits={bits}"] if bits is not None else [])])
@@ -191,7 +192,7 @@ def test_conn_tab_bits_have_the_same_bounds():
                 run(["modprobe", "ip_vs", "conn_tab_bits=40"])
             else:
                 ko = backend.modules / "l4lb.ko"
-                backend.load_dependencies(ko)
+                modules.insert_needs(ko)
                 run(["insmod", str(ko), "conn_tab_bits=40"])
             seen[name] = int(read(f"/sys/module/{name}/parameters/conn_tab_bits"))
         finally:

@@ -17,7 +17,7 @@ def hooks(ns):
     """The lines of `nft list hooks` that name the module's functions."""
     if run(["modprobe", "nfnetlink_hook"], check=False).returncode:
         pytest.skip("this kernel does not list hooks; runs on 6.12")
-    return [line for line in ns.run("nft list hooks").stdout.splitlines() if "l4lb" in line]
+    return [line for line in ns.nft("list hooks").splitlines() if "l4lb" in line]
 
 
 @pytest.mark.stock
