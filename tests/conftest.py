@@ -144,6 +144,12 @@ def dr(topologies, module_life):
 
 
 @pytest.fixture
+def dr_with_rules(topologies, module_life):
+    """For the oracle."""
+    return emptied(topologies, "dr", rules=True)
+
+
+@pytest.fixture
 def tun(topologies, module_life):
     return emptied(topologies, "tun")
 
@@ -224,11 +230,11 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture
-def oracle(dr):
-    with Oracle(dr) as oracle:
+def oracle(dr_with_rules):
+    with Oracle(dr_with_rules) as oracle:
         yield oracle
         oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 1)
-        dr.ipvs.flush()
+        dr_with_rules.ipvs.flush()
         oracle.ns.sysctl("net.ipv4.vs.expire_nodest_conn", 0)
         oracle.forget()
 

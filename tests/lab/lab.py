@@ -8,6 +8,8 @@ from .backend import Backend
 from .farm import HTTP_PORTS
 from .topology import Topology
 
+RULES = "rules"
+
 
 class Topologies:
     """Each shape is built when a test first asks for it, and kept."""
@@ -24,6 +26,12 @@ class Topologies:
         if shape not in self.built:
             self.built[shape] = Lab(shape)
         return self.built[shape]
+
+    def with_rules(self, shape):
+        """One of its own, for tests whose director has routing rules."""
+        if (shape, RULES) not in self.built:
+            self.built[shape, RULES] = Lab(shape, f"{shape}-{RULES}-")
+        return self.built[shape, RULES]
 
     def flush(self):
         for lab in self.built.values():
@@ -45,13 +53,14 @@ class Lab:
 
     _port = [1000]
 
-    def __init__(self, shape):
-        self.topo = Topology(shape).create()
+    def __init__(self, shape, prefix=None):
+        self.topo = Topology(shape, prefix).create()
         Backend.set_fast_path(self.topo.director.ns)
         if Backend.fast_path != Backend.UNWATCHED:
             self.topo.director.ns.nft(CHAIN)
         self.shape = shape
         self.method = genl.METHOD[shape]
+        self.is_marking = False     # see lab/oracle.py
         self._ipvs = None
         self._http = []
 
@@ -116,7 +125,7 @@ class Lab:
         return f"2001:db8:c:{n:x}:{turn:x}::7" if turn else f"2001:db8:c:{n:x}::7"
 
 
-def emptied(topologies, shape):
-    lab = topologies[shape]
+def emptied(topologies, shape, rules=False):
+    lab = topologies.with_rules(shape) if rules else topologies[shape]
     lab.flush()
     return lab

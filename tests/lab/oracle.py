@@ -7,7 +7,6 @@ the client's side, whatever its addresses; its real servers are behind a device
 that discards everything.  Choices are read from the connection table.
 """
 
-import contextlib
 import socket
 
 from . import genl, packet
@@ -23,38 +22,38 @@ FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
 class Oracle:
-    """A direct-routing topology LAB, set up like that inside `with`."""
+    """A direct-routing topology LAB with rules (Topologies.with_rules), which is set up like
+    that by its first oracle, and stays so."""
 
     def __init__(self, lab):
         self.lab, self.ns = lab, lab.director.ns
         self.tap = lab.tap("client")
-        self._undo = contextlib.ExitStack()
+        # The order of packets decides which server gets each.
+        self._pinned = pinned()
         self._sent = 0
 
     def __enter__(self):
-        with contextlib.ExitStack() as undo:
-            # The order of packets decides which server gets each.
-            undo.enter_context(pinned())
-            self.ns.ip("link add sink0 type dummy", "link set sink0 up")
-            undo.callback(self.ns.ip, "link del sink0")
-            for family, network in SERVERS.items():
-                self.ns.ip(f"route add {network} dev sink0",
-                           f"rule add fwmark {MARK} lookup 100",
-                           "route add local default dev lo table 100", family=family)
-                undo.callback(self.ns.ip, f"rule del fwmark {MARK}",
-                              "route flush table 100", family=family)
-            self.ns.nft(f"""
+        if not self.lab.is_marking:
+            self._mark()
+            self.lab.is_marking = True
+        self._pinned.__enter__()
+        return self
+
+    def _mark(self):
+        self.ns.ip("link add sink0 type dummy", "link set sink0 up")
+        for family, network in SERVERS.items():
+            self.ns.ip(f"route add {network} dev sink0",
+                       f"rule add fwmark {MARK} lookup 100",
+                       "route add local default dev lo table 100", family=family)
+        self.ns.nft(f"""
 table inet l4lb_oracle {{
  chain pre {{ type filter hook prerouting priority mangle;
   iifname eth0 meta l4proto {{ tcp, udp }} th dport {PORT} meta mark set {MARK} ; }}
 }}
 """)
-            undo.callback(self.ns.nft, "delete table inet l4lb_oracle")
-            self._undo = undo.pop_all()
-        return self
 
-    def __exit__(self, *_):
-        self._undo.close()
+    def __exit__(self, *error):
+        self._pinned.__exit__(*error)
 
     def service(self, sched, family=4, flags=0):
         return self.lab.ipvs.service(fwmark=MARK, af=FAMILY[family], sched=sched,

@@ -16,7 +16,7 @@ NO_MODULE = True        # `ask` loads one module after the other
 def ask(topologies, question):
     """{name: QUESTION(oracle)} with each module loaded in turn."""
     answers = {}
-    lab = topologies["dr"]
+    lab = topologies.with_rules("dr")
     for name in ("ip_vs", "l4lb"):
         backend = Backend(name)
         backend.load()

@@ -17,9 +17,9 @@ SCHEDULERS = sorted({c["sched"] for c in CASES})
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("sched", SCHEDULERS)
-def test_same_choices_as_ip_vs(dr, backend, sched):
+def test_same_choices_as_ip_vs(dr_with_rules, backend, sched):
     """The order of rr and wrr is not compared: l4lb's is the paper's."""
-    with Oracle(dr) as oracle:
+    with Oracle(dr_with_rules) as oracle:
         for case in (c for c in CASES if c["sched"] == sched):
             got = oracle.replay(case)
             oracle.forget()

@@ -68,8 +68,9 @@ def calm(service):
 
 @pytest.mark.timer
 @pytest.mark.parametrize("gone", (1, 17))
-def test_a_connection_ends(dr, gone):
+def test_a_connection_ends(dr_with_rules, gone):
     """Each of 20 servers has a connection, until that of one expires: it gets the next."""
+    dr = dr_with_rules
     with Oracle(dr) as oracle:
         servers = [f"10.8.{70 + gone}.{n}" for n in range(1, 21)]
         service = oracle.service("wlc")
@@ -94,10 +95,11 @@ def test_a_connection_ends(dr, gone):
 @pytest.mark.emulated
 @pytest.mark.parametrize("sched", [
     "wlc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("lc", "sed", "nq"))])
-def test_two_processors(dr, sched, request):
+def test_two_processors(dr_with_rules, sched, request):
     """Both begin and end connections of one service; then each choice is that of a scan."""
     if os.cpu_count() < 2:
         pytest.skip("one processor; runs in QEMU (suite stages 6.12 and 6.1)")
+    dr = dr_with_rules
     with Oracle(dr) as oracle:
         os.sched_setaffinity(0, range(os.cpu_count()))
         service = oracle.service(sched)

@@ -46,9 +46,10 @@ def service_of(nat, weights, port=None, **options):
 @pytest.mark.parametrize("sched", [s for s in SCHEDULERS if s != "twos"])     # which tosses coins
 @pytest.mark.parametrize("proto, many", (
     ("tcp", False), ("udp", False), pytest.param("tcp", True, marks=pytest.mark.slow)))
-def test_as_for_packets(dr, sched, proto, many):
+def test_as_for_packets(dr_with_rules, sched, proto, many):
     """A live service of the same scheduler gives the same flows to the same servers; with so many
     real servers that it holds tournaments, too. UDP connections are not active."""
+    dr = dr_with_rules
     weights = WEIGHTS * 6 if many else WEIGHTS
     count, port = 400, 80 if proto == "tcp" else dr.fresh_port()
     with Oracle(dr) as oracle, genl.L4lb(oracle.ns) as l4lb:
