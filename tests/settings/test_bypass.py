@@ -4,11 +4,18 @@
 import pytest
 from lab import packet
 from lab.fwmark import Marked, fresh_mark, here, marking
+from lab.lab import emptied
 from lab.packet import ACK, UDP
 from lab.settings import setting
 
 BYPASS = 4
 NOBODY = {4: "0.0.0.0", 6: "::"}
+
+
+@pytest.fixture
+def nat(topologies, module_life):
+    """All tests here have routing rules."""
+    return emptied(topologies, "nat", rules=True)
 
 
 def elsewhere(nat, raw, family):
