@@ -382,7 +382,7 @@ def test_rows(tmp_path, how, most):
     if how == "few":
         assert len(ran) == 2 and "-" in ran[0] and "-" not in ran[1]
         return
-    assert sum("-" not in name for name in ran) == (6 if how == "each" else 9)
+    assert sum("-" not in name for name in ran) == (4 if how == "each" else 9)
     rows = [name.split("-") for name in ran if "-" in name]     # (c, d), b, a
     assert len(rows) <= most
     first, b, a = ({(r[0], r[1]) for r in rows}, {r[2] for r in rows}, {r[3] for r in rows})

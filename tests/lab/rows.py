@@ -30,7 +30,7 @@ STRENGTH = {"few": 1, "each": 1, "pairs": 2}
 # Up to this number of rows, all of them run.
 FEW = {"few": 1, "each": 2, "pairs": 6}
 ORDER = ("few", "each", "pairs", "all")
-MANY = 6        # at most so many values of one parameter with "each" and "few"
+MANY = 4        # at most so many values of one parameter with "each" and "few"
 
 
 def pytest_addoption(parser):
