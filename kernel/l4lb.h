@@ -34,10 +34,11 @@
  *		not the default.
  *		Reply: SERVICE, POLICY with all values; BANDS if the service
  *		has had a PRIORITY; LIMITED, the connections that were refused
- *		since the last ZERO, if it has had a limit; OWNER and PROTECTED if it has them.
+ *		since the last ZERO, if it has had a limit; OWNER, PROTECTED and SHADOW if
+ *		it has them.
  *
  *	L4LB_CMD_SET_POLICY
- *		SERVICE and any of POLICY { ... }, OWNER, PROTECTED.  OWNER is
+ *		SERVICE and any of POLICY { ... }, OWNER, PROTECTED, SHADOW.  OWNER is
  *		a name of letters, digits, '.', '_', '-' and '@', for programs
  *		that share a director; nothing is refused because of it.  A
  *		service with PROTECTED 1 is not removed: EBUSY for
@@ -46,16 +47,19 @@
  *		values that are not named stay.  IPVS_CMD_SET_SERVICE does not
  *		change them.  ERANGE for a value out of range, EINVAL for GUARD
  *		of a service by firewall mark or if LAS_BYTES_* do not increase.
+ *		SHADOW is the name of a scheduler, or "none": ENOENT without one of
+ *		that name.  The one that is the shadow already stays as it is, with
+ *		its counters.  See GET_SHADOW.
  *
  *	L4LB_CMD_SET_SERVICES
  *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
  *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
- *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED,
+ *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED, SHADOW,
  *		DESTS [ { ADDR, PORT, FWD_METHOD,
  *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
  *		Any number of services with their real servers: all are applied
  *		or none.  An entry has all settings of its service: options,
- *		policy values, owner and protection that it does not name get
+ *		policy values, owner, protection and shadow that it does not name get
  *		their default.  With
  *		EXACT the service loses the real servers that the message does
  *		not name.  An entry with REMOVE has only the name of a service,
@@ -74,7 +78,8 @@
  *
  *	L4LB_CMD_GET_SERVICES
  *		dump: SERVICE { any of AF to FWMARK } to see only services that
- *		match; LIVE for counters and connections.
+ *		match; LIVE for counters and connections, and SHADOW_STATS { SCHEDULER
+ *		to REFUSED } of those with a SHADOW.
  *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
  *		NLM_F_DUMP_INTR: the configuration has changed meanwhile.
  *
@@ -193,6 +198,21 @@
  *		COST_50, COST_99; with WITHOUT, LOST, and MOVED of schedulers that
  *		look only at flow and servers }; and TRIAL { SERVER } for each.
  *
+ *	L4LB_CMD_GET_SHADOW
+ *		dump: SERVICE.  What the service's SHADOW would have done: a second
+ *		scheduler that is asked about each new connection after the first,
+ *		and has no effect.  It chooses from copies of the real servers,
+ *		whose connections are those that it would have given them.  It has
+ *		the options of the service's scheduler while it is the same one,
+ *		otherwise those it had, at first the defaults.  It knows nothing of
+ *		RAMP, of what a limit refuses, and of connections and templates that
+ *		began before it or on another director.  It follows changes of the
+ *		service; if it cannot, for want of memory, it ends, see
+ *		L4LB_EVENT_SHADOW_LOST.  IPVS_CMD_ZERO clears its counters.
+ *		ESRCH: no such service; ENOENT: it has no shadow.
+ *		Replies: SHADOW_STATS { SCHEDULER to REFUSED }, and SHADOW_STATS
+ *		{ SERVER } for each real server.
+ *
  * Members of the multicast group L4LB_GENL_LOG (CAP_NET_ADMIN) get, for
  * connections that begin while their service's LOG is on, once each and at most a
  * tenth of a second after they have ended,
@@ -272,6 +292,7 @@ enum l4lb_cmd {
 	L4LB_CMD_IMPORT_CONNS,
 	L4LB_CMD_LOG_CONNS,
 	L4LB_CMD_TRY_SCHEDULER,
+	L4LB_CMD_GET_SHADOW,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -307,6 +328,8 @@ enum l4lb_attr {
 	L4LB_ATTR_PROTECTED,	/* u8: 0 or 1; in ENTRY, too */
 	L4LB_ATTR_LIMITED,	/* u64 */
 	L4LB_ATTR_TRIAL,	/* nest: enum l4lb_trial_attr */
+	L4LB_ATTR_SHADOW,	/* string, "none" for none; in ENTRY, too */
+	L4LB_ATTR_SHADOW_STATS,	/* nest: enum l4lb_shadow_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -628,6 +651,9 @@ enum l4lb_event {
 				 * share, a quarter of conn_max; COUNT: of them
 				 */
 	L4LB_EVENT_FLOOD_OVER,	/* they had less than that for two seconds */
+	L4LB_EVENT_SHADOW_LOST,	/* not by packets: a service's shadow has ended,
+				 * since it could not follow a change
+				 */
 
 	__L4LB_EVENT_MAX,
 	L4LB_EVENT_MAX = __L4LB_EVENT_MAX - 1

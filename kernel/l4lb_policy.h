@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/* Netlink family L4LB: the policy of a service.  Part of l4lb.h, which includes it. */
+/* Netlink family L4LB: the policy of a service, and its shadow.  Part of l4lb.h, which
+ * includes it.
+ */
 #ifndef _L4LB_POLICY_ABI_H
 #define _L4LB_POLICY_ABI_H
 
@@ -140,6 +142,44 @@ enum l4lb_policy_attr {
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
+};
+
+/* Counters since it began or the last ZERO. */
+enum l4lb_shadow_attr {
+	L4LB_SHADOW_ATTR_UNSPEC,
+	L4LB_SHADOW_ATTR_SCHEDULER, /* string: its name */
+	L4LB_SHADOW_ATTR_AGE,	/* u64: milliseconds since then */
+	L4LB_SHADOW_ATTR_SEEN,	/* u64: choices, of connections, templates and
+				 * packets of a one-packet service
+				 */
+	L4LB_SHADOW_ATTR_AGREED, /* u64: those in which it chose the same */
+	L4LB_SHADOW_ATTR_REFUSED, /* u64: those in which it found no server */
+	L4LB_SHADOW_ATTR_SERVER, /* nest: enum l4lb_shadow_server_attr */
+	L4LB_SHADOW_ATTR_PAD,
+
+	__L4LB_SHADOW_ATTR_MAX,
+	L4LB_SHADOW_ATTR_MAX = __L4LB_SHADOW_ATTR_MAX - 1
+};
+
+/* A real server: what it would have got, and what it has got meanwhile. */
+enum l4lb_shadow_server_attr {
+	L4LB_SHADOW_SERVER_ATTR_UNSPEC,
+	L4LB_SHADOW_SERVER_ATTR_ADDR,	/* address */
+	L4LB_SHADOW_SERVER_ATTR_PORT,	/* be16 */
+	L4LB_SHADOW_SERVER_ATTR_AF,	/* u16 */
+	L4LB_SHADOW_SERVER_ATTR_WEIGHT,	/* u32 */
+	L4LB_SHADOW_SERVER_ATTR_CONNS,	/* u64: connections from the shadow */
+	L4LB_SHADOW_SERVER_ATTR_ACTIVE_CONNS, /* u32: active ones of them now */
+	L4LB_SHADOW_SERVER_ATTR_INACT_CONNS, /* u32: the others */
+	L4LB_SHADOW_SERVER_ATTR_REAL_CONNS, /* u64: connections that it got, of
+					     * those that the shadow was asked about
+					     */
+	L4LB_SHADOW_SERVER_ATTR_REAL_ACTIVE_CONNS, /* u32: all that it has now */
+	L4LB_SHADOW_SERVER_ATTR_REAL_INACT_CONNS, /* u32 */
+	L4LB_SHADOW_SERVER_ATTR_PAD,
+
+	__L4LB_SHADOW_SERVER_ATTR_MAX,
+	L4LB_SHADOW_SERVER_ATTR_MAX = __L4LB_SHADOW_SERVER_ATTR_MAX - 1
 };
 
 #endif /* _L4LB_POLICY_ABI_H */

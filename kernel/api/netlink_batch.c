@@ -18,6 +18,7 @@
 #include "api/netlink_option.h"
 #include "api/netlink_parse.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_shadow.h"
 #include "config/batch.h"
 
 static const struct nla_policy service_policy[] = {
@@ -65,6 +66,8 @@ static const struct nla_policy entry_policy[] = {
 	[L4LB_ATTR_OWNER]	= { .type = NLA_NUL_STRING,
 				    .len = L4LB_OWNER_LEN - 1 },
 	[L4LB_ATTR_PROTECTED]	= NLA_POLICY_MAX(NLA_U8, 1),
+	[L4LB_ATTR_SHADOW]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_NAME_LEN - 1 },
 };
 
 enum {
@@ -200,6 +203,7 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 		err = l4lb_nl_parse_policy(&svc->policy, tb[L4LB_ATTR_POLICY],
 					   extack);
 	return err ?: l4lb_nl_parse_claim(&svc->claim, tb, extack) ?:
+	       l4lb_nl_parse_shadow(&svc->shadow_ops, tb[L4LB_ATTR_SHADOW], extack) ?:
 	       parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);
 }
 
@@ -208,7 +212,7 @@ static bool has_settings(struct nlattr **tb)
 {
 	return tb[L4LB_ATTR_OPTIONS] || tb[L4LB_ATTR_POLICY] ||
 	       tb[L4LB_ATTR_EXACT] || tb[L4LB_ATTR_OWNER] ||
-	       tb[L4LB_ATTR_PROTECTED];
+	       tb[L4LB_ATTR_PROTECTED] || tb[L4LB_ATTR_SHADOW];
 }
 
 /* Such an entry names a service, and nothing of it. */

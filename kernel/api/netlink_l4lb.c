@@ -25,10 +25,12 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_peer.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_shadow.h"
 #include "api/netlink_trial.h"
 #include "config/policy.h"
 #include "service/registry.h"
 #include "service/sched_default.h"
+#include "service/shadow.h"
 #include "sync/hello.h"
 
 static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
@@ -90,6 +92,8 @@ static const struct nla_policy policy_request[] = {
 	[L4LB_ATTR_OWNER]	= { .type = NLA_NUL_STRING,
 				    .len = L4LB_OWNER_LEN - 1 },
 	[L4LB_ATTR_PROTECTED]	= NLA_POLICY_MAX(NLA_U8, 1),
+	[L4LB_ATTR_SHADOW]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_NAME_LEN - 1 },
 };
 
 /* Without attributes. */
@@ -168,6 +172,21 @@ int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
 	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
 			       extack);
 	return err ?: l4lb_nl_parse_ext_key(key, tb, nest, extack);
+}
+
+const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
+						   struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_ops *ops;
+	char text[L4LB_NAME_LEN];
+
+	nla_strscpy(text, name, sizeof(text));
+	ops = l4lb_sched_get(text);
+	if (!ops)
+		l4lb_err_attr_str(extack, name,
+				  "no such scheduler, and no module l4lb_NAME",
+				  text);
+	return ops;
 }
 
 static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
@@ -289,6 +308,7 @@ static int fill_policy(struct sk_buff *skb, const struct l4lb_service *svc)
 {
 	return fill_key(skb, svc) ?: l4lb_nl_fill_policy(skb, &svc->policy) ?:
 	       l4lb_nl_fill_claim(skb, &svc->claim) ?:
+	       l4lb_nl_fill_shadow(skb, svc) ?:
 	       l4lb_nl_fill_policy_live(skb, svc);
 }
 
@@ -325,7 +345,6 @@ static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 	const struct nlattr *nest = info->attrs[L4LB_ATTR_SCHEDULER];
 	struct nlattr *tb[NAME_ATTR_MAX + 1] = { };
 	const struct l4lb_sched_ops *ops;
-	char name[L4LB_NAME_LEN];
 	struct sk_buff *msg;
 	void *hdr;
 	int err;
@@ -339,14 +358,9 @@ static int get_scheduler(struct sk_buff *skb, struct genl_info *info)
 			       "attribute SCHEDULER with a NAME is missing");
 		return -EINVAL;
 	}
-	nla_strscpy(name, tb[L4LB_SCHED_ATTR_NAME], sizeof(name));
-	ops = l4lb_sched_get(name);
-	if (!ops) {
-		l4lb_err_attr_str(info->extack, tb[L4LB_SCHED_ATTR_NAME],
-				  "no such scheduler, and no module l4lb_NAME",
-				  name);
+	ops = l4lb_nl_get_scheduler(tb[L4LB_SCHED_ATTR_NAME], info->extack);
+	if (!ops)
 		return -ENOENT;
-	}
 	msg = l4lb_nl_reply_new(info, &hdr);
 	err = msg ? fill_scheduler(msg, ops, NULL) : -ENOMEM;
 	l4lb_sched_put(ops);
@@ -476,29 +490,61 @@ static int change_service(struct genl_info *info,
 	return err;
 }
 
-static int change_policy(struct l4lb_service *svc, struct genl_info *info)
+static int parse_change(struct l4lb_policy *policy, struct l4lb_claim *claim,
+			struct genl_info *info)
 {
-	struct l4lb_policy policy = svc->policy;
-	struct l4lb_claim claim = svc->claim;
 	struct nlattr **attrs = info->attrs;
 	int err = 0;
 
 	if (attrs[L4LB_ATTR_POLICY] ||
-	    (!attrs[L4LB_ATTR_OWNER] && !attrs[L4LB_ATTR_PROTECTED]))
-		err = l4lb_nl_parse_policy(&policy, attrs[L4LB_ATTR_POLICY],
+	    (!attrs[L4LB_ATTR_OWNER] && !attrs[L4LB_ATTR_PROTECTED] &&
+	     !attrs[L4LB_ATTR_SHADOW]))
+		err = l4lb_nl_parse_policy(policy, attrs[L4LB_ATTR_POLICY],
 					   info->extack);
-	if (!err)
-		err = l4lb_nl_parse_claim(&claim, attrs, info->extack);
-	if (!err)
-		err = l4lb_service_set_policy(svc, &policy, info->extack);
-	if (!err)
-		svc->claim = claim;
-	return err;
+	return err ?: l4lb_nl_parse_claim(claim, attrs, info->extack);
+}
+
+/* info->user_ptr[1]: the scheduler that attribute SHADOW names, with a reference. */
+static int change_policy(struct l4lb_service *svc, struct genl_info *info)
+{
+	const struct l4lb_sched_ops *ops = info->user_ptr[1];
+	bool shadows = info->attrs[L4LB_ATTR_SHADOW] && ops != l4lb_shadow_sched(svc);
+	struct l4lb_policy policy = svc->policy;
+	struct l4lb_claim claim = svc->claim;
+	struct l4lb_shadow *shadow = NULL;
+	int err = parse_change(&policy, &claim, info);
+
+	if (err)
+		return err;
+	if (shadows)
+		shadow = l4lb_shadow_create(svc, ops, l4lb_pool_current(svc),
+					    info->extack);
+	err = PTR_ERR_OR_ZERO(shadow) ?:
+	      l4lb_service_set_policy(svc, &policy, info->extack);
+	if (err) {
+		l4lb_shadow_discard(shadow);
+		return err;
+	}
+	svc->claim = claim;
+	if (shadows) {
+		l4lb_shadow_set(svc, shadow);
+		info->user_ptr[1] = NULL;	/* it is the shadow's now */
+	}
+	return 0;
 }
 
 static int set_service_policy(struct sk_buff *skb, struct genl_info *info)
 {
-	return change_service(info, change_policy);
+	const struct l4lb_sched_ops *ops;
+	int err;
+
+	err = l4lb_nl_parse_shadow(&ops, info->attrs[L4LB_ATTR_SHADOW], info->extack);
+	if (err)
+		return err;
+	info->user_ptr[1] = (void *)ops;
+	err = change_service(info, change_policy);
+	l4lb_sched_put(info->user_ptr[1]);
+	return err;
 }
 
 static int set_drain(struct sk_buff *skb, struct genl_info *info)
@@ -512,7 +558,7 @@ static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 	void *hdr;
 
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)) &&
-	    !svc->claim.owner[0] && !svc->claim.protected)
+	    !svc->claim.owner[0] && !svc->claim.protected && !l4lb_shadow_sched(svc))
 		return 0;
 	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_POLICY);
@@ -589,6 +635,8 @@ static const struct genl_ops ext_ops[] = {
 	COMMAND(LOG_CONNS, no_request, .doit = l4lb_nl_get_log),
 	COMMAND(TRY_SCHEDULER, trial_request, .start = l4lb_nl_start_trial,
 		.dumpit = l4lb_nl_dump_trial, .done = l4lb_nl_done_trial),
+	COMMAND(GET_SHADOW, service_request, .start = l4lb_nl_start_shadow,
+		.dumpit = l4lb_nl_dump_shadow),
 };
 
 #undef COMMAND

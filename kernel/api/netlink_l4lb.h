@@ -29,6 +29,12 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
 			       struct netlink_ext_ack *extack);
 
+/* The scheduler of that name, with a reference; NULL with a sentence: there is none.
+ * May sleep and load a module.
+ */
+const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
+						   struct netlink_ext_ack *extack);
+
 /* A reply to be filled and sent; NULL if there is no memory. */
 struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr);
 /* Send the reply; if filling it failed with @err, free it. */

@@ -15,6 +15,7 @@
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_shadow.h"
 #include "service/sched_default.h"
 
 /* Position of a dump: the service, and how many of its servers are listed. */
@@ -114,7 +115,9 @@ static int fill_head(struct sk_buff *skb, struct l4lb_service *svc,
 	nla_nest_end(skb, nest);
 	if (!all)
 		return 0;
-	if (fill_options(skb, svc) || l4lb_nl_fill_claim(skb, &svc->claim))
+	if (fill_options(skb, svc) || l4lb_nl_fill_claim(skb, &svc->claim) ||
+	    l4lb_nl_fill_shadow(skb, svc) ||
+	    (f->live && l4lb_nl_fill_shadow_live(skb, svc)))
 		return -EMSGSIZE;
 	if (!memchr_inv(&svc->policy, 0, sizeof(svc->policy)))
 		return 0;

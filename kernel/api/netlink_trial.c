@@ -106,26 +106,6 @@ static int parse_trial(struct l4lb_trial *trial, u16 af, struct nlattr **tb,
 	       parse_without(trial, af, tb[L4LB_TRIAL_ATTR_WITHOUT], extack);
 }
 
-/* May load a module.  Return: with a reference, or NULL with a sentence. */
-static const struct l4lb_sched_ops *
-get_scheduler(const struct nlattr *attr, struct netlink_ext_ack *extack)
-{
-	const struct l4lb_sched_ops *ops;
-	char name[L4LB_NAME_LEN];
-
-	if (!attr) {
-		NL_SET_ERR_MSG(extack, "trial: SCHEDULER is missing");
-		return NULL;
-	}
-	nla_strscpy(name, attr, sizeof(name));
-	ops = l4lb_sched_get(name);
-	if (!ops)
-		l4lb_err_attr_str(extack, attr,
-				  "no such scheduler, and no module l4lb_NAME",
-				  name);
-	return ops;
-}
-
 /* ---- the trial ---- */
 
 static int prepare(struct dump *dump, const struct l4lb_svc_key *key,
@@ -193,13 +173,16 @@ static int parse_request(struct dump *dump, struct l4lb_svc_key *key,
 	      parse_trial(&dump->trial, key->af, tb, cb->extack);
 	if (err)
 		return err;
-	dump->trial.ops = get_scheduler(tb[L4LB_TRIAL_ATTR_SCHEDULER],
-					cb->extack);
-	if (dump->trial.ops) {
-		dump->maps = dump->trial.ops->maps;
-		return 0;
+	if (!tb[L4LB_TRIAL_ATTR_SCHEDULER]) {
+		NL_SET_ERR_MSG(cb->extack, "trial: SCHEDULER is missing");
+		return -EINVAL;
 	}
-	return tb[L4LB_TRIAL_ATTR_SCHEDULER] ? -ENOENT : -EINVAL;
+	dump->trial.ops = l4lb_nl_get_scheduler(tb[L4LB_TRIAL_ATTR_SCHEDULER],
+						cb->extack);
+	if (!dump->trial.ops)
+		return -ENOENT;
+	dump->maps = dump->trial.ops->maps;
+	return 0;
 }
 
 int l4lb_nl_start_trial(struct netlink_callback *cb)

@@ -33,6 +33,7 @@
 #include "service/ramp.h"
 #include "service/registry.h"
 #include "service/sched_default.h"
+#include "service/shadow.h"
 
 /* Servers between two looks at signals and other processes. */
 #define BREATH		256
@@ -58,6 +59,7 @@ void l4lb_batch_free(struct l4lb_batch *b)
 
 	for (i = 0; i < b->n_services; i++) {
 		l4lb_sched_put(b->services[i].ops);
+		l4lb_sched_put(b->services[i].shadow_ops);
 		memzero_explicit(&b->services[i].values,
 				 sizeof(b->services[i].values));
 	}
@@ -440,11 +442,14 @@ static int try_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		return err;
 	}
 	err = l4lb_pool_build(s->svc, pool, s->inst, s->cfg.flags);
-	if (err)
+	if (err) {
 		l4lb_service_say_failed(err, extack);
-	else
-		s->pool = pool;
-	return err;
+		return err;
+	}
+	s->pool = pool;
+	if (s->shadow_ops != l4lb_shadow_sched(s->svc))
+		s->shadow = l4lb_shadow_create(s->svc, s->shadow_ops, pool, extack);
+	return PTR_ERR_OR_ZERO(s->shadow);
 }
 
 static int try(struct l4lb_batch *b, struct netlink_ext_ack *extack)
@@ -496,6 +501,7 @@ static void undo(struct l4lb_batch *b)
 			continue;
 		if (!s->svc)
 			break;
+		l4lb_shadow_discard(s->shadow);
 		/* Before the real servers that the pool refers to. */
 		if (s->pool)
 			l4lb_pool_free(s->pool);
@@ -562,7 +568,8 @@ static enum l4lb_event what_happens(const struct l4lb_batch_service *s)
 	    s->cfg.netmask != svc->netmask ||
 	    memcmp(&s->policy, &svc->policy, sizeof(s->policy)) ||
 	    strcmp(s->claim.owner, svc->claim.owner) ||
-	    s->claim.protected != svc->claim.protected)
+	    s->claim.protected != svc->claim.protected ||
+	    s->shadow_ops != l4lb_shadow_sched(svc))
 		return L4LB_EVENT_SERVICE_CHANGED;
 	return L4LB_EVENT_UNSPEC;
 }
@@ -588,6 +595,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 {
 	enum l4lb_event what = what_happens(s);
 	struct l4lb_service *svc = s->svc;
+	bool shadows = s->shadow_ops != l4lb_shadow_sched(svc);
 
 	enlist_servers(b, s);
 	retire_others(b, s, removed);
@@ -595,6 +603,8 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		l4lb_values_commit(&s->values, s->inst, s->set);
 	l4lb_service_apply_policy(svc, &s->policy);
 	svc->claim = s->claim;
+	if (shadows)
+		l4lb_shadow_set(svc, NULL);
 	if (s->is_new) {
 		l4lb_pool_publish(svc, s->pool);
 		l4lb_service_enlist(svc, &s->cfg);
@@ -602,6 +612,10 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 		l4lb_service_settle(svc, &s->cfg, s->inst, s->pool);
 	}
 	s->ops = NULL;	/* the reference is the service's now */
+	if (shadows) {
+		l4lb_shadow_set(svc, s->shadow);
+		s->shadow_ops = NULL;	/* likewise, the shadow's */
+	}
 	tell(b, s, what);
 }
 

@@ -35,6 +35,7 @@ struct l4lb_batch_server {
  * @ops: its scheduler, with a reference; NULL for "none"
  * @policy: all of its policy
  * @claim: its owner and protection
+ * @shadow_ops: the scheduler of its shadow, with a reference; NULL: none
  * @values: of the scheduler's options that are in @set
  * @set: bits of the options it sets; the others get their default
  * @where: the attribute it was read from
@@ -45,6 +46,7 @@ struct l4lb_batch_server {
  * @svc: the service, once prepared; NULL if it is to be removed and not there
  * @inst: the scheduler instance that @svc will have
  * @pool: the pool that @svc will have
+ * @shadow: a new one, if @shadow_ops is not that of the present one
  * @is_new: @svc was created for this batch
  * @differs: the present instance has other values of options
  * @swapped: @inst has those of @values that build() reads, and the reverse
@@ -57,6 +59,7 @@ struct l4lb_batch_service {
 	const struct l4lb_sched_ops	*ops;
 	struct l4lb_policy		policy;
 	struct l4lb_claim		claim;
+	const struct l4lb_sched_ops	*shadow_ops;
 	struct l4lb_sched_values	values;
 	unsigned long			set;
 	const struct nlattr		*where;
@@ -66,6 +69,7 @@ struct l4lb_batch_service {
 	struct l4lb_service		*svc;
 	struct l4lb_sched_inst		*inst;
 	struct l4lb_pool		*pool;
+	struct l4lb_shadow		*shadow;
 	bool				is_new, differs, swapped;
 	unsigned int			tried;
 };

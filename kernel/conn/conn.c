@@ -18,6 +18,7 @@
 #include "conn/share.h"
 #include "conn/conntrack.h"
 #include "conn/state.h"
+#include "service/shadow.h"
 
 #define CREATE_TRACE_POINTS
 #include "conn/trace.h"
@@ -77,7 +78,7 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	if (flow->af == AF_INET)
 		memset(conn, 0, offsetofend(struct l4lb_conn, v4));
 	else
-		memset(conn, 0, sizeof(*conn));
+		memset(conn, 0, offsetofend(struct l4lb_conn, v6));
 	conn->af = flow->af;
 	conn->proto = flow->proto;
 	conn->cport = flow->sport;
@@ -151,6 +152,7 @@ static void enlarge(struct l4lb_conn *conn, u32 uses)
 	conn->served = 0;
 	conn->uses = uses;
 	conn->began = ktime_get_ns();
+	conn->ghost = NULL;
 	l4lb_conn_set(conn, L4LB_CONN_LARGE);
 }
 
@@ -168,7 +170,7 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
-	uses = template ? 0 : uses_of(server);
+	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED : ~0U);
 	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
 	if (!conn)
 		goto put_server;
@@ -193,6 +195,50 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 	if (!l4lb_conn_table_admit(table, flow, template))
 		return NULL;
 	return conn_make(table, flow, target, template, reason);
+}
+
+/* A connection of @template would be where the shadow has put its client.  Return: the
+ * ghost, with a reference, or NULL.  RCU: the template had it when it was found.
+ */
+static struct l4lb_server *shared_ghost(const struct l4lb_conn *template)
+{
+	struct l4lb_server *ghost = template->ghost;
+
+	return ghost && refcount_inc_not_zero(&ghost->refs) ? ghost : NULL;
+}
+
+/* Asks a shadow about @conn, which is large and not in the table yet.  Its real server was
+ * chosen for @flow, unless @template had it.  Return: false if there is no shadow, or the
+ * template is from before it.
+ */
+static bool join_ghost(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+		       const struct l4lb_conn *template)
+{
+	if (!(conn->uses & L4LB_USE_SHADOWED) ||
+	    (template && !l4lb_conn_has_use(template, L4LB_USE_SHADOWED)))
+		return false;
+	conn->ghost = template ? shared_ghost(template) :
+				 l4lb_shadow_choose(conn->server, flow);
+	if (conn->ghost)
+		l4lb_server_bind(conn->ghost, false,
+				 !l4lb_conn_test(conn, L4LB_CONN_INACTIVE));
+	return true;
+}
+
+/* The same for a new template, which is no connection of its ghost. */
+static void choose_ghost(struct l4lb_conn *template, const struct l4lb_flow *flow)
+{
+	template->ghost = l4lb_shadow_choose(template->server, flow);
+	if (template->ghost)
+		l4lb_server_bind(template->ghost, true, false);
+}
+
+/* @conn is dead, or was never in the table.  A template's ghost may still be read. */
+static void leave_ghost(const struct l4lb_conn *conn, bool active)
+{
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)) && conn->ghost)
+		l4lb_server_unbind(conn->ghost,
+				   l4lb_conn_test(conn, L4LB_CONN_TEMPLATE), active);
 }
 
 /* Marks @conn dead, so that no later state change counts it.  *@active: its
@@ -238,11 +284,27 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 		return conn;
 	}
 	/* Meanwhile a reply may have found @conn and made it active, or killed it. */
-	if (conn_end(conn, &active))
+	if (conn_end(conn, &active)) {
+		leave_ghost(conn, active);
 		conn_release(conn, table, active);
+	}
 	if (old == ERR_PTR(-EMLINK))
 		*reason = L4LB_DROP_SAME_REPLIES;
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
+}
+
+static noinline struct l4lb_conn *insert_large(struct l4lb_conn_table *table,
+					       struct l4lb_conn *conn,
+					       const struct l4lb_flow *flow,
+					       const struct l4lb_conn *template,
+					       enum l4lb_drop *reason)
+{
+	bool shadowed = join_ghost(conn, flow, template);
+	struct l4lb_conn *res = conn_insert(table, conn, flow, reason);
+
+	if (res == conn && shadowed)
+		l4lb_shadow_got(conn->server, conn->ghost);
+	return res;
 }
 
 /* Is its conntrack entry kept? */
@@ -273,6 +335,7 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 {
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn, *res;
+	int flags;
 
 	conn = conn_alloc(table, flow, target, false, reason);
 	if (!conn)
@@ -294,9 +357,12 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	}
 	if (target.first)
 		l4lb_state_begin(conn, target.first);
-	l4lb_server_bind(target.server, false,
-			 !l4lb_conn_test(conn, L4LB_CONN_INACTIVE));
-	res = conn_insert(table, conn, flow, reason);
+	flags = atomic_read(&conn->flags);
+	l4lb_server_bind(target.server, false, !(flags & BIT(L4LB_CONN_INACTIVE)));
+	if (unlikely(flags & BIT(L4LB_CONN_LARGE)))
+		res = insert_large(table, conn, flow, control, reason);
+	else
+		res = conn_insert(table, conn, flow, reason);
 	if (res == conn)
 		l4lb_account_conn(target.server);
 	else if (res && target.first)
@@ -330,6 +396,8 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	l4lb_server_bind(target.server, true, false);
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)))
+		choose_ghost(conn, target.flow);
 	return conn_insert(table, conn, key, reason);
 }
 
@@ -361,7 +429,7 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 		return NULL;
 	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
 	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
-		conn->uses |= L4LB_USE_COPY;
+		conn->uses = (conn->uses & ~L4LB_USE_SHADOWED) | L4LB_USE_COPY;
 	if (template) {
 		refcount_set(&conn->refs, 1);
 		conn->recorded = conn->last;
@@ -389,24 +457,31 @@ void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
 		l4lb_ct_drop(conn);
 	/* Its flow may begin anew by now: a record takes longer than all before. */
-	if (l4lb_conn_has_use(conn, L4LB_USE_LOGGED))
-		l4lb_conn_log(conn, why);
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE))) {
+		if (conn->uses & L4LB_USE_LOGGED)
+			l4lb_conn_log(conn, why);
+		leave_ghost(conn, active);
+	}
 	conn_release(conn, table, active);
 }
 
 /* Move @conn between active and inactive.  l4lb_conn_lock() held. */
 void l4lb_conn_set_active(struct l4lb_conn *conn, bool active)
 {
+	int flags;
+
 	lockdep_assert_held(l4lb_conn_lock(conn));
-	if (active != l4lb_conn_test(conn, L4LB_CONN_INACTIVE) ||
-	    l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ||
-	    l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
+	flags = atomic_read(&conn->flags);
+	if (active == !(flags & BIT(L4LB_CONN_INACTIVE)) ||
+	    flags & (BIT(L4LB_CONN_TEMPLATE) | BIT(L4LB_CONN_ONE_PACKET)))
 		return;
 	if (active)
 		l4lb_conn_clear(conn, L4LB_CONN_INACTIVE);
 	else
 		l4lb_conn_set(conn, L4LB_CONN_INACTIVE);
 	l4lb_server_active(conn->server, active);
+	if (unlikely(flags & BIT(L4LB_CONN_LARGE)) && conn->ghost)
+		l4lb_server_active(conn->ghost, active);
 }
 
 static void hold_again(struct l4lb_conn *control)

@@ -9,6 +9,7 @@
 
 #include "l4lb.h"
 #include "conn/lock.h"
+#include "conn/target.h"
 #include "service/server.h"
 #include "base/flow.h"
 
@@ -72,6 +73,7 @@ enum {
  * @served: bytes of replies it has had; from here on with %L4LB_CONN_LARGE only
  * @uses: L4LB_USE_*
  * @began: nanoseconds, as by ktime_get()
+ * @ghost: what its service's shadow has chosen, or NULL; with a reference until it ends
  *
  * An IPv4 connection takes one cache line, a large one two.  The real server's
  * address is 0 if its family differs (tunnels): see l4lb_conn_server().
@@ -122,6 +124,7 @@ struct l4lb_conn {
 	u32				served;
 	u32				uses;
 	u64				began;
+	struct l4lb_server		*ghost;
 };
 
 static_assert(offsetofend(struct l4lb_conn, v4) == 64);
@@ -228,19 +231,6 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 	if (now - READ_ONCE(conn->last) >= HZ / 4)
 		WRITE_ONCE(conn->last, now);
 }
-
-/**
- * struct l4lb_conn_target - where a new connection goes
- * @server: real server
- * @dport: the port it listens on
- * @first: the packet that opens it, see l4lb_pkt_begins(): the connection begins
- *	in the state after that packet.  NULL: in its first state
- */
-struct l4lb_conn_target {
-	struct l4lb_server	*server;
-	__be16			dport;
-	const struct l4lb_pkt	*first;
-};
 
 struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 				   const struct l4lb_flow *flow,

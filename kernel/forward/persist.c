@@ -79,6 +79,7 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 {
 	struct l4lb_conn_target target = {
 		.server = l4lb_service_pick(svc, flow),
+		.flow = flow,
 	};
 	unsigned int timeout;
 

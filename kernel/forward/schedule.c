@@ -17,6 +17,7 @@
 #include "forward/persist.h"
 #include "forward/reset.h"
 #include "service/limit.h"
+#include "service/shadow.h"
 
 #define PORT_FTP_DATA	20
 
@@ -77,6 +78,8 @@ schedule_by_service(struct l4lb_service *svc, const struct l4lb_flow *flow,
 	    flow->proto == IPPROTO_UDP) {
 		l4lb_conn_init_once(once, flow, target.server, target.dport);
 		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
+		if (unlikely(READ_ONCE(svc->uses) & L4LB_USE_SHADOWED))
+			l4lb_shadow_pass(target.server, flow);
 		l4lb_account_conn(target.server);
 		return once;
 	}

@@ -59,6 +59,7 @@ enum {
 	L4LB_USE_SERVED	= 1 << 0,	/* priority: bytes of replies */
 	L4LB_USE_LOGGED	= 1 << 1,	/* log: when it began */
 	L4LB_USE_COPY	= 1 << 2,	/* of a connection: it began elsewhere */
+	L4LB_USE_SHADOWED = 1 << 3,	/* shadow: where it would have gone */
 };
 
 /**

@@ -23,6 +23,7 @@
 #include "service/ramp.h"
 #include "service/sched_default.h"
 #include "service/server.h"
+#include "service/shadow.h"
 #include "service/trace.h"
 
 #include <linux/mm.h>
@@ -117,10 +118,10 @@ static struct l4lb_pool *ranked(struct l4lb_pool *pool)
 }
 
 /* @old: the previous pool that this one continues from, or NULL.  Return: 0, or a
- * negative errno with @pool freed.
+ * negative errno: then @pool has no table to be freed.
  */
-static int build(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
-		 const struct l4lb_pool *old)
+static int build_table(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
+		       const struct l4lb_pool *old)
 {
 	int err;
 
@@ -133,9 +134,30 @@ static int build(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
 	err = pool->ops->build ? pool->ops->build(pool, old) : 0;
 	if (!err)
 		return 0;
-	pool_release(pool);
+	pool->ops = NULL;
 	/* The caller's ERR_PTR() of anything else would look like a pool. */
 	return IS_ERR_VALUE((long)err) ? err : -EINVAL;
+}
+
+/* The same, but after a failure @pool is freed. */
+static int build(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
+		 const struct l4lb_pool *old)
+{
+	int err = build_table(pool, inst, old);
+
+	if (err)
+		pool_release(pool);
+	return err;
+}
+
+int l4lb_pool_build_ghosts(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
+			   const struct l4lb_pool *old)
+{
+	int err = build_table(pool, inst, old);
+
+	if (!err)
+		pool->tournament = l4lb_tournament_create(pool);
+	return err;
 }
 
 /* Gives @pool a second one without its newcomers.  Without memory they get their
@@ -236,6 +258,7 @@ void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool)
 	if (old)
 		queue_rcu_work(l4lb_wq, &old->work);
 	l4lb_tournament_begin(ranked(pool));
+	l4lb_shadow_follow(svc);
 }
 
 void l4lb_pool_retire(struct l4lb_pool *pool)
@@ -342,5 +365,6 @@ int l4lb_service_reweigh(struct l4lb_service *svc)
 	/* Weights are in the servers: packets have seen the new one. */
 	svc->ln->generation++;
 	l4lb_service_look(svc);
+	l4lb_shadow_follow(svc);
 	return 0;
 }

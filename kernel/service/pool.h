@@ -55,11 +55,16 @@ void l4lb_pool_put(struct l4lb_pool *pool, unsigned int i,
 /* Return: 0, or a negative errno with @pool freed.  May sleep. */
 int l4lb_pool_build(const struct l4lb_service *svc, struct l4lb_pool *pool,
 		    struct l4lb_sched_inst *inst, u32 flags);
+/* The same for a pool of ghosts, see ghost.c, which continues from @old, if that is not
+ * NULL.  Its flags are set.  Return: 0, or -errno: then @pool is still the caller's.
+ */
+int l4lb_pool_build_ghosts(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
+			   const struct l4lb_pool *old);
 /* The next pool of @svc, with all of its real servers, or ERR_PTR(). */
 struct l4lb_pool *l4lb_pool_create(const struct l4lb_service *svc,
 				   struct l4lb_sched_inst *inst, u32 flags);
 void l4lb_pool_publish(struct l4lb_service *svc, struct l4lb_pool *pool);
-/* Frees the last pool of a service when its readers are done. */
+/* Frees the last pool of a service, or one of ghosts, when its readers are done. */
 void l4lb_pool_retire(struct l4lb_pool *pool);
 /* Build and publish the next pool after a real server was added, was removed, or
  * got another weight, or after an option with .rebuild was set.  On failure the

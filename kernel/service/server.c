@@ -47,8 +47,14 @@ static void server_free_rcu(struct rcu_head *rcu)
  */
 void l4lb_server_put(struct l4lb_server *server)
 {
+	struct l4lb_server *ghost;
+
 	if (!refcount_dec_and_test(&server->refs))
 		return;
+	/* Nobody else has @server. */
+	ghost = rcu_dereference_protected(server->ghost, true);
+	if (unlikely(ghost))
+		l4lb_server_put(ghost);
 	l4lb_route_flush(server);
 	call_rcu(&server->rcu, server_free_rcu);
 }
@@ -325,12 +331,32 @@ void l4lb_server_apply(struct l4lb_server *server,
 	l4lb_server_reweighed(server);
 }
 
-/* Tells its pool of a new weight or new thresholds. */
+static void tell_ghost(const struct l4lb_server *server, struct l4lb_server *ghost)
+{
+	WRITE_ONCE(ghost->available, server->available);
+	WRITE_ONCE(ghost->sched.weight, server->sched.weight);
+	WRITE_ONCE(ghost->sched.last_weight, server->sched.last_weight);
+	WRITE_ONCE(ghost->u_thresh, server->u_thresh);
+	WRITE_ONCE(ghost->l_thresh, server->l_thresh);
+	smp_mb();	/* write them before reading the flag and the match */
+	server_check_thresholds(ghost);
+	l4lb_server_changed(ghost);
+}
+
+/* Tells its pool, and its shadow's, of a new weight or new thresholds.  Configuration
+ * mutex held.
+ */
 void l4lb_server_reweighed(struct l4lb_server *server)
 {
+	struct l4lb_server *ghost;
+
+	ghost = rcu_dereference_protected(server->ghost,
+					  lockdep_is_held(&server->ln->lock));
 	smp_mb();	/* write the weight before reading the match */
 	rcu_read_lock();
 	l4lb_server_changed(server);
+	if (unlikely(ghost))
+		tell_ghost(server, ghost);
 	rcu_read_unlock();
 }
 

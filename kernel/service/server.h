@@ -90,6 +90,7 @@ struct l4lb_server_name {
  * @watch: what listeners were told of it
  * @ramp: its slow start
  * @lost: in l4lb_net.lost (configuration mutex)
+ * @ghost: what its service's shadow has in its place, with a reference (RCU)
  * @rcu: to free it
  *
  * A packet of an established connection reads the first line, which nothing
@@ -132,6 +133,7 @@ struct l4lb_server {
 	struct l4lb_server_watch	watch;
 	struct l4lb_server_ramp		ramp;
 	struct list_head		lost;
+	struct l4lb_server __rcu	*ghost;
 	struct rcu_head			rcu;
 };
 

@@ -14,6 +14,7 @@
 #include "service/ramp.h"
 #include "service/server.h"
 #include "service/server_table.h"
+#include "service/shadow.h"
 #include "service/trace.h"
 
 #include <linux/bitops.h>
@@ -348,6 +349,7 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	l4lb_stats_zero(&svc->stats);
 	l4lb_las_zero(svc);
 	l4lb_limit_zero(svc);
+	l4lb_shadow_zero(svc);
 	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_stats_zero(&server->stats);
 		cond_resched();

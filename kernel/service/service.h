@@ -41,7 +41,7 @@ struct l4lb_svc_config {
  * @policy: the settings that family L4LB has
  * @band_ends: reply bytes at which each band but the last ends, see las.c
  * @bands: counters of the bands, or NULL: PRIORITY was never set
- * @uses: L4LB_USE_* of its new connections, as @policy says
+ * @uses: L4LB_USE_* of its new connections, as @policy and @shadow say
  * @limit: its limits, or NULL: none was ever set
  * @refused: jiffies when a first packet was last refused in fast_new.c
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
@@ -50,6 +50,7 @@ struct l4lb_svc_config {
  * @fresh: jiffies when it, or its only real server with a weight, was new
  * @changed: jiffies of the last change of servers, weights or policy
  * @pool: current generation of real servers (RCU; never NULL)
+ * @shadow: a second scheduler that only counts, or NULL (RCU)
  * @stats: counters
  * @id: no other service of the namespace has or had this number
  * @inst: scheduler instance (configuration mutex)
@@ -88,6 +89,7 @@ struct l4lb_service {
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
 
+	struct l4lb_shadow __rcu	*shadow;
 	u64				id;
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;

@@ -8,8 +8,8 @@
  * began, so that schedulers which look at loads are judged by what they have done
  * themselves.  No packet and no lock of the service is involved.
  *
- * The copies are whole real servers, because schedulers with an affinity cache hold
- * references on them.
+ * The copies are ghosts, see ghost.c, and none is freed by itself: its side has a
+ * reference.
  */
 #include "service/trial.h"
 
@@ -20,6 +20,7 @@
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
+#include "service/ghost.h"
 #include "service/pool.h"
 
 #define CHUNK		1024		/* choices without a breath, at most */
@@ -45,25 +46,6 @@ struct l4lb_trial_side {
 };
 
 /* ---- copies ---- */
-
-static void copy_server(struct l4lb_server *copy,
-			const struct l4lb_server *server)
-{
-	copy->ln = server->ln;
-	copy->available = true;
-	copy->method = server->method;
-	copy->sched.addr = server->sched.addr;
-	copy->sched.port = server->sched.port;
-	copy->sched.af = server->sched.af;
-	copy->sched.weight = server->sched.weight;
-	copy->sched.last_weight = server->sched.last_weight;
-	copy->u_thresh = server->u_thresh;
-	copy->l_thresh = server->l_thresh;
-	/* Listeners are not told of it. */
-	set_bit(0, &copy->watch.noted);
-	/* Never freed by itself: its side has this one. */
-	refcount_set(&copy->refs, 1);
-}
 
 static struct l4lb_trial_side *side_new(const struct l4lb_service *svc,
 					u32 hold)
@@ -94,7 +76,7 @@ static void copy_servers(struct l4lb_trial_side *side,
 
 	list_for_each_entry(server, &svc->servers, node) {
 		if (server != but)
-			copy_server(&side->server[side->n++], server);
+			l4lb_ghost_copy(&side->server[side->n++], server);
 		if (side->n % 256 == 0)
 			cond_resched();
 	}
@@ -120,19 +102,6 @@ static void list_servers(struct l4lb_trial *trial, const struct l4lb_service *sv
 	}
 }
 
-/* Its own options, if it is the service's scheduler; otherwise the defaults. */
-static void copy_options(struct l4lb_sched_inst *inst,
-			 const struct l4lb_sched_inst *own)
-{
-	if (!own || own->ops != inst->ops)
-		return;
-	memcpy(inst->option, own->option,
-	       own->ops->n_options * sizeof(*own->option));
-	inst->key = own->key;
-	if (inst->ops->changed)
-		inst->ops->changed(inst->state);
-}
-
 static int side_build(struct l4lb_trial_side *side,
 		      const struct l4lb_service *svc,
 		      const struct l4lb_sched_ops *ops)
@@ -147,7 +116,7 @@ static int side_build(struct l4lb_trial_side *side,
 		side->inst = NULL;
 		return err;
 	}
-	copy_options(side->inst, svc->inst);
+	l4lb_ghost_options(side->inst, svc->inst);
 	pool = l4lb_pool_new(svc, side->n);
 	if (!pool)
 		return -ENOMEM;

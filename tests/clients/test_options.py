@@ -59,7 +59,7 @@ def test_family(l4lb):
                    genl.SYNC_RESYNC: 3, genl.SYNC_VERIFY: 3, genl.GET_EVENT: 3,
                    genl.SET_DRAIN: 3, genl.GET_DRAIN: 5, genl.KILL_CONNS: 3,
                    genl.EXPORT_CONNS: 5, genl.IMPORT_CONNS: 3, genl.LOG_CONNS: 3,
-                   genl.TRY_SCHEDULER: 5}
+                   genl.TRY_SCHEDULER: 5, genl.GET_SHADOW: 5}
 
 
 def test_unprivileged(nat, ipvs):
@@ -69,14 +69,15 @@ def test_unprivileged(nat, ipvs):
     requests = [(c, genl.F_ACK) for c in orders] + [
         (c, genl.F_DUMP)
         for c in (genl.GET_SCHEDULER, genl.GET_POLICY, genl.GET_SYNC, genl.GET_DRAIN,
-                  genl.EXPORT_CONNS, genl.TRY_SCHEDULER)]
+                  genl.EXPORT_CONNS, genl.TRY_SCHEDULER, genl.GET_SHADOW)]
     for user_namespace in (False, True):
         assert as_nobody(nat, requests, user_namespace, "L4LB") == \
             [errno.EPERM] * len(requests)
 
 
 @pytest.mark.parametrize("command, flags", [
-    (0, genl.F_ACK), (genl.TRY_SCHEDULER + 1, genl.F_ACK), (genl.TRY_SCHEDULER, genl.F_ACK), (255, genl.F_ACK),
+    (0, genl.F_ACK), (genl.GET_SHADOW + 1, genl.F_ACK), (genl.TRY_SCHEDULER, genl.F_ACK),
+    (genl.GET_SHADOW, genl.F_ACK), (255, genl.F_ACK),
     (genl.GET_SERVICES, genl.F_ACK), (genl.GET_CONNS, genl.F_ACK), (genl.GET_DRAIN, genl.F_ACK),
     (genl.EXPORT_CONNS, genl.F_ACK), (genl.IMPORT_CONNS, genl.F_DUMP), (genl.LOG_CONNS, genl.F_DUMP),
     (genl.SET_SERVICES, genl.F_DUMP),

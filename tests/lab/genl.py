@@ -338,11 +338,11 @@ class Ipvs(Genl):
 GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
     GET_SERVICES, GET_CONNS, GET_SYNC, SET_SYNC, NEW_PEER, DEL_PEER, SYNC_RESYNC, SYNC_VERIFY, \
     GET_EVENT, SET_DRAIN, GET_DRAIN, KILL_CONNS, EXPORT_CONNS, IMPORT_CONNS, LOG_CONNS, \
-    TRY_SCHEDULER = map(L4LB.request, L4LB.commands)
+    TRY_SCHEDULER, GET_SHADOW = map(L4LB.request, L4LB.commands)
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
     L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED, L_LIMITED, \
-    L_TRIAL = L4LB.numbers("main")
+    L_TRIAL, L_SHADOW, L_SHADOW_STATS = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 # Linux 6.1 cannot send a sentence when it refuses to begin a dump.
 SAYS_WHY = not os.uname().release.startswith("6.1.")
@@ -393,14 +393,16 @@ def batch_server(addr, port=80, **options):
     return attr(1, dest_ident(addr, port) + dest_options(**options))
 
 
-def claim(owner=None, protected=None):
-    """OWNER and PROTECTED, those that are not None."""
+def claim(owner=None, protected=None, shadow=None):
+    """OWNER, PROTECTED and SHADOW, those that are not None."""
     return ([] if owner is None else [attr(L_OWNER, text(owner))]) + \
-        ([] if protected is None else [attr(L_PROTECTED, u8(protected))])
+        ([] if protected is None else [attr(L_PROTECTED, u8(protected))]) + \
+        ([] if shadow is None else [attr(L_SHADOW, text(shadow))])
 
 
 def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
-                options=(), policy=None, exact=False, owner=None, protected=None, **settings):
+                options=(), policy=None, exact=False, owner=None, protected=None, shadow=None,
+                **settings):
     """An entry of SET_SERVICES. SERVERS: addresses, or results of batch_server();
     OPTIONS: (name, value). EXACT: the service has no other servers afterwards."""
     af = af or (family_of(addr) if addr else socket.AF_INET)
@@ -415,7 +417,7 @@ def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, a
                                     for s in servers]))
     if exact:
         inner.append(attr(L_EXACT, b""))
-    inner += claim(owner, protected)
+    inner += claim(owner, protected, shadow)
     return attr(L_ENTRY, inner)
 
 
