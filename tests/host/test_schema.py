@@ -88,6 +88,7 @@ LINES = {
     "priority: las 16K,128K": True, "priority: las 1,2,3,4": False, "priority: x": False,
     "priority: las\n  las-bytes: [1, 2K, 3M]": True, "priority: las\n  las-bytes: 1": False,
     "owner: web-1": True, "owner: none": True, "owner: 1234567890abcdef": False, "owner: 'a b'": False,
+    "shadow: mh": True, "shadow: none": True, "shadow: Mh": False, "shadow: []": False, "shadow: ''": False,
     "owner: []": False, "protected: on": True, "protected: maybe": False, "protected: off": True,
     "timeout: {tcp: 1h, sctp: default}": True, "timeout: tcp 1h udp 5": True, "timeout: 5": False,
     "timeout: []": False, "timeout: {tcp: 0}": False, "options: {a: 1}": True, "options: [a]": False,

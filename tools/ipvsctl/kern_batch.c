@@ -187,6 +187,9 @@ static void put_claim(struct batch *b, const struct policy *policy)
 		    strlen(policy->owner) + 1);
 	if (policy->value[POLICY_PROTECTED])
 		put(b, L4LB_ATTR_PROTECTED, &on, 1);
+	if (policy->shadow[0])
+		put(b, L4LB_ATTR_SHADOW, policy->shadow,
+		    strlen(policy->shadow) + 1);
 }
 
 static void entry_end(struct batch *b)

@@ -228,6 +228,9 @@ void l4lb_take_claim(struct nlattr **tb, struct service *svc)
 	if (tb[L4LB_ATTR_OWNER])
 		nla_strlcpy(policy->owner, tb[L4LB_ATTR_OWNER],
 			    sizeof(policy->owner));
+	if (tb[L4LB_ATTR_SHADOW])
+		nla_strlcpy(policy->shadow, tb[L4LB_ATTR_SHADOW],
+			    sizeof(policy->shadow));
 	if (tb[L4LB_ATTR_PROTECTED])
 		policy->value[POLICY_PROTECTED] =
 			nla_get_u8(tb[L4LB_ATTR_PROTECTED]);
@@ -251,6 +254,22 @@ static void take_bands(struct nlattr *list, struct service *svc)
 	svc->has_bands = n == L4LB_BANDS;
 }
 
+static void take_shadow(struct nlattr *nest, struct service *svc)
+{
+	struct nlattr *tb[L4LB_SHADOW_ATTR_MAX + 1];
+
+	if (nla_parse_nested(tb, L4LB_SHADOW_ATTR_MAX, nest, NULL) < 0 ||
+	    !tb[L4LB_SHADOW_ATTR_SEEN] || !tb[L4LB_SHADOW_ATTR_AGREED] ||
+	    !tb[L4LB_SHADOW_ATTR_REFUSED])
+		return;
+	svc->shadow = (struct shadow_counts){
+		.known = true,
+		.choices = nla_get_u64(tb[L4LB_SHADOW_ATTR_SEEN]),
+		.agreed = nla_get_u64(tb[L4LB_SHADOW_ATTR_AGREED]),
+		.refused = nla_get_u64(tb[L4LB_SHADOW_ATTR_REFUSED]),
+	};
+}
+
 /* What packets have counted because of the policy. */
 void l4lb_take_counts(struct nlattr **tb, struct service *svc)
 {
@@ -259,6 +278,8 @@ void l4lb_take_counts(struct nlattr **tb, struct service *svc)
 	svc->has_limited = tb[L4LB_ATTR_LIMITED];
 	if (svc->has_limited)
 		svc->limited = nla_get_u64(tb[L4LB_ATTR_LIMITED]);
+	if (tb[L4LB_ATTR_SHADOW_STATS])
+		take_shadow(tb[L4LB_ATTR_SHADOW_STATS], svc);
 }
 
 static void take_policy(struct nlmsghdr *nlh, void *arg)
@@ -307,6 +328,9 @@ static int sync_policy(const struct service *svc)
 		nla_nest_end(msg, nest);
 	if (strcmp(want->owner, have->owner))
 		nla_put_string(msg, L4LB_ATTR_OWNER, want->owner);
+	if (strcmp(want->shadow, have->shadow))
+		nla_put_string(msg, L4LB_ATTR_SHADOW,
+			       want->shadow[0] ? want->shadow : "none");
 	if (want->value[POLICY_PROTECTED] != have->value[POLICY_PROTECTED])
 		nla_put_u8(msg, L4LB_ATTR_PROTECTED,
 			   (uint8_t)want->value[POLICY_PROTECTED]);

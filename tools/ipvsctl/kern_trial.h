@@ -20,7 +20,7 @@ struct trial_server {
 	uint16_t af, port;
 	struct ip addr;
 	uint32_t weight;
-	uint32_t chosen;	/* so often */
+	uint64_t chosen;	/* so often */
 };
 
 struct trial {

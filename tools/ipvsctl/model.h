@@ -66,6 +66,12 @@ struct svc_option {
 	const uint8_t *key;	/* L4LB_KEY_LEN bytes instead of .value, or NULL */
 };
 
+/* What a service's shadow has counted. */
+struct shadow_counts {
+	bool known;
+	uint64_t choices, agreed, refused;
+};
+
 struct service {
 	struct svc_id id;
 	char scheduler[16];
@@ -83,6 +89,7 @@ struct service {
 	bool has_bands;
 	uint64_t limited;	/* new connections that a limit refused */
 	bool has_limited;
+	struct shadow_counts shadow;
 	unsigned int line;	/* in the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;

@@ -51,6 +51,7 @@ static const struct kind {
 	[L4LB_EVENT_FLOOD] = { "flood", "flood begins", TABLE, "half_open" },
 	[L4LB_EVENT_FLOOD_OVER] = { "flood-over", "flood is over", TABLE,
 				    "half_open" },
+	[L4LB_EVENT_SHADOW_LOST] = { "shadow-lost", NULL, SERVICE, NULL },
 };
 
 static const struct kind lost_kind = { "lost", NULL, ALL, "events" };

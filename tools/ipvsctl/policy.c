@@ -128,6 +128,7 @@ bool policy_is_word(const char *word)
 {
 	return number_of(word) < ARRAY_SIZE(numbers) ||
 	       !strcmp(word, "timeout") || !strcmp(word, "owner") ||
+	       !strcmp(word, "shadow") ||
 	       choice_of(word) < ARRAY_SIZE(choices);
 }
 
@@ -261,6 +262,35 @@ static int parse_owner(struct args *a, const char *object,
 	return rc ? rc : policy_parse_owner(word, object, o->policy.owner);
 }
 
+/* The name of a scheduler; "none" is "". */
+static int parse_shadow_name(const char *word, const char *object, char *out)
+{
+	size_t len = strlen(word);
+	int rc;
+
+	if (!len || len >= L4LB_NAME_LEN ||
+	    strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_-") != len) {
+		rc = fail(RC_USAGE, object, "bad name of a shadow \"%s\"", word);
+		hint("write a scheduler, or none; try: ipvsctl scheduler list");
+		return rc;
+	}
+	memset(out, 0, L4LB_NAME_LEN);
+	if (strcmp(word, "none"))
+		memcpy(out, word, len);
+	return RC_OK;
+}
+
+static int parse_shadow(struct args *a, const char *object, struct policy_opts *o)
+{
+	const char *word;
+	int rc = arg_value(a, object, "shadow", &word);
+
+	if (!rc && o->named & POLICY_SHADOW)
+		rc = fail(RC_USAGE, object, "\"shadow\" is given twice");
+	o->named |= POLICY_SHADOW;
+	return rc ? rc : parse_shadow_name(word, object, o->policy.shadow);
+}
+
 int policy_parse(struct args *a, const char *object, const char *word,
 		 struct policy_opts *o)
 {
@@ -270,6 +300,8 @@ int policy_parse(struct args *a, const char *object, const char *word,
 
 	if (!strcmp(word, "owner"))
 		return parse_owner(a, object, o);
+	if (!strcmp(word, "shadow"))
+		return parse_shadow(a, object, o);
 	if (number_of(word) < ARRAY_SIZE(numbers))
 		return parse_number(a, object, number_of(word), o);
 	if (i == ARRAY_SIZE(choices))
@@ -295,6 +327,8 @@ void policy_apply(struct policy *policy, const struct policy_opts *o)
 			policy->value[i] = o->policy.value[i];
 	if (o->named & POLICY_OWNER)
 		memcpy(policy->owner, o->policy.owner, sizeof(policy->owner));
+	if (o->named & POLICY_SHADOW)
+		memcpy(policy->shadow, o->policy.shadow, sizeof(policy->shadow));
 }
 
 uint32_t policy_band_end(const struct policy *policy, size_t band)
@@ -383,8 +417,12 @@ const char *policy_text(const struct policy *policy)
 						 i ? "," : " ", size_text(end));
 	}
 	if (policy->owner[0])
-		snprintf(line + used, sizeof(line) - used, "%sowner %s",
-			 used ? " " : "", policy->owner);
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+					 "%sowner %s", used ? " " : "",
+					 policy->owner);
+	if (policy->shadow[0])
+		snprintf(line + used, sizeof(line) - used, "%sshadow %s",
+			 used ? " " : "", policy->shadow);
 	return line;
 }
 
@@ -433,6 +471,8 @@ void policy_to_json(json_t *o, const struct policy *policy)
 	bands_to_json(o, policy);
 	if (policy->owner[0])
 		json_object_set_new(o, "owner", json_string(policy->owner));
+	if (policy->shadow[0])
+		json_object_set_new(o, "shadow", json_string(policy->shadow));
 }
 
 static int owner_from_json(json_t *o, const char *object, struct policy *policy)
@@ -444,6 +484,17 @@ static int owner_from_json(json_t *o, const char *object, struct policy *policy)
 	if (!json_is_string(v))
 		return fail(RC_USAGE, object, "\"owner\" must be a string");
 	return policy_parse_owner(json_string_value(v), object, policy->owner);
+}
+
+static int shadow_from_json(json_t *o, const char *object, struct policy *policy)
+{
+	json_t *v = json_object_get(o, "shadow");
+
+	if (!v)
+		return RC_OK;
+	if (!json_is_string(v))
+		return fail(RC_USAGE, object, "\"shadow\" must be a string");
+	return parse_shadow_name(json_string_value(v), object, policy->shadow);
 }
 
 static int bands_from_json(json_t *o, const char *object, struct policy *policy)
@@ -544,6 +595,8 @@ int policy_from_json(json_t *o, const char *object, struct policy *policy)
 		rc = choice_from_json(o, object, i, policy);
 	if (!rc)
 		rc = owner_from_json(o, object, policy);
+	if (!rc)
+		rc = shadow_from_json(o, object, policy);
 	return rc ? rc : bands_from_json(o, object, policy);
 }
 

@@ -23,10 +23,11 @@ enum { POLICY_PROTECTED = L4LB_POLICY_ATTR_MAX + 1, POLICY_VALUES };
 struct policy {
 	uint32_t value[POLICY_VALUES];
 	char owner[L4LB_OWNER_LEN];	/* "": none; padded with zeros */
+	char shadow[L4LB_NAME_LEN];	/* likewise */
 };
 
-/* Values that were named: bit n of @named for attribute n, POLICY_OWNER. */
-enum { POLICY_OWNER = 1 << 30 };
+/* Values that were named: bit n of @named for attribute n, and these. */
+enum { POLICY_SHADOW = 1 << 29, POLICY_OWNER = 1 << 30 };
 
 struct policy_opts {
 	struct policy policy;
@@ -37,12 +38,12 @@ struct policy_opts {
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
 		     "fast-path", "sync", "log", "ramp", "limit-rate", \
 		     "limit-burst", "limit-conns", "limit-reply", "priority", \
-		     "owner", "protected"
+		     "owner", "protected", "shadow"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
 		    "fast_path", "sync", "log", "ramp", "limit_rate", \
 		    "limit_burst", "limit_conns", "limit_reply", \
 		    "priority", "las_bytes", \
-		    "owner", "protected"
+		    "owner", "protected", "shadow"
 
 /* Is it one of POLICY_WORDS? */
 bool policy_is_word(const char *word);

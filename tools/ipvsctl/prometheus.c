@@ -334,6 +334,28 @@ static void limited(const struct snapshot *s)
 	}
 }
 
+/* Only services that have a shadow. */
+static void shadows(const struct snapshot *s, const char *metric, const char *help,
+		    size_t at)
+{
+	bool headed = false;
+	size_t i;
+
+	for (i = 0; i < s->list.n; i++) {
+		const struct service *svc = &s->list.v[i];
+		const struct sample one = { metric, svc_word(&svc->id), NULL };
+		const char *counts = (const char *)&svc->shadow;
+
+		if (!svc->shadow.known)
+			continue;
+		if (!headed)
+			head(metric, "counter", help);
+		headed = true;
+		put_labels(&one, "shadow", svc->policy.shadow);
+		put_value(*(const uint64_t *)(counts + at));
+	}
+}
+
 static void labelled(const struct snapshot *s, enum counter_kind kind,
 		     const struct sample *one, const char *label)
 {
@@ -483,6 +505,15 @@ void prometheus_print(const struct snapshot *s, bool servers, bool whole)
 	      "Bytes of replies sent, by the bytes of replies before them in their connection.",
 	      true);
 	limited(s);
+	shadows(s, "ipvs_service_shadow_choices_total",
+		"Choices that the service's shadow was asked about.",
+		offsetof(struct shadow_counts, choices));
+	shadows(s, "ipvs_service_shadow_agreed_total",
+		"Those in which it chose the same real server.",
+		offsetof(struct shadow_counts, agreed));
+	shadows(s, "ipvs_service_shadow_refused_total",
+		"Those in which it found no real server.",
+		offsetof(struct shadow_counts, refused));
 	for (i = 0; servers && i < ARRAY_SIZE(totals); i++)
 		server_totals(s, &totals[i]);
 	for (i = 0; servers && i < ARRAY_SIZE(gauges); i++)

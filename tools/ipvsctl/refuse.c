@@ -169,6 +169,9 @@ int refuse_service(int err, const struct service *svc)
 				  "persistence engine \"%s\" not found",
 				  svc->pe);
 			hint("try: leave out: pe %s", svc->pe);
+		} else if (svc->policy.shadow[0] &&
+			   scheduler_known(svc->scheduler)) {
+			rc = scheduler_missing(text, svc->policy.shadow);
 		} else {
 			rc = scheduler_missing(text, svc->scheduler);
 		}

@@ -20,6 +20,7 @@
 #include "refuse.h"
 #include "schedopt.h"
 #include "scheduler_list.h"
+#include "shadow.h"
 #include "svcopt.h"
 #include "wire.h"
 
@@ -359,6 +360,8 @@ static const struct verb verbs[] = {
 	{ "compare", scheduler_compare,
 	  "ID [with SCHEDS] [flows N] [clients N] [hold N] [seed N] [without SRV]",
 	  "what algorithms would choose, without a packet", 0 },
+	{ "stats", scheduler_stats, "ID",
+	  "what a service's shadow would have done", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

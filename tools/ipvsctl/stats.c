@@ -99,6 +99,14 @@ static json_t *servers_json(const struct service *svc)
 	return servers;
 }
 
+static json_t *shadow_json(const struct service *svc)
+{
+	return json_pack("{s:s, s:I, s:I, s:I}", "scheduler", svc->policy.shadow,
+			 "choices", (json_int_t)svc->shadow.choices,
+			 "agreed", (json_int_t)svc->shadow.agreed,
+			 "refused", (json_int_t)svc->shadow.refused);
+}
+
 static json_t *service_stats_json(const struct service *svc, bool servers)
 {
 	json_t *o = json_pack("{s:s, s:o}", "id", svc_word(&svc->id), "stats",
@@ -111,6 +119,8 @@ static json_t *service_stats_json(const struct service *svc, bool servers)
 	if (svc->has_limited)
 		json_object_set_new(o, "limited",
 				    json_integer((json_int_t)svc->limited));
+	if (svc->shadow.known)
+		json_object_set_new(o, "shadow", shadow_json(svc));
 	return o;
 }
 

@@ -41,7 +41,7 @@ static const struct word words[] = {
 	  "ramp DUR|off, limit-rate N|off, limit-burst N|off, limit-conns N|off,\n"
 	  "limit-reply drop|reset,\n"
 	  "priority las [SIZE,...]|off,\n"
-	  "owner NAME|none, protected on|off" },
+	  "owner NAME|none, protected on|off, shadow SCHED|none" },
 	{ "SRVOPT",
 	  "nat|dr|tun|TUNOPT|weight N|max-conns N|min-conns N",
 	  "nat, dr or tun [type ipip|gue|gre] [port N] [csum|no-csum|remcsum],\n"
@@ -58,7 +58,7 @@ static const struct word words[] = {
 	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|ramp {DUR|off}|LIMITOPT|PRIORITY|CLAIM",
 	  NULL },
 	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
-	{ "CLAIM", "owner {NAME|none}|protected {on|off}", NULL },
+	{ "CLAIM", "owner {NAME|none}|protected {on|off}|shadow {SCHED|none}", NULL },
 	{ "LIMITOPT",
 	  "limit-rate {N|off}|limit-burst {N|off}|limit-conns {N|off}|limit-reply {drop|reset}",
 	  NULL },
