@@ -112,8 +112,9 @@ class Bed:
         else:
             words += ["tcp", f"{VIPS}:{PORT}"]
         words += ["scheduler", self.spec["scheduler"]]
-        for option in self.spec["options"].items():
-            words += ["option", *option]
+        for name, value in self.spec["options"].items():
+            # The bed's word for a second scheduler that only counts.
+            words += ["shadow", value] if name == "shadow" else ["option", name, value]
         for number, weight in enumerate(self.spec["weights"], 1):
             words += ["server", f"{SERVERS}{number}", "dr", "weight", str(weight)]
         self.ipvsctl(*words)
@@ -160,6 +161,9 @@ def perform(spec):
         # The connection counters lag by up to a second.
         wait_until(lambda: service()["conns"] >= spec["requests"], 5, step=1)
         counted = service()
+        if "shadow" in spec["options"]:
+            words = ("fwmark", str(MARK)) if spec["vips"] > 1 else ("tcp", f"{VIPS}:{PORT}")
+            counted["shadow"] = json.loads(bed.ipvsctl("-j", "scheduler", "stats", *words))["shadow"]
     Path(directory, "director").write_text(json.dumps(counted), encoding="utf-8")
     for proc in farm:
         proc.kill()
