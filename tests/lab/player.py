@@ -15,7 +15,7 @@ import subprocess
 import time
 from collections import Counter
 
-from . import faults, genl, packet, trials
+from . import faults, genl, packet, shadows, trials
 from .faults import Fault
 from .fuzz import SETUP
 from .kernel_log import SPLAT
@@ -216,6 +216,9 @@ class Player:
 
     def do_policy(self, service, values):
         self.l4lb.set_policy(self.handle(service), **values)
+
+    def do_shadow(self, service, sched):
+        shadows.give(self.l4lb, self.handle(service), sched)
 
     def do_trial(self, service, sched, flows, hold, without):
         trials.attempt(self.l4lb, self.handle(service), sched, flows, hold=hold,

@@ -69,6 +69,9 @@ class Model:
         self.services[service]["policy"] = {k: v for k, v in policy.items() if v}
         return 0
 
+    def do_shadow(self, service, _sched):
+        return 0 if service in self.services else errno.ESRCH
+
     def do_trial(self, service, _sched, _flows, _hold, without):
         if service not in self.services:
             return errno.ESRCH
@@ -157,6 +160,9 @@ class Generator:
     def policy(self):
         return "policy", [self.service_number(), self.policy_values(len(POLICY))]
 
+    def shadow(self):
+        return "shadow", [self.service_number(), self.chance.choice((*SCHEDULERS, "none", "none"))]
+
     def trial(self):
         return "trial", [self.service_number(), self.chance.choice(SCHEDULERS),
                          self.chance.choice((1, 50, 2000)), self.chance.choice((0, 1, 30)),
@@ -214,7 +220,8 @@ class Generator:
         return "reload", []
 
     CHOICES = (
-        (14, service), (8, edit), (8, policy), (4, trial), (4, delete), (2, zero), (1, flush),
+        (14, service), (8, edit), (8, policy), (5, shadow), (4, trial), (4, delete),
+        (2, zero), (1, flush),
         (18, lambda g: g.about_server("server")), (8, lambda g: g.about_server("edit_server")),
         (6, lambda g: g.about_server("remove")), (6, batch), (24, packets), (3, burst),
         (2, wait), (5, setting), (2, namespace), (2, scheduler), (0.7, reload))
