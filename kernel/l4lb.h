@@ -200,15 +200,15 @@
  *
  *	L4LB_CMD_GET_SHADOW
  *		dump: SERVICE.  What the service's SHADOW would have done: a second
- *		scheduler that is asked about each new connection after the first,
- *		and has no effect.  It chooses from copies of the real servers,
+ *		scheduler that is asked about each new connection, when the first has
+ *		chosen, and has no effect.  It chooses from copies of the real servers,
  *		whose connections are those that it would have given them.  It has
  *		the options of the service's scheduler while it is the same one,
  *		otherwise those it had, at first the defaults.  It knows nothing of
  *		RAMP, of what a limit refuses, and of connections and templates that
  *		began before it or on another director.  It follows changes of the
- *		service; if it cannot, for want of memory, it ends, see
- *		L4LB_EVENT_SHADOW_LOST.  IPVS_CMD_ZERO clears its counters.
+ *		service; if it cannot, it ends, see L4LB_EVENT_SHADOW_LOST.
+ *		IPVS_CMD_ZERO clears its counters.
  *		ESRCH: no such service; ENOENT: it has no shadow.
  *		Replies: SHADOW_STATS { SCHEDULER to REFUSED }, and SHADOW_STATS
  *		{ SERVER } for each real server.

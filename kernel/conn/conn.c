@@ -197,27 +197,32 @@ static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
 	return conn_make(table, flow, target, template, reason);
 }
 
-/* A connection of @template would be where the shadow has put its client.  Return: the
- * ghost, with a reference, or NULL.  RCU: the template had it when it was found.
+/* A connection of @template would be where the shadow has put its client, as long as that
+ * real server is there; then it would choose again.  Return: the ghost, with a reference,
+ * or NULL.  RCU: the template had it when it was found.
  */
-static struct l4lb_server *shared_ghost(const struct l4lb_conn *template)
+static struct l4lb_server *shared_ghost(const struct l4lb_conn *template,
+					const struct l4lb_flow *flow)
 {
 	struct l4lb_server *ghost = template->ghost;
 
-	return ghost && refcount_inc_not_zero(&ghost->refs) ? ghost : NULL;
+	if (!l4lb_server_available(ghost))
+		return l4lb_shadow_choose(template->server, flow);
+	return refcount_inc_not_zero(&ghost->refs) ? ghost : NULL;
 }
 
 /* Asks a shadow about @conn, which is large and not in the table yet.  Its real server was
  * chosen for @flow, unless @template had it.  Return: false if there is no shadow, or the
- * template is from before it.
+ * template is from before it, or the shadow had no real server for it.
  */
 static bool join_ghost(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 		       const struct l4lb_conn *template)
 {
 	if (!(conn->uses & L4LB_USE_SHADOWED) ||
-	    (template && !l4lb_conn_has_use(template, L4LB_USE_SHADOWED)))
+	    (template && (!l4lb_conn_has_use(template, L4LB_USE_SHADOWED) ||
+			  !template->ghost)))
 		return false;
-	conn->ghost = template ? shared_ghost(template) :
+	conn->ghost = template ? shared_ghost(template, flow) :
 				 l4lb_shadow_choose(conn->server, flow);
 	if (conn->ghost)
 		l4lb_server_bind(conn->ghost, false,

@@ -139,7 +139,7 @@ int l4lb_service_set_options(struct l4lb_service *svc,
 	}
 	svc->ln->generation++;
 	l4lb_values_commit(values, inst, inst->set | set);
-	l4lb_shadow_follow(svc);
+	l4lb_shadow_options(svc);
 	l4lb_event_service(L4LB_EVENT_SERVICE_CHANGED, svc);
 	return 0;
 }

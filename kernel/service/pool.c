@@ -365,6 +365,6 @@ int l4lb_service_reweigh(struct l4lb_service *svc)
 	/* Weights are in the servers: packets have seen the new one. */
 	svc->ln->generation++;
 	l4lb_service_look(svc);
-	l4lb_shadow_follow(svc);
+	l4lb_shadow_reweigh(svc);
 	return 0;
 }

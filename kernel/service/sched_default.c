@@ -7,6 +7,7 @@
 #include "service/sched_default.h"
 
 #include "service/pool.h"
+#include "service/shadow.h"
 
 /**
  * l4lb_sched_default() - an option's default in a namespace
@@ -35,24 +36,33 @@ u32 l4lb_sched_default(struct l4lb_net *ln, const struct l4lb_sched_ops *ops,
 	return value;
 }
 
-/* Services that do not set the options themselves get the new default. */
+static void take_default(struct l4lb_net *ln, struct l4lb_sched_inst *inst,
+			 const struct l4lb_sched_ops *ops)
+{
+	unsigned int i;
+
+	if (l4lb_inst_ops(inst) != ops)
+		return;
+	for (i = 0; i < ops->n_options; i++)
+		if (!(inst->set & BIT(i)))
+			WRITE_ONCE(inst->option[i], l4lb_sched_default(ln, ops, i));
+	if (ops->changed)
+		ops->changed(inst->state);
+}
+
+/* Services that do not set the options themselves get the new default, and so do
+ * shadows.
+ */
 void l4lb_sched_default_changed(struct l4lb_net *ln,
 				const struct l4lb_sched_ops *ops)
 {
-	struct l4lb_sched_inst *inst;
 	struct l4lb_service *svc;
-	unsigned int i;
 
 	lockdep_assert_held(&ln->lock);
 	list_for_each_entry(svc, &ln->services, list) {
-		inst = svc->inst;
-		if (l4lb_inst_ops(inst) != ops)
-			continue;
-		for (i = 0; i < ops->n_options; i++)
-			if (!(inst->set & BIT(i)))
-				WRITE_ONCE(inst->option[i],
-					   l4lb_sched_default(ln, ops, i));
-		if (ops->changed)
-			ops->changed(inst->state);
+		take_default(ln, svc->inst, ops);
+		take_default(ln, l4lb_shadow_inst(svc), ops);
+		/* A shadow of the same scheduler has what the service sets itself. */
+		l4lb_shadow_options(svc);
 	}
 }

@@ -117,8 +117,11 @@ static struct l4lb_server *obtain(const struct l4lb_shadow *shadow,
 {
 	struct l4lb_server *ghost = ghost_of(server);
 
-	if (ghost && ghost->service_id == shadow->id)
+	if (ghost && ghost->service_id == shadow->id) {
+		/* Changes of it are not told to ghosts: only tables are made of it. */
+		WRITE_ONCE(ghost->sched.last_weight, server->sched.last_weight);
 		return ghost;
+	}
 	ghost = l4lb_ghost_create(server);
 	if (ghost)
 		ghost->service_id = shadow->id;
@@ -284,8 +287,11 @@ void l4lb_shadow_discard(struct l4lb_shadow *shadow)
 	if (IS_ERR_OR_NULL(shadow))
 		return;
 	pool = rcu_dereference_protected(shadow->pool, true);	/* see above */
-	for (i = 0; i < pool->n; i++)
+	for (i = 0; i < pool->n; i++) {
 		l4lb_server_put(l4lb_server_of(pool->server[i]));
+		if (i % BREATH == 0)
+			cond_resched();
+	}
 	l4lb_pool_free(pool);
 	l4lb_inst_put(shadow->inst);
 	shadow_free(shadow);
@@ -334,6 +340,8 @@ void l4lb_shadow_set(struct l4lb_service *svc, struct l4lb_shadow *shadow)
 	if (!shadow)
 		return;
 	pool = pool_of(shadow, svc);
+	/* A batch sets options after create(), but none that a table is made of. */
+	l4lb_ghost_options(shadow->inst, svc->inst);
 	haunt(l4lb_pool_current(svc), pool);
 	l4lb_tournament_begin(pool);
 	rcu_assign_pointer(svc->shadow, shadow);
@@ -343,7 +351,7 @@ void l4lb_shadow_set(struct l4lb_service *svc, struct l4lb_shadow *shadow)
 
 static void fade(struct l4lb_service *svc)
 {
-	pr_warn("scheduler %s cannot follow as a shadow: it is off\n",
+	pr_warn("shadow %s of a service could not follow a change, and has ended\n",
 		l4lb_shadow_sched(svc)->name);
 	l4lb_shadow_set(svc, NULL);
 	l4lb_event_service(L4LB_EVENT_SHADOW_LOST, svc);
@@ -369,6 +377,28 @@ void l4lb_shadow_follow(struct l4lb_service *svc)
 	rcu_assign_pointer(shadow->pool, pool);
 	l4lb_pool_retire(old);
 	l4lb_tournament_begin(pool);
+}
+
+void l4lb_shadow_reweigh(struct l4lb_service *svc)
+{
+	const struct l4lb_sched_ops *ops = l4lb_shadow_sched(svc);
+
+	/* Otherwise the weight is in the ghost, and picks have seen it. */
+	if (ops && ops->build)
+		l4lb_shadow_follow(svc);
+}
+
+struct l4lb_sched_inst *l4lb_shadow_inst(const struct l4lb_service *svc)
+{
+	const struct l4lb_shadow *shadow = l4lb_shadow_current(svc);
+
+	return shadow ? shadow->inst : NULL;
+}
+
+void l4lb_shadow_options(struct l4lb_service *svc)
+{
+	if (l4lb_shadow_current(svc))
+		l4lb_ghost_options(l4lb_shadow_inst(svc), svc->inst);
 }
 
 /* ---- counters ---- */

@@ -78,10 +78,16 @@ void l4lb_shadow_discard(struct l4lb_shadow *shadow);
  * caller's reference on the scheduler passes to the shadow.
  */
 void l4lb_shadow_set(struct l4lb_service *svc, struct l4lb_shadow *shadow);
-/* The pool of @svc, a weight or an option has changed.  If the shadow cannot follow, it
- * ends.
- */
+/* The pool of @svc has changed.  If the shadow cannot follow, it ends. */
 void l4lb_shadow_follow(struct l4lb_service *svc);
+/* A weight has changed, and the pool of @svc has not. */
+void l4lb_shadow_reweigh(struct l4lb_service *svc);
+/* Options of the service's scheduler have changed; reweigh() was called for those that
+ * tables are made of.
+ */
+void l4lb_shadow_options(struct l4lb_service *svc);
+/* Its instance, or NULL. */
+struct l4lb_sched_inst *l4lb_shadow_inst(const struct l4lb_service *svc);
 u64 l4lb_shadow_count(const struct l4lb_shadow *shadow, enum l4lb_shadow_count what);
 void l4lb_shadow_zero(struct l4lb_service *svc);
 

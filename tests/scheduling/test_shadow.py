@@ -13,7 +13,7 @@ from lab.flows import set_policy
 from lab.ingress import at_ingress
 from lab.ingress import ready as ready_at_ingress
 from lab.netns import wait_until
-from lab.oracle import Oracle
+from lab.oracle import MARK, Addresses, Oracle
 from lab.packet import ACK, FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
 from lab.sequences import SCHEDULERS
@@ -240,6 +240,20 @@ def test_persistence(nat, family):
     assert totals(stats(raw))[0] == 1 and in_all(loads(stats(raw))) == (1, 0)
 
 
+def test_persistent_client_of_a_removed_server(nat, family):
+    """The shadow chooses again for its connections, as a scheduler does for a client whose
+    server is gone."""
+    raw = shade(Raw(nat, TCP, family, (1, 2), weights=(1, 9), flags=genl.PERSISTENT, timeout=300), "fo")
+    who = nat.client_address(family)
+    assert raw.client(who).open() == 1
+    assert totals(stats(raw)) == (1, 0, 0)
+    raw.remove(2)
+    assert raw.client(who).open() == raw.client(who).open() == 1
+    found = stats(raw)
+    assert totals(found) == (3, 2, 0)
+    assert each(found) == [2] and each(found, "real_conns") == [3]
+
+
 @pytest.mark.smoke
 def test_one_packet(nat, family):
     """Each packet is a choice, and none stays."""
@@ -385,6 +399,18 @@ def test_options_are_those_of_the_same_scheduler(dr_with_rules):
         oracle.fence()
         assert totals(read(l4lb, service)) == (sent + 50, sent + 50, 0)
         over(oracle, service)
+
+
+@pytest.mark.parametrize("sched", ("lblc", "lblcr"))
+def test_options_of_a_batch(oracle, sched):
+    """They come with the shadow, in one message. The only entry is taken by another address."""
+    asked = Addresses(oracle, sched)
+    with genl.L4lb(oracle.ns) as l4lb:
+        l4lb.set_services([genl.batch_entry(fwmark=MARK, port=0, sched=sched, shadow=sched,
+                                            options=(("entries", 1),))], genl.MERGE)
+        assert asked.ask(1, 1, 1) == [2, 2, 2]
+        assert asked.ask(9, 1, 1) == [1, 1, 1]
+        assert totals(read(l4lb, asked.service)) == (6, 6, 0)
 
 
 def test_slow_start(nat):

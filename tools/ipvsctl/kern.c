@@ -24,8 +24,6 @@
 #include "opt.h"
 #include "out.h"
 
-enum { DUMP_TRIES = 5 };
-
 bool kern_announce(const char *verb, const char *what)
 {
 	if (opt.dry_run)

@@ -83,22 +83,33 @@ static void take_shadow(struct nlmsghdr *nlh, void *arg)
 	shadow->refused = get_u64(tb[L4LB_SHADOW_ATTR_REFUSED]);
 }
 
-int kern_shadow(const struct svc_id *id, struct shadow *shadow)
+static int ask_shadow(const struct svc_id *id, struct shadow *shadow)
 {
 	struct nlattr *nest;
 	struct nl_msg *msg;
-	int err;
 
-	memset(shadow, 0, sizeof(*shadow));
-	if (!wire_has_own())
-		return -EOPNOTSUPP;
 	msg = wire_own_request(L4LB_CMD_GET_SHADOW, NLM_F_DUMP);
 	if (!msg)
 		return -ENOMEM;
 	nest = nla_nest_start(msg, L4LB_ATTR_SERVICE);
 	kern_put_ident(msg, id);
 	nla_nest_end(msg, nest);
-	err = wire_call(msg, take_shadow, shadow);
+	return wire_call(msg, take_shadow, shadow);
+}
+
+int kern_shadow(const struct svc_id *id, struct shadow *shadow)
+{
+	int err = -EINTR, i;
+
+	memset(shadow, 0, sizeof(*shadow));
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	/* It is interrupted whenever the configuration changes meanwhile. */
+	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
+		shadow_free(shadow);
+		memset(shadow, 0, sizeof(*shadow));
+		err = ask_shadow(id, shadow);
+	}
 	return !err && shadow->incomplete ? -ENOMEM : err;
 }
 

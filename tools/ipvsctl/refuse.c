@@ -164,14 +164,14 @@ int refuse_service(int err, const struct service *svc)
 	case ESRCH:
 		return missing_service(&svc->id);
 	case ENOENT:
-		if (svc->pe[0] && scheduler_known(svc->scheduler)) {
+		if (svc->policy.shadow[0] && scheduler_known(svc->scheduler) &&
+		    !scheduler_known(svc->policy.shadow)) {
+			rc = scheduler_missing(text, svc->policy.shadow);
+		} else if (svc->pe[0] && scheduler_known(svc->scheduler)) {
 			rc = fail(RC_MISSING, text,
 				  "persistence engine \"%s\" not found",
 				  svc->pe);
 			hint("try: leave out: pe %s", svc->pe);
-		} else if (svc->policy.shadow[0] &&
-			   scheduler_known(svc->scheduler)) {
-			rc = scheduler_missing(text, svc->policy.shadow);
 		} else {
 			rc = scheduler_missing(text, svc->scheduler);
 		}

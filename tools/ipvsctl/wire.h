@@ -31,6 +31,9 @@ bool wire_has_own(void);
 /* A request for command @cmd of the family L4LB; needs wire_has_own(). */
 struct nl_msg *wire_own_request(int cmd, int flags);
 
+/* How often a dump is asked for that a change of the configuration has interrupted. */
+enum { DUMP_TRIES = 5 };
+
 /* Sends @msg, frees it, and reads the whole answer. Returns 0 or -errno:
  * -ETIMEDOUT if no answer came in time, -EINTR if a listing changed while it
  * was read.
