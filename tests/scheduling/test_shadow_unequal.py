@@ -18,7 +18,7 @@ sys.path.insert(0, str(SOURCES))
 
 import workload  # noqa: E402
 
-pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.timer, pytest.mark.skipif(
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.timer, pytest.mark.slow, pytest.mark.skipif(
     os.environ.get("L4LB_VEHICLE") != "virtual-time",
     reason="servers' time is a model; runs in virtual time (suite stage virtual-time)")]
 TAKES = 400
