@@ -122,7 +122,7 @@ def test_same_answers(ns, request, log):
         return
     seeds = SEEDS[:amount(request.config, few=1, all=5)] if first is None else \
         range(first, first + option("--config-seeds"))
-    count = option("--config-count") or amount(request.config, few=COUNT // 4, pairs=COUNT)
+    count = option("--config-count") or amount(request.config, few=COUNT // 2, pairs=COUNT)
     sequences = [json.loads(file.read_text(encoding="ascii")) for file in CORPUS]
     sequences += [fuzz.Generator(seed).commands(count) for seed in seeds]
     played = check(duel, sequences, [*CORPUS, *(f"seed {seed}" for seed in seeds)])
