@@ -24,8 +24,9 @@ pytest_plugins = ["lab.events", "lab.rows", "lab.share"]
 from lab import genl, kernel_log, packet, xdp  # noqa: E402
 from lab.backend import Backend  # noqa: E402
 from lab.lab import Topologies, emptied  # noqa: E402
-from lab.netns import SLOW, run  # noqa: E402
+from lab.netns import SLOW, run, wait_until  # noqa: E402
 from lab.oracle import Oracle  # noqa: E402
+from lab.testmodule import TestModule  # noqa: E402
 from lab.topology import SHAPES  # noqa: E402
 
 
@@ -227,6 +228,19 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(
         f"{os.environ.get('L4LB_VEHICLE', 'native')} {os.uname().release}, "
         f"deadlines x{SLOW}, {time.monotonic() - _started:.0f} s")
+
+
+@pytest.fixture
+def moody(backend, nat):
+    """Module l4lb_moody, loaded; its states and tables must all be freed at the end."""
+    module = TestModule(backend, "l4lb_moody")
+    assert module.insmod().returncode == 0
+    yield module
+    nat.flush()
+    if module.loaded:
+        wait_until(lambda: (module["states"], module["tables"]) == (0, 0), 10,
+                   what="states and tables given back")
+        assert module.rmmod().returncode == 0
 
 
 @pytest.fixture

@@ -36,19 +36,6 @@ def defect(backend, nat):
         assert module.rmmod().returncode == 0
 
 
-@pytest.fixture
-def moody(backend, nat):
-    """Module l4lb_moody, loaded; its states and tables must all be freed at the end."""
-    module = TestModule(backend, "l4lb_moody")
-    assert module.insmod().returncode == 0
-    yield module
-    nat.flush()
-    if module.loaded:
-        wait_until(lambda: (module["states"], module["tables"]) == (0, 0), 10,
-                   what="states and tables given back")
-        assert module.rmmod().returncode == 0
-
-
 class Site:
     """A live service under SCHED: servers 1 and 2, an established connection to
     each, and the initial state to compare with."""

@@ -19,4 +19,4 @@ def as_before(module_life):
 @pytest.fixture(scope="module")
 def can_xdp(only_l4lb):
     if not xdp.here():
-        pytest.skip("this kernel has no types of its own (BTF): Debian's have (suite stages 6.12, 6.1)")
+        pytest.skip(xdp.ABSENT)

@@ -12,6 +12,7 @@ everywhere = False
 sent = 0        # packets that it has forwarded then
 _labs = []
 _shown = set()  # labs whose other ends hide nothing
+ABSENT = "this kernel has no types of its own (BTF): Debian's have (suite stages 6.12, 6.1)"
 
 
 def here():

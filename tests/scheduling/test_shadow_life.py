@@ -18,7 +18,6 @@ from lab.raw import Raw
 from lab.rows import large
 from lab.sequences import SCHEDULERS
 from lab.shadows import each, give, in_all, loads, name_of, read, totals
-from lab.testmodule import TestModule
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 VIP = "192.0.2.1"
@@ -246,18 +245,6 @@ def test_many_servers(nat, l4lb):
 
 
 # -- what fails
-
-@pytest.fixture
-def moody(backend, nat):
-    """Module l4lb_moody, loaded; its states and tables must all be freed at the end."""
-    module = TestModule(backend, "l4lb_moody")
-    assert module.insmod().returncode == 0
-    yield module
-    nat.flush()
-    wait_until(lambda: (module["states"], module["tables"]) == (0, 0), 10,
-               what="states and tables given back")
-    assert module.rmmod().returncode == 0
-
 
 def test_a_shadow_that_cannot_follow_ends(nat, ns, l4lb, moody):
     """Its service notices nothing, and listeners are told."""
