@@ -266,7 +266,7 @@ def test_one_packet(nat, family):
     assert loads(found) == [(0, 0), (0, 0)]
 
 
-@pytest.mark.parametrize("way", ("ingress", "xdp"))
+@pytest.mark.parametrize("way", ("ingress", pytest.param("xdp", marks=pytest.mark.emulated)))
 @pytest.mark.parametrize("proto", (TCP, UDP), ids=("tcp", "udp"))
 def test_first_packets_on_the_fast_path(nat, family, proto, way):
     raw = shade(ready_at_ingress(nat, proto, family, numbers=(1, 2), weights=(9, 1)), "fo")
