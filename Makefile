@@ -35,7 +35,7 @@ help:
 	@echo '  demo        real requests over four servers by NAT, tunnel and direct routing'
 	@echo '  demo-ha     two directors: one dies under 200 downloads, and comes back; nothing is lost'
 	@echo '  test        the test suite, each test on the kernel that runs it fastest (8 minutes)'
-	@echo '              (TESTS=PATTERN KERNEL=uml|virtual-time|6.12|6.1|debug|host SEED=N)'
+	@echo '              (TESTS=PATTERN KERNEL=uml|uml-6.1|virtual-time|virtual-time-6.1|6.12|6.1|debug|host SEED=N)'
 	@echo '  test-all    all tests on every kernel, and on in-tree ip_vs as the control (hours)'
 	@echo '  interop     l4lb in one guest and in-tree ip_vs in another synchronise connections (COUNT=200)'
 	@echo '  test-packages  the Debian packages, built, installed, upgraded, removed (RELEASES="bookworm trixie")'
@@ -150,7 +150,7 @@ test-all:
 	@tests/lab/deps
 	@status=0; \
 	tests/lab/suite --tier all --timeout 10800 || status=1; \
-	tests/lab/suite --tier all --timeout 10800 --keep debug 6.1 || status=1; \
+	tests/lab/suite --tier all --timeout 10800 --keep debug uml-6.1 virtual-time-6.1 6.1 || status=1; \
 	tests/lab/suite --keep --label ip_vs uml -- --backend ip_vs || status=1; \
 	tests/lab/suite --keep --label ip_vs -k 'test_master or test_pair or test_backup' virtual-time \
 		-- --backend ip_vs || status=1; \

@@ -15,7 +15,7 @@ NO_MODULE = True        # these tests load modules the way programs do
 IP_VS, L4LB = Backend("ip_vs"), Backend("l4lb")
 REFUSED = {"ip_vs_ftp", "ip_vs_pe_sip"}
 
-pytestmark = [pytest.mark.smoke, pytest.mark.skipif(
+pytestmark = [pytest.mark.smoke, pytest.mark.installed, pytest.mark.skipif(
     os.environ.get("L4LB_VEHICLE") != "qemu",
     reason="mounts over /lib/modules; runs in QEMU (suite stages 6.12 and 6.1)")]
 

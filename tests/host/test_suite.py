@@ -298,7 +298,7 @@ def call(*argv):
 
 
 @pytest.mark.parametrize(("argv", "says"), [
-    (["5.4"], "no stage '5.4': there are host, uml, virtual-time, 6.12, 6.1, debug"),
+    (["5.4"], "no stage '5.4': there are host, uml, uml-6.1, virtual-time, virtual-time-6.1, 6.12, 6.1, debug"),
     (["--tier", "tiny"], "invalid choice: 'tiny'"),
     (["--seed", "x"], "invalid int value: 'x'"),
 ])

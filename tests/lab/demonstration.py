@@ -124,12 +124,13 @@ def unload():
 
 
 def build(run, vehicle, kernel):
-    """Modules for the vehicle's kernel, and ipvsctl; KERNEL is a Debian kernel of QEMU."""
+    """Modules for the vehicle's kernel, and ipvsctl; KERNEL: 6.12 or 6.1."""
     if vehicle == "native":
         argv = ["make", "--no-print-directory", "-C", str(TOP), "ipvsctl", "modules",
                 f"KDIR=/lib/modules/{os.uname().release}/build"]
     else:
-        argv = [str(LAB / "suite"), "--build-only", "uml" if vehicle == "uml" else kernel]
+        name = kernel if vehicle == "qemu" else "uml" if kernel == "6.12" else f"uml-{kernel}"
+        argv = [str(LAB / "suite"), "--build-only", name]
     with Progress("building the kernel modules and ipvsctl" + (
             ", and once a kernel in user space" if vehicle == "uml" else "")):
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

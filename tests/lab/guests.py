@@ -75,7 +75,7 @@ class Guest:
         self.booted = False
         self.why = self.hangs = None    # the reason, if it was stopped; if it was to be
         # In virtual time a test's own limit is days: here that of the same kernel holds.
-        self.usual = LIMITS["uml" if stage.name == "virtual-time" else stage.name]
+        self.usual = LIMITS[stage.name.replace("virtual-time", "uml")]
         self.limit = self.usual + SILENCE
         with open(self.log_path, "wb") as out:
             self.proc = subprocess.Popen(

@@ -6,14 +6,15 @@ A stage is a kind of machine:
   host          this machine, for tests that need no guest (tests/host)
   uml           the plain UML kernel, at native speed
   virtual-time  the same kernel, whose clock jumps over idle time
+  uml-6.1, virtual-time-6.1     both, of Linux 6.1
   6.12, 6.1     Debian's kernels, in QEMU with two processors, or natively
   debug         the UML kernel with KASAN, lockdep and kmemleak
 
 A tier is an amount: `everyday` (make test) runs each test on the stage that is
 fastest for it; `smoke` a representative few, for slow kernels; `all` every test on every
-stage. At native speed and in virtual time that is each row. On slow kernels it is enough rows
-for all pairs of values, and of those tests that wait only the smoke tests: virtual time has
-them, and here they would take a day.
+stage. At native speed and in virtual time of 6.12 that is each row. Elsewhere it is enough rows
+for all pairs of values (6.1 in QEMU: each value once), and of those tests that wait only the
+smoke tests: virtual time has them, and here they would take a day.
 """
 
 import dataclasses
@@ -34,7 +35,7 @@ from . import builds
 LAB = Path(__file__).resolve().parent
 TOP = LAB.parents[1]
 RESULTS = TOP / "build/results"
-NAMES = ("host", "uml", "virtual-time", "6.12", "6.1", "debug")
+NAMES = ("host", "uml", "uml-6.1", "virtual-time", "virtual-time-6.1", "6.12", "6.1", "debug")
 DEBIAN = ("6.12", "6.1")
 
 SMOKE = "smoke and not timer and not slow"
@@ -47,14 +48,22 @@ TIERS = {
         "virtual-time": ("(timer or waits) and not emulated and not slow", "pairs"),
         "6.12": ("(stock or emulated) and not slow", "few")},
     # What ipvsctl says is the same on each kernel: once on a slow one is enough.
-    "smoke": {name: (SMOKE if name != "debug" else f"{SMOKE} and not tool",
-                     "few" if name in DEBIAN else "each") for name in NAMES},
+    "smoke": {name: (SMOKE, "few" if name in DEBIAN else "each") for name in NAMES}
+    | {"debug": (f"{SMOKE} and not tool", "each"),
+       # UML runs the others, ten times as fast.
+       "6.1": (f"{SMOKE} and (stock or emulated or installed)", "few"),
+       "uml-6.1": (f"{SMOKE} and not waits and not emulated", "each"),
+       "virtual-time-6.1": ("smoke and (timer or waits) and not emulated and not slow", "each")},
     "all": {"uml": ("(slow or not slow) and not timer and not waits", "all"),
+            "uml-6.1": ("(slow or not slow) and not timer and not waits", "pairs"),
+            "virtual-time-6.1": ("timer or waits", "pairs"),
             "virtual-time": ("timer or waits", "all"),
             "debug": (f"(slow or not slow) and {NO_WAITS}", "pairs")}
-    | {name: (f"(emulated or not slow) and {NO_WAITS}", "pairs") for name in DEBIAN}}
+    | {name: (f"(emulated or not slow) and {NO_WAITS}", rows)
+       for name, rows in zip(DEBIAN, ("pairs", "each"), strict=True)}}
 # Limits of one test, in seconds of the guest's clock; a healthy test needs far less.
-LIMITS = {"host": 120, "uml": 60, "virtual-time": 200_000, "6.12": 240, "6.1": 240, "debug": 240}
+LIMITS = {"host": 120, "uml": 60, "uml-6.1": 60, "virtual-time": 200_000, "virtual-time-6.1": 200_000,
+          "6.12": 240, "6.1": 240, "debug": 240}
 # Seconds of the host's clock beyond that limit, for a guest that has become silent.
 SILENCE = 90
 
@@ -95,6 +104,10 @@ class Stage:
     def __post_init__(self):
         self.label = self.label or self.name
 
+    def series(self):
+        """Of its kernel; host has none."""
+        return "6.1" if self.name.endswith("6.1") else "6.12"
+
     def kernel(self):
         """The release that it runs on, or for UML its kind."""
         if self.name == "host" or self.native:
@@ -123,7 +136,8 @@ class Stage:
 
     def environment(self):
         """Variables for pytest on this machine: for collecting tests, or for running host's."""
-        vehicle = "native" if self.native else "qemu" if self.name in DEBIAN else self.name
+        vehicle = "native" if self.native else "qemu" if self.name in DEBIAN else \
+            self.name.removesuffix("-6.1")
         return {"PYTHONPATH": str(LAB.parent)} if self.name == "host" else \
             {"L4LB_VEHICLE": vehicle}
 
@@ -166,7 +180,8 @@ class Stage:
             # It runs beside guests, in the time that they leave (see the suite).
             return ["nice", "-n", "10", "timeout", "-k", "5", str(seconds), *argv]
         vehicle = ["native"] if self.native else \
-            ["qemu", "--kernel", self.name] if self.name in DEBIAN else [self.name]
+            ["qemu", "--kernel", self.name] if self.name in DEBIAN else \
+            [self.name.removesuffix("-6.1"), "--kernel", self.series()]
         if self.selection.tier == "all":
             vehicle.append("--stock")
         if self.coverage:
@@ -182,7 +197,8 @@ class Stage:
         if self.name in DEBIAN:
             builds.make("test-modules", f"KDIR=/lib/modules/{run.stock_release(self.name)}/build")
         else:
-            flavour = "debug" if self.name == "debug" else "gcov" if self.coverage else "plain"
+            flavour = "debug" if self.name == "debug" else "gcov" if self.coverage else \
+                "plain-6.1" if self.name.endswith("-6.1") else "plain"
             done = subprocess.run([LAB / "uml-build", flavour], stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, text=True, check=False)
             if done.returncode:
