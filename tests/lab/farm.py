@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import errno
 import functools
 import hashlib
 import itertools
@@ -164,6 +165,17 @@ def fresh_port():
     return next(_client_ports)
 
 
+def bind_to_fresh_port(sock, address):
+    """A program such as curl may have left a port, which it chose itself, in TIME_WAIT."""
+    for tries_left in reversed(range(10)):
+        try:
+            sock.bind((address, fresh_port()))
+            return
+        except OSError as e:
+            if e.errno != errno.EADDRINUSE or not tries_left:
+                raise
+
+
 class Http:
     """One client connection, HTTP/1.1; use as a context manager."""
 
@@ -172,10 +184,13 @@ class Http:
         self.sock = node.ns.socket(family, socket.SOCK_STREAM)
         self.sock.settimeout(timeout * SLOW)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.sport = sport or fresh_port()
         try:
-            self.sock.bind((source or ("::" if packet.is6(address) else "0.0.0.0"),
-                            self.sport))
+            source = source or ("::" if packet.is6(address) else "0.0.0.0")
+            if sport:
+                self.sock.bind((source, sport))
+            else:
+                bind_to_fresh_port(self.sock, source)
+            self.sport = self.sock.getsockname()[1]
             self.sock.connect((address, port))
         except BaseException:
             self.sock.close()
