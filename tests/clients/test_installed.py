@@ -57,6 +57,7 @@ def test_modprobe_of_every_name(system):
     assert not IP_VS.family()
 
 
+@pytest.mark.stock      # so that make test has one of these tests, too
 def test_the_netlink_family_loads_it(system):
     """Without modprobe, a request for the netlink family loads the module."""
     run(["ipvsadm", "-A", "-t", "192.0.2.10:80", "-s", "lc"])
