@@ -166,7 +166,7 @@ def fresh_port():
 
 
 def bind_to_fresh_port(sock, address):
-    """A program such as curl may have left a port, which it chose itself, in TIME_WAIT."""
+    """A port was once in use, by a socket that was not found: then the next one will do."""
     for tries_left in reversed(range(10)):
         try:
             sock.bind((address, fresh_port()))
