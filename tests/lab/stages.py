@@ -108,6 +108,11 @@ class Stage:
         """Of its kernel; host has none."""
         return "6.1" if self.name.endswith("6.1") else "6.12"
 
+    def vehicle(self):
+        """That of tests/lab/run."""
+        return "native" if self.native else "qemu" if self.name in DEBIAN else \
+            self.name.removesuffix("-6.1")
+
     def kernel(self):
         """The release that it runs on, or for UML its kind."""
         if self.name == "host" or self.native:
@@ -136,10 +141,8 @@ class Stage:
 
     def environment(self):
         """Variables for pytest on this machine: for collecting tests, or for running host's."""
-        vehicle = "native" if self.native else "qemu" if self.name in DEBIAN else \
-            self.name.removesuffix("-6.1")
         return {"PYTHONPATH": str(LAB.parent)} if self.name == "host" else \
-            {"L4LB_VEHICLE": vehicle}
+            {"L4LB_VEHICLE": self.vehicle()}
 
     def tests(self):
         """The node ids of all tests that are to run, collected by pytest on this machine. The
@@ -179,9 +182,7 @@ class Stage:
         if self.name == "host":
             # It runs beside guests, in the time that they leave (see the suite).
             return ["nice", "-n", "10", "timeout", "-k", "5", str(seconds), *argv]
-        vehicle = ["native"] if self.native else \
-            ["qemu", "--kernel", self.name] if self.name in DEBIAN else \
-            [self.name.removesuffix("-6.1"), "--kernel", self.series()]
+        vehicle = [self.vehicle(), *([] if self.native else ["--kernel", self.series()])]
         if self.selection.tier == "all":
             vehicle.append("--stock")
         if self.coverage:
