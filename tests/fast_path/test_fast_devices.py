@@ -222,7 +222,7 @@ def test_part_of_another(rig, kind):
                           else f"ip link add up0 link {lower} address 02:00:00:00:09:09 "
                           "type macvlan mode private", check=False)
         if done.returncode:
-            pytest.skip(f"this kernel has no {kind}: {done.stderr.strip()}")
+            pytest.skip(f"this kernel has no {kind}: Debian's have it (suite stages 6.12 and 6.1)")
         tap = rig.front if end == "in" else rig.back
         peer = tap.peer
         if kind == "macvlan":

@@ -9,7 +9,7 @@ from lab import genl
 
 DEBUG = Path("/sys/kernel/debug")
 FAIL_NTH = Path("/proc/thread-self/fail-nth")
-ABSENT = "Debian's kernels have no fault injection; runs on the debug kernel (suite stage debug)"
+ABSENT = "this kernel has no fault injection; runs on the debug kernel (suite stage debug)"
 
 
 def available():
