@@ -269,6 +269,7 @@ def buffers(ns):
 
 
 @pytest.mark.smoke
+@pytest.mark.stock
 def test_socket_size(side):
     """Twice as much, as with SO_SNDBUF and SO_RCVBUF; for the packets of one direction."""
     with setting(side.lab, "sync_sock_size", 100_000):
