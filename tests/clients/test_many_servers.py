@@ -34,8 +34,10 @@ from lab.rows import amount, large
 VIP, PORT = "198.51.100.9", 80
 MANY = 10_000
 CHUNK, CHUNKS = 100, 6
-# To walk the list of all servers is half as much again, and to count each reference ten times.
-AT_MOST = 1.3
+LONG = 30_000
+# To copy so many pointers adds half as much again or, where caches are cold, as much again; to
+# do something with each of so many servers takes many times as long.
+AT_MOST = 2.6
 TRIES = 3
 BATCH = 60_000
 KILLED = (0.35, 0.45, 0.55)      # after such parts of a batch's time: it has been parsed
@@ -90,8 +92,7 @@ def quickest(service, first):
 
 # ---- one by one ----
 
-# A copy of 100,000 pointers takes as long as the rest of the command.
-@pytest.mark.parametrize("many, limit", ((MANY, AT_MOST), large(100_000, 4)))
+@pytest.mark.parametrize("many, limit", ((LONG, AT_MOST), large(100_000, 5.5)))
 def test_one_change_of_many(ns, many, limit):
     """A server is added, gets a weight, and is removed: among ten, and among thousands."""
     found = []
