@@ -120,9 +120,7 @@ def test_count_by_service(fresh):  # noqa: F811
     fresh.ctl(f"svc change udp {VIP}:54 persistent 50")
     for name, count in services.items():
         to, port = name.split()[1].split(":")
-        for _ in range(count):
-            with fresh.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-                s.sendto(b"x", (to, int(port)))
+        fresh.ns.datagrams((to, int(port)), count)
     with_template = services | {f"udp {VIP}:54": 2}
     assert fresh.json("conn count by service") | {"ipvsctl": None} == {
         "ipvsctl": None, "connections": 7, "by": with_template}

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """ipvsctl service ... shadow and scheduler stats: figures, tables, JSON, files, and what is refused."""
 
-import contextlib
 import re
-import socket
 
 import pytest
 from lab import genl, shadows
@@ -21,15 +19,6 @@ def dns(director):
     return director
 
 
-def talk(director, count):
-    """Packets of COUNT clients of this host."""
-    with director.ns.enter():
-        for _ in range(count):
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, \
-                    contextlib.suppress(OSError):
-                sock.sendto(b"x", (VIP, 53))
-
-
 def told(director):
     return director.json("scheduler stats", *DNS)["shadow"]
 
@@ -37,7 +26,7 @@ def told(director):
 @pytest.mark.smoke
 @pytest.mark.tool
 def test_as_the_kernel_says(dns):
-    talk(dns, 40)
+    dns.ns.datagrams((VIP, 53), 40)
     found = told(dns)
     with genl.Ipvs(dns.ns) as ipvs, genl.L4lb(dns.ns) as l4lb:
         said = shadows.read(l4lb, ipvs.service(VIP, 53, genl.packet.UDP, add=False))
@@ -53,7 +42,7 @@ def test_as_the_kernel_says(dns):
 
 def test_figures(dns):
     """Each for its weight: rr gives the second one a third of what it should have; wrr would not."""
-    talk(dns, 40)
+    dns.ns.datagrams((VIP, 53), 40)
     found = told(dns)
     assert [(s["real"]["share"], s["shadow"]["share"], s["fair"]) for s in found["servers"]] == [
         (0.5, 0.25, 0.25), (0.5, 0.75, 0.75), (0, 0, 0)]
@@ -67,7 +56,7 @@ def test_text(dns):
     assert lines[0].split() == ["SCHEDULER", "ROLE", "CHOICES", "AGREED", "REFUSED", "MAX/MEAN", "CV", "JAIN"]
     assert lines[1].split() == ["rr", "in", "use", "0", "-", "-", "-", "-", "-"]
     assert lines[2].split() == ["wrr", "shadow", "0", "0.00", "%", "0", "-", "-", "-"]
-    talk(dns, 8)
+    dns.ns.datagrams((VIP, 53), 8)
     lines = dns.ctl("scheduler stats", *DNS).splitlines()
     assert lines[1].split() == ["rr", "in", "use", "8", "-", "-", "1.500", "0.5000", "0.8000"]
     assert lines[2].split()[-3:] == ["1.000", "0.0000", "1.0000"] and lines[3] == ""
@@ -113,7 +102,7 @@ def test_set_shown_and_kept(director):
 
 
 def test_counted_elsewhere(dns):
-    talk(dns, 4)
+    dns.ns.datagrams((VIP, 53), 4)
     assert dns.json("stats")["services"][0]["shadow"] == {
         "scheduler": "wrr", "choices": 4, "agreed": told(dns)["agreed"], "refused": 0}
     text = dns.ctl("-F prometheus stats")

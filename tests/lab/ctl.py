@@ -4,7 +4,6 @@
 import itertools
 import json
 import os
-import socket
 import subprocess
 from pathlib import Path
 
@@ -66,6 +65,4 @@ class Director:
 
 def knock(director, count=1, port=5353):
     """COUNT UDP connections from the director itself."""
-    for _ in range(count):
-        with director.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.sendto(b"x", (VIP, port))
+    director.ns.datagrams((VIP, port), count)

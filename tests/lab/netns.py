@@ -223,6 +223,16 @@ class Namespace:
         return self.run(["ip", *([f"-{family}"] if family else []), "-batch", "-"],
                         text_input="\n".join(lines) + "\n")
 
+    def datagrams(self, address, count=1):
+        """COUNT clients of this namespace send one datagram each; what refuses it, they ignore.
+        All have their ports at once: a port that is closed may be chosen again, and then its
+        client is no new one."""
+        with contextlib.ExitStack() as stack:
+            for _ in range(count):
+                client = stack.enter_context(self.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                with contextlib.suppress(OSError):
+                    client.sendto(b"x", address)
+
     def socket(self, family, kind, proto=0):
         with self.enter():
             return socket.socket(family, kind, proto)
