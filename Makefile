@@ -51,7 +51,8 @@ help:
 	@echo '  fuzz-sync   changed synchronisation messages to their reader, as a program (SECONDS=60 or COUNT=10000000,'
 	@echo '              SEED=N, or REPLAY=FILE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
-	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes)'
+	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes;'
+	@echo '              COMPARE="rr mine": without traffic, a minute)'
 	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1 RESUME=1; quick 6 minutes)'
 	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'
@@ -213,7 +214,7 @@ options = $(foreach name,$(1),\
 	$(if $($(shell tr a-z A-Z <<<$(name))),--$(name) '$($(shell tr a-z A-Z <<<$(name)))'))
 
 options_speed       = kernel groups rounds
-options_schedulers  = sched servers experiments seed repeat jobs
+options_schedulers  = sched servers experiments seed repeat jobs compare flows hold
 # The papers' other experiments: see bench/README.md.
 options_connections = kernel requests seed
 options_site        = kernel seconds together seed

@@ -3,10 +3,17 @@
 
 import math
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from lab import genl, trials
-from lab.ctl import VIP, WEB
+from lab.ctl import IPVSCTL, VIP, WEB
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bench/scheduling"))
+
+import trials_bed  # noqa: E402
 
 TAKES = 20
 NO_MODULE = True        # `module` loads it
@@ -94,6 +101,21 @@ def test_all_that_are_loaded(web):
     with genl.L4lb(web.ns) as l4lb:
         loaded = set(l4lb.schedulers()) - {"none"}
     assert {t["scheduler"] for t in compare(web, "flows 10")["trials"]} == loaded >= {"rr"}
+
+
+def test_bench(director):
+    """One pool of `make bench-schedulers COMPARE=...`; each pool leaves nothing for the next."""
+    spec = {"names": ["rr", "mh"], "flows": 4000, "seed": 1}
+    for weights in (4, 2, 1, 1), (1,):
+        found = trials_bed.compare(
+            lambda *words: director.ns.run([str(TOP / IPVSCTL), *words]).stdout, spec,
+            {"weights": weights, "hold": 100})
+        rr, mh = found["trials"]
+        assert [s["weight"] for s in mh["servers"]] == list(weights)
+        assert {s["share"] for s in rr["servers"]} == {1 / len(weights)} and rr["moved"] is None
+        assert mh["lost"] == mh["servers"][0]["chosen"] and mh["moved"] < 400
+        assert found["without"] == "10.0.0.1:80" and found["hold"] == 100
+    assert director.json("svc show")["services"] == []
 
 
 def test_refused(web):

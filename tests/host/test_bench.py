@@ -458,6 +458,13 @@ def test_two_runs_with_one_seed():
     (["--seed", "-1"], "is not a number"),
     (["--repeat", "0"], "'0' is not a number from 1 to 100"),
     (["--jobs", "x"], "'x' is not a number from 1 to 64"),
+    (["--compare", "rr mh rr"], "name each scheduler once"),
+    (["--compare", ""], "name each scheduler once"),
+    (["--compare", "rr", "--flows", "0"], "'0' is not a number from 1 to 4194304"),
+    (["--compare", "rr", "--hold", "4194305"], "'4194305' is not a number from 1 to 4194304"),
+    (["--compare", "rr", "--quick"], "--compare is without traffic: leave out"),
+    (["--compare", "rr", "--sched", "mh"], "--compare is without traffic: leave out"),
+    (["--hold", "5"], "--flows and --hold are for --compare"),
     (["huh"], "huh")])
 def test_bad_arguments(words, what):
     done = subprocess.run([TOP / "bench/schedulers", *words], capture_output=True, text=True,

@@ -18,6 +18,7 @@ soak = load(MEASURE / "soak_report.py", "bench_soak_report")
 SITE_RUN = load(MEASURE / "site_run.py", "bench_site_run")
 relay = load(MEASURE / "relay_report.py", "bench_relay_report")
 priority = load(SCHEDULING / "priority_report.py", "bench_priority_report", SCHEDULING)
+trials = load(SCHEDULING / "trials_report.py", "bench_trials_report", SCHEDULING)
 COMMON = {"command": "bench/x", "date": "2026-01-01 00:00", "kernel": "6.12", "processor": "one",
           "load": [0.1, 0.2]}
 
@@ -402,3 +403,34 @@ def test_priority_report_says_what_is_wrong(tmp_path):
     assert "LAS, prio: the largest hundredth of the documents takes +0 %; 12 of all loads' " \
         "documents did not arrive in time (without it 0): THEY STARVE." in text
     assert "LAS, ets: the largest hundredth of the documents takes +0 %; as many arrive" in text
+
+
+# -- schedulers without traffic
+
+
+def trial(scheduler, chosen, **others):
+    """One scheduler's outcome with servers of weight 3 and 1."""
+    return {"scheduler": scheduler, "flows": 1000, "refused": 0, "cv": 0.1, "jain": 0.9, "lost": 700,
+            "moved": None, "servers": [
+                {"server": f"10.0.0.{n}:53", "share": share / 1000, "fair": fair}
+                for n, (share, fair) in enumerate(zip(chosen, (0.75, 0.25)), 1)]} | others
+
+
+def test_trials_report(tmp_path):
+    """Shares by weight; a scheduler whose choice depends on more than the flow moves nothing that
+    could be counted; one that refused all has no evenness."""
+    outcomes = [trial("wrr", (750, 250)), trial("mh", (600, 400), moved=30),
+                trial("mine", (0, 0), flows=0, refused=1000, cv=None, jain=None, lost=0)]
+    results = COMMON | {"names": ["wrr", "mh", "mine"], "flows": 1000, "seed": 7,
+                        "pools": {"unequal": {"weights": [3, 1], "hold": 100}},
+                        "found": {"unequal": {"without": "10.0.0.1:53", "trials": outcomes}}}
+    assert trials.write(results, tmp_path) == ["compare.png"]
+    text = (tmp_path / "table.md").read_text("utf-8")
+    assert "| wrr | 1.000 | 1.000 | 0.1000 | 0.9000 | 0 | 70.00 % | - |" in text
+    assert "| mh | 0.800 | 1.600 | 0.1000 | 0.9000 | 0 | 70.00 % | 3.00 % |" in text
+    assert "| mine | 0.000 | 0.000 | - | - | 1,000 | 0.00 % | - |" in text
+    assert "## unequal: weights 3, 1" in text and "when 100 others have begun" in text
+    assert (tmp_path / "compare.png").stat().st_size > 1000
+    many = {"weights": [1, 5] * 5}
+    assert trials.weights(many) == "10 servers of weight 1 to 5"
+    assert trials.weights({"weights": [2] * 9}) == "9 servers of weight 2"
