@@ -14,9 +14,10 @@ SERVERS = ("10.0.0.11 weight 1", "10.0.0.12 weight 3", "10.0.0.13 weight 0")
 
 
 @pytest.fixture
-def dns(director):
-    director.ctl("svc add", *DNS, "scheduler rr shadow wrr", *(f"server {s}" for s in SERVERS))
-    return director
+def dns(fresh):
+    """Has no connection of an earlier test, whose client's port another one might choose."""
+    fresh.ctl("svc add", *DNS, "scheduler rr shadow wrr", *(f"server {s}" for s in SERVERS))
+    return fresh
 
 
 def told(director):
