@@ -52,7 +52,7 @@ help:
 	@echo '              SEED=N, or REPLAY=FILE)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes;'
-	@echo '              COMPARE="rr mine": without traffic, a minute)'
+	@echo '              COMPARE="rr mine": without traffic, seconds)'
 	@echo '  bench       speed, memory and tables of l4lb, compared with in-tree ip_vs'
 	@echo '              (KERNEL=6.12|6.1|uml GROUPS="new flows" ROUNDS=N QUICK=1 RESUME=1; quick 6 minutes)'
 	@echo '  bench-instructions  instructions per packet, compared with the recorded figures'

@@ -21,18 +21,18 @@ def check(parser, options):
     """Options that do not go together."""
     if options.compare is None and (options.flows or options.hold):
         parser.error("--flows and --hold are for --compare")
-    traffic = ("sched", "servers", "experiments", "repeat", "quick", "update")
+    traffic = ("sched", "servers", "experiments", "repeat", "jobs", "quick", "update")
     given = [f"--{name}" for name in traffic
              if getattr(options, name) not in (parser.get_default(name), None, False)]
     if options.compare is not None and given:
         parser.error(f"--compare is without traffic: leave out {', '.join(given)}")
 
 
-def spec(options, kernel):
+def spec(options):
     return {"names": options.compare, "flows": options.flows or FLOWS, "seed": options.seed,
             "pools": {name: {"weights": weights, "hold": options.hold or OPEN * len(weights)}
                       for name, weights in POOLS.items()},
-            "kernel": kernel.release, "ipvsctl": str(TOP / "build/ipvsctl")}
+            "ipvsctl": str(TOP / "build/ipvsctl")}
 
 
 def perform(wanted):
@@ -60,7 +60,7 @@ def bench(options):
         if name not in known:
             raise BenchError(f"no scheduler '{name}': there are {' '.join(known)}")
     record = Record("schedulers", kernel)
-    wanted = spec(options, kernel)
+    wanted = spec(options)
     say(f"{len(options.compare)} schedulers choose for {wanted['flows']:,} flows in each of "
         f"{len(POOLS)} pools, on Linux {kernel.release}")
     results = record.header() | {k: wanted[k] for k in ("names", "flows", "seed", "pools")}

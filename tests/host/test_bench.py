@@ -464,6 +464,7 @@ def test_two_runs_with_one_seed():
     (["--compare", "rr", "--hold", "4194305"], "'4194305' is not a number from 1 to 4194304"),
     (["--compare", "rr", "--quick"], "--compare is without traffic: leave out"),
     (["--compare", "rr", "--sched", "mh"], "--compare is without traffic: leave out"),
+    (["--compare", "rr", "--jobs", "64"], "leave out --jobs"),
     (["--hold", "5"], "--flows and --hold are for --compare"),
     (["huh"], "huh")])
 def test_bad_arguments(words, what):
