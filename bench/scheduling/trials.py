@@ -3,12 +3,11 @@
 
 import json
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import trials_report
-from virtual import LAB, TOP, BenchError, Kernel, Record, say
+from virtual import TOP, BenchError, Kernel, Record, in_guest, say
 
 # Weights of the real servers; each pool is tried once with its first server, once without it.
 POOLS = {"equal": [1] * 10, "unequal": [4, 2, 1, 1], "many": [1 + n % 5 for n in range(100)]}
@@ -41,13 +40,7 @@ def perform(wanted):
     parent.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="trials-", dir=parent))
     (directory / "spec").write_text(json.dumps(wanted), encoding="utf-8")
-    with open(directory / "log", "wb") as log:
-        done = subprocess.run(
-            [LAB / "run", "--vehicle", "virtual-time", "--timeout", "900", "--",
-             "/usr/bin/python3", "bench/scheduling/trials_bed.py", directory],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        raise BenchError(f"the comparison failed, see {directory / 'log'}")
+    in_guest("the comparison", "trials_bed.py", directory, "--timeout", "900")
     found = json.loads((directory / "found").read_text("utf-8"))
     shutil.rmtree(directory)
     return found

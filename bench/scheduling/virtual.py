@@ -32,6 +32,21 @@ def compiler(name, output, *flags):
             *(SOURCES / source for source in PROGRAMS[name]), "-lm"]
 
 
+def in_guest(who, bed, directory, *options):
+    """Runs bench/scheduling/BED in a guest in virtual time, with DIRECTORY, which gets its log;
+    OPTIONS are of tests/lab/run. WHO is what failed, if it does."""
+    log = directory / "log"
+    with open(log, "wb") as output:
+        done = subprocess.run(
+            [LAB / "run", "--vehicle", "virtual-time", *options, "--",
+             "/usr/bin/python3", f"bench/scheduling/{bed}", directory],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        tail = log.read_text("utf-8", "replace").splitlines()[-4:]
+        raise BenchError(f"{who}: the run failed, see {log}:\n"
+                         + "\n".join("  " + line for line in tail))
+
+
 class Kernel:
     """The virtual-time kernel with our modules and the bench's programs."""
 
