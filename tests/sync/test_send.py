@@ -145,6 +145,9 @@ def test_thresholds(nat, side, family, threshold, path):
                 client.arrive()
                 time.sleep(0.05)
                 at += [number] * (len(wire.of(client)) - len(at))
+    # With threshold 0 the sweep may announce it behind its first packet.
+    if threshold == "0 2" and len(at) > len(FEW[threshold]):
+        assert at.pop(0) in (1, 2)
     assert at == FEW[threshold]
 
 
