@@ -213,6 +213,12 @@
  *		Replies: SHADOW_STATS { SCHEDULER to REFUSED }, and SHADOW_STATS
  *		{ SERVER } for each real server.
  *
+ *	L4LB_CMD_GET_LATENCY
+ *		dump: SERVICE, or without attributes: the real servers of all services.
+ *		Only those that were measured, while their service's LATENCY was on.
+ *		Reply: SERVICE, LATENCY.
+ *		ESRCH: no such service.
+ *
  * Members of the multicast group L4LB_GENL_LOG (CAP_NET_ADMIN) get, for
  * connections that begin while their service's LOG is on, once each and at most a
  * tenth of a second after they have ended,
@@ -293,6 +299,7 @@ enum l4lb_cmd {
 	L4LB_CMD_LOG_CONNS,
 	L4LB_CMD_TRY_SCHEDULER,
 	L4LB_CMD_GET_SHADOW,
+	L4LB_CMD_GET_LATENCY,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -330,6 +337,7 @@ enum l4lb_attr {
 	L4LB_ATTR_TRIAL,	/* nest: enum l4lb_trial_attr */
 	L4LB_ATTR_SHADOW,	/* string, "none" for none; in ENTRY, too */
 	L4LB_ATTR_SHADOW_STATS,	/* nest: enum l4lb_shadow_attr */
+	L4LB_ATTR_LATENCY,	/* nest: enum l4lb_latency_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1

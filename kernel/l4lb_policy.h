@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/* Netlink family L4LB: the policy of a service, and its shadow.  Part of l4lb.h, which
+/* Netlink family L4LB: the policy of a service, and its shadow, and the
+ * latency of its real servers.  Part of l4lb.h, which
  * includes it.
  */
 #ifndef _L4LB_POLICY_ABI_H
@@ -96,6 +97,17 @@ enum l4lb_service_log {
 	L4LB_SERVICE_LOG_MAX = __L4LB_SERVICE_LOG_MAX - 1
 };
 
+/* Is it measured how long real servers take, see GET_LATENCY?  For connections that
+ * begin from now on, of those with NAT.
+ */
+enum l4lb_service_latency {
+	L4LB_SERVICE_LATENCY_OFF,
+	L4LB_SERVICE_LATENCY_ON,
+
+	__L4LB_SERVICE_LATENCY_MAX,
+	L4LB_SERVICE_LATENCY_MAX = __L4LB_SERVICE_LATENCY_MAX - 1
+};
+
 /* What the client of a new connection beyond LIMIT_RATE or LIMIT_CONNS gets. */
 enum l4lb_limit_reply {
 	L4LB_LIMIT_DROP,	/* nothing: it tries again */
@@ -139,6 +151,7 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_LIMIT_BURST,	/* likewise; 0: a tenth of the rate */
 	L4LB_POLICY_ATTR_LIMIT_CONNS,	/* to 2^31-1 */
 	L4LB_POLICY_ATTR_LIMIT_REPLY,	/* enum l4lb_limit_reply */
+	L4LB_POLICY_ATTR_LATENCY,	/* enum l4lb_service_latency */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
@@ -180,6 +193,46 @@ enum l4lb_shadow_server_attr {
 
 	__L4LB_SHADOW_SERVER_ATTR_MAX,
 	L4LB_SHADOW_SERVER_ATTR_MAX = __L4LB_SHADOW_SERVER_ATTR_MAX - 1
+};
+
+/* Bucket 0 is for durations below a microsecond, bucket N for those of 2^(N-1) to below
+ * 2^N microseconds; the last has no end.
+ */
+#define L4LB_LATENCY_BUCKETS	28
+
+/* A real server; either kind is absent if nothing of it was counted. */
+enum l4lb_latency_attr {
+	L4LB_LATENCY_ATTR_UNSPEC,
+	L4LB_LATENCY_ATTR_ADDR,		/* address */
+	L4LB_LATENCY_ATTR_PORT,		/* be16 */
+	L4LB_LATENCY_ATTR_AF,		/* u16 */
+	L4LB_LATENCY_ATTR_HANDSHAKE,	/* nest: enum l4lb_latency_kind_attr; from a
+					 * SYN or INIT to its answer
+					 */
+	L4LB_LATENCY_ATTR_ANSWER,	/* likewise; from the client's first payload
+					 * to the first that comes back
+					 */
+
+	__L4LB_LATENCY_ATTR_MAX,
+	L4LB_LATENCY_ATTR_MAX = __L4LB_LATENCY_ATTR_MAX - 1
+};
+
+/* Since the first connection or the last ZERO. */
+enum l4lb_latency_kind_attr {
+	L4LB_LATENCY_KIND_ATTR_UNSPEC,
+	L4LB_LATENCY_KIND_ATTR_BUCKETS,	/* binary: L4LB_LATENCY_BUCKETS u64, answers
+					 * by their duration
+					 */
+	L4LB_LATENCY_KIND_ATTR_SUM,	/* u64: microseconds of all of them */
+	L4LB_LATENCY_KIND_ATTR_REFUSED,	/* u64: a reset or an ICMP error came instead */
+	L4LB_LATENCY_KIND_ATTR_UNANSWERED, /* u64: nothing came until the connection
+					    * expired, or its client opened another one
+					    * with its port
+					    */
+	L4LB_LATENCY_KIND_ATTR_PAD,
+
+	__L4LB_LATENCY_KIND_ATTR_MAX,
+	L4LB_LATENCY_KIND_ATTR_MAX = __L4LB_LATENCY_KIND_ATTR_MAX - 1
 };
 
 #endif /* _L4LB_POLICY_ABI_H */

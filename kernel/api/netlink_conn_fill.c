@@ -134,7 +134,7 @@ static int put_time(struct sk_buff *skb, int attr, u64 value)
 int l4lb_nl_fill_ended(struct sk_buff *skb, const struct l4lb_conn *conn,
 		       enum l4lb_end why)
 {
-	u32 flags = conn->uses & L4LB_USE_COPY ? L4LB_CONN_F_COPY : 0;
+	u32 flags = READ_ONCE(conn->uses) & L4LB_USE_COPY ? L4LB_CONN_F_COPY : 0;
 	u64 lasted = div_u64(ktime_get_ns() - conn->began, NSEC_PER_MSEC);
 	u64 idle = jiffies_to_msecs(max(l4lb_conn_idle(conn), 0));
 

@@ -6,9 +6,8 @@
 
 #include <net/netlink.h>
 
-#include "api/netlink_fill.h"
-#include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
+#include "api/netlink_servers.h"
 #include "config/drain.h"
 #include "service/ramp.h"
 
@@ -95,22 +94,6 @@ int l4lb_nl_set_drain(struct l4lb_service *svc, struct genl_info *info)
 
 /* ---- the list ---- */
 
-/* Position of a dump: the service, and how many of its servers were seen. */
-struct position {
-	struct l4lb_nl_cursor	cursor;
-	unsigned int		server;
-};
-
-static int fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key)
-{
-	struct nlattr *nest = nla_nest_start(skb, L4LB_ATTR_SERVICE);
-
-	if (!nest || l4lb_nl_fill_key(skb, key))
-		return -EMSGSIZE;
-	nla_nest_end(skb, nest);
-	return 0;
-}
-
 static int fill_deadline(struct sk_buff *skb,
 			 const struct l4lb_server_watch *watch)
 {
@@ -163,69 +146,13 @@ static bool is_listed(const struct l4lb_server *server)
 		 !list_empty(&server->watch.draining)));
 }
 
-static int dump_server(struct sk_buff *skb, struct netlink_callback *cb,
-		       const struct l4lb_server *server)
-{
-	void *hdr;
-
-	hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
-			  &l4lb_ext_family, NLM_F_MULTI, L4LB_CMD_GET_DRAIN);
-	if (!hdr)
-		return -EMSGSIZE;
-	if (fill_key(skb, &server->name.svc) || fill_drain(skb, server)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	return 0;
-}
-
-static int dump_service(struct sk_buff *skb, struct netlink_callback *cb,
-			const struct l4lb_service *svc, unsigned int *at)
-{
-	const struct l4lb_server *server;
-	unsigned int i = 0;
-
-	list_for_each_entry(server, &svc->servers, node) {
-		if (i++ < *at)
-			continue;
-		if (is_listed(server) && dump_server(skb, cb, server))
-			return -EMSGSIZE;
-		*at = i;
-		if (i % 256 == 0)
-			cond_resched();
-	}
-	return 0;
-}
-
-/* If services or servers come or go between two calls, some may be missing or
- * listed twice.
- */
 int l4lb_nl_dump_drains(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct l4lb_net *ln = l4lb_nl_net(skb, cb->extack);
-	struct position *pos = (void *)cb->ctx;
-	struct l4lb_service *svc;
+	static const struct l4lb_nl_server_dump dump = {
+		.cmd	= L4LB_CMD_GET_DRAIN,
+		.lists	= is_listed,
+		.fill	= fill_drain,
+	};
 
-	BUILD_BUG_ON(sizeof(*pos) > sizeof(cb->ctx));
-
-	if (!ln)
-		return -EAGAIN;
-	mutex_lock(&ln->lock);
-	svc = l4lb_nl_cursor_service(ln, &pos->cursor);
-	if (svc && memcmp(&svc->key, &pos->cursor.key, sizeof(svc->key)))
-		pos->server = 0;
-	if (svc) {
-		list_for_each_entry_from(svc, &ln->services, list) {
-			pos->cursor.key = svc->key;
-			if (dump_service(skb, cb, svc, &pos->server))
-				goto unlock;
-			pos->cursor.index++;
-			pos->server = 0;
-		}
-		l4lb_nl_cursor_end(&pos->cursor);
-	}
-unlock:
-	mutex_unlock(&ln->lock);
-	return skb->len;
+	return l4lb_nl_dump_servers(skb, cb, &dump);
 }

@@ -19,12 +19,14 @@
 #include "api/netlink_event.h"
 #include "api/netlink_fill.h"
 #include "api/netlink_handover.h"
+#include "api/netlink_latency.h"
 #include "api/netlink_list.h"
 #include "api/netlink_log.h"
 #include "api/netlink_option.h"
 #include "api/netlink_parse.h"
 #include "api/netlink_peer.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_servers.h"
 #include "api/netlink_shadow.h"
 #include "api/netlink_trial.h"
 #include "config/policy.h"
@@ -637,6 +639,8 @@ static const struct genl_ops ext_ops[] = {
 		.dumpit = l4lb_nl_dump_trial, .done = l4lb_nl_done_trial),
 	COMMAND(GET_SHADOW, service_request, .start = l4lb_nl_start_shadow,
 		.dumpit = l4lb_nl_dump_shadow),
+	COMMAND(GET_LATENCY, service_request, .start = l4lb_nl_start_servers,
+		.dumpit = l4lb_nl_dump_latency),
 };
 
 #undef COMMAND

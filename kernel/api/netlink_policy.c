@@ -44,6 +44,7 @@ static const struct {
 	VALUE(LIMIT_BURST, limit_burst, L4LB_LIMIT_RATE_MAX),
 	VALUE(LIMIT_CONNS, limit_conns, INT_MAX),
 	VALUE(LIMIT_REPLY, limit_reply, L4LB_LIMIT_REPLY_MAX),
+	VALUE(LATENCY, latency, L4LB_SERVICE_LATENCY_MAX),
 };
 
 #undef VALUE

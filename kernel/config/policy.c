@@ -7,6 +7,7 @@
 #include "entry/fast_device.h"
 #include "service/guard.h"
 #include "service/las.h"
+#include "service/latency.h"
 #include "service/limit.h"
 
 static bool wants_fast_path(u32 mode)
@@ -27,6 +28,23 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 		   (svc->policy.fast_path == L4LB_FAST_PATH_NEW));
 	WRITE_ONCE(svc->policy.fast_path, mode);
 	l4lb_fast_changed(ln);
+}
+
+int l4lb_policy_check_nat(const struct l4lb_service *svc,
+			  const struct l4lb_policy *policy, unsigned int others,
+			  struct netlink_ext_ack *extack)
+{
+	const struct l4lb_server *server;
+
+	lockdep_assert_held(&svc->ln->lock);
+	if (!policy->latency || (!others && list_empty(&svc->servers)))
+		return 0;
+	list_for_each_entry(server, &svc->servers, node)
+		if (server->method == IP_VS_CONN_F_MASQ)
+			return 0;
+	NL_SET_ERR_MSG(extack,
+		       "policy: LATENCY needs NAT: replies of others do not pass here");
+	return -EOPNOTSUPP;
 }
 
 /* Reserves what @policy needs.  May sleep. */
@@ -51,7 +69,18 @@ int l4lb_service_reserve_policy(struct l4lb_service *svc,
 static u32 uses_of(const struct l4lb_policy *policy)
 {
 	return (policy->priority ? L4LB_USE_SERVED : 0) |
-	       (policy->log ? L4LB_USE_LOGGED : 0);
+	       (policy->log ? L4LB_USE_LOGGED : 0) |
+	       (policy->latency ? L4LB_USE_LATENCY : 0);
+}
+
+static void set_latency(struct l4lb_service *svc, u32 mode)
+{
+	struct l4lb_server *server;
+
+	if (mode)
+		list_for_each_entry(server, &svc->servers, node)
+			l4lb_latency_prepare(server);
+	WRITE_ONCE(svc->policy.latency, mode);
 }
 
 /* Cannot fail: what it needs is reserved.  Does not change on_loss
@@ -74,6 +103,7 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.sync, policy->sync);
 	WRITE_ONCE(svc->changed, jiffies);
 	WRITE_ONCE(svc->policy.log, policy->log);
+	set_latency(svc, policy->latency);
 	WRITE_ONCE(svc->policy.ramp, policy->ramp);
 	l4lb_las_set(svc, policy);
 	l4lb_limit_set(svc, policy);
@@ -100,7 +130,10 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	err = l4lb_service_reserve_policy(svc, policy, extack);
+	/* What was on before stays on: servers may have changed since then. */
+	err = svc->policy.latency ? 0 :
+	      l4lb_policy_check_nat(svc, policy, 0, extack);
+	err = err ?: l4lb_service_reserve_policy(svc, policy, extack);
 	if (err)
 		return err;
 	l4lb_service_apply_policy(svc, policy);

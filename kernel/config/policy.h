@@ -5,6 +5,12 @@
 
 #include "service/service.h"
 
+/* Can what @policy asks for work with the real servers?  @others: number of those that
+ * are about to come, without NAT.
+ */
+int l4lb_policy_check_nat(const struct l4lb_service *svc,
+			  const struct l4lb_policy *policy, unsigned int others,
+			  struct netlink_ext_ack *extack);
 int l4lb_service_reserve_policy(struct l4lb_service *svc,
 				const struct l4lb_policy *policy,
 				struct netlink_ext_ack *extack);

@@ -14,6 +14,7 @@
 #include "config/ramp.h"
 #include "conn/table.h"
 #include "entry/hook.h"
+#include "service/latency.h"
 #include "service/pool.h"
 #include "service/ramp.h"
 #include "service/server_table.h"
@@ -129,8 +130,12 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	lockdep_assert_held(&svc->ln->lock);
 	l4lb_server_untrash(server);
 	/* A service that was made anew has new counters, and so have its servers. */
-	if (server->service_id && server->service_id != svc->id)
+	if (server->service_id && server->service_id != svc->id) {
 		l4lb_stats_zero(&server->stats);
+		l4lb_latency_zero(server);
+	}
+	if (svc->policy.latency)
+		l4lb_latency_prepare(server);
 	server->service_id = svc->id;
 	list_move_tail(&server->node, &svc->servers);
 	svc->n_servers++;

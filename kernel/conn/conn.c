@@ -17,7 +17,9 @@
 #include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
+#include "conn/latency.h"
 #include "conn/state.h"
+#include "service/account.h"
 #include "service/shadow.h"
 
 #define CREATE_TRACE_POINTS
@@ -48,7 +50,7 @@ static u32 uses_of(const struct l4lb_server *server)
 	u32 uses = svc ? READ_ONCE(svc->uses) : 0;
 
 	if (unlikely(uses) && READ_ONCE(server->method) != IP_VS_CONN_F_MASQ)
-		uses &= ~L4LB_USE_SERVED;
+		uses &= ~(L4LB_USE_SERVED | L4LB_USE_LATENCY);
 	return uses;
 }
 
@@ -151,6 +153,7 @@ static void enlarge(struct l4lb_conn *conn, u32 uses)
 {
 	conn->served = 0;
 	conn->uses = uses;
+	conn->asked = 0;
 	conn->began = ktime_get_ns();
 	conn->ghost = NULL;
 	l4lb_conn_set(conn, L4LB_CONN_LARGE);
@@ -434,7 +437,8 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 		return NULL;
 	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
 	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
-		conn->uses = (conn->uses & ~L4LB_USE_SHADOWED) | L4LB_USE_COPY;
+		conn->uses = (conn->uses & ~(L4LB_USE_SHADOWED | L4LB_USE_LATENCY)) |
+			     L4LB_USE_COPY;
 	if (template) {
 		refcount_set(&conn->refs, 1);
 		conn->recorded = conn->last;
@@ -463,8 +467,10 @@ void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 		l4lb_ct_drop(conn);
 	/* Its flow may begin anew by now: a record takes longer than all before. */
 	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE))) {
-		if (conn->uses & L4LB_USE_LOGGED)
+		if (READ_ONCE(conn->uses) & L4LB_USE_LOGGED)
 			l4lb_conn_log(conn, why);
+		if (READ_ONCE(conn->uses) & L4LB_USE_LATENCY)
+			l4lb_latency_note_end(conn, why);
 		leave_ghost(conn, active);
 	}
 	conn_release(conn, table, active);

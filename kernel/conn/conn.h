@@ -71,7 +71,8 @@ enum {
  * @v4: addresses of client, VIP and real server
  * @v6: the same; IPv4 connections are allocated without its upper part
  * @served: bytes of replies it has had; from here on with %L4LB_CONN_LARGE only
- * @uses: L4LB_USE_*
+ * @uses: L4LB_USE_*; the upper bits: see latency.c
+ * @asked: with %L4LB_USE_LATENCY, microseconds from @began to its client's first payload
  * @began: nanoseconds, as by ktime_get()
  * @ghost: what its service's shadow has chosen, or NULL; with a reference until it ends
  *
@@ -123,6 +124,7 @@ struct l4lb_conn {
 	};
 	u32				served;
 	u32				uses;
+	u32				asked;
 	u64				began;
 	struct l4lb_server		*ghost;
 };
@@ -163,7 +165,7 @@ static inline struct l4lb_net *l4lb_conn_net(const struct l4lb_conn *conn)
 static inline bool l4lb_conn_has_use(const struct l4lb_conn *conn, u32 use)
 {
 	return unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)) &&
-	       conn->uses & use;
+	       READ_ONCE(conn->uses) & use;
 }
 
 /* The firewall mark of its service, 0 if that is by address. */

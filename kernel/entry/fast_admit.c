@@ -54,6 +54,17 @@ void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 		l4lb_fast_admit(conn, false, id);
 }
 
+/* Must its replies stay where conntrack, or conn/latency.c, sees them? */
+static bool needs_stack(const struct l4lb_conn *conn)
+{
+	int flags = atomic_read(&conn->flags);
+
+	if (likely(!(flags & (BIT(L4LB_CONN_TRACKED) | BIT(L4LB_CONN_LARGE)))))
+		return false;
+	return flags & BIT(L4LB_CONN_TRACKED) ||
+	       l4lb_conn_has_use(conn, L4LB_USE_LATENCY);
+}
+
 /* A translated reply, at FORWARD: may its end at POST_ROUTING admit it? */
 void l4lb_fast_expect_reply(const struct sk_buff *skb, struct l4lb_conn *conn)
 {
@@ -61,7 +72,7 @@ void l4lb_fast_expect_reply(const struct sk_buff *skb, struct l4lb_conn *conn)
 	const struct l4lb_service *svc = rcu_dereference(conn->server->svc);
 
 	if (!svc || (conn->proto != IPPROTO_TCP && conn->proto != IPPROTO_UDP) ||
-	    l4lb_conn_test(conn, L4LB_CONN_TRACKED) ||
+	    needs_stack(conn) ||
 	    l4lb_fast_mode(ln, svc) == L4LB_FAST_PATH_OFF ||
 	    l4lb_fast_has_ipsec(ln->net))
 		return;

@@ -9,6 +9,7 @@
 #include "conn/state.h"
 #include "entry/fast_admit.h"
 #include "entry/fast_device.h"
+#include "service/account.h"
 #include "sync/send.h"
 
 /* Does this packet leave the connection in its state?  A segment with ACK but

@@ -37,24 +37,25 @@
 #include "forward/forward.h"
 #include "forward/icmp.h"
 #include "forward/ipsec.h"
-#include "forward/las_reply.h"
+#include "forward/large_reply.h"
 #include "forward/nat.h"
 #include "forward/one_packet.h"
 #include "forward/others.h"
 #include "forward/reset.h"
 #include "forward/schedule.h"
 #include "forward/send.h"
+#include "service/account.h"
 #include "service/guard.h"
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
 #include "sync/daemon.h"
 #include "sync/send.h"
 
-/* One test for both. */
+/* One test for all. */
 static bool is_special(const struct l4lb_conn *conn)
 {
-	return atomic_read(&conn->flags) & (BIT(L4LB_CONN_ONE_PACKET) |
-					    BIT(L4LB_CONN_DUE));
+	return atomic_read(&conn->flags) &
+	       (BIT(L4LB_CONN_ONE_PACKET) | BIT(L4LB_CONN_DUE) | BIT(L4LB_CONN_LARGE));
 }
 
 /* Forward one packet of @conn.  @begun: that is in the state after it already. */
@@ -73,7 +74,10 @@ static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (unlikely(is_special(conn))) {
 		if (l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET))
 			return l4lb_forward(skb, pkt, conn, 0);
-		l4lb_sync_due(conn);
+		if (l4lb_conn_test(conn, L4LB_CONN_DUE))
+			l4lb_sync_due(conn);
+		if (l4lb_latency_request(conn, skb, pkt))
+			return l4lb_forward(skb, pkt, conn, 0);
 	}
 	l4lb_fast_expect_request();
 	verdict = l4lb_forward(skb, pkt, conn, 0);
@@ -410,7 +414,7 @@ static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	unsigned int verdict;
 
 	l4lb_account_out(conn->server, skb->len);
-	l4lb_las_reply(skb, conn, skb->len);
+	l4lb_large_reply(skb, pkt, conn);
 	l4lb_state_packet(conn, pkt, true);
 	if (conn->method == IP_VS_CONN_F_MASQ) {
 		verdict = l4lb_nat_reply(skb, pkt, conn, 0);

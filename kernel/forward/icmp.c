@@ -15,6 +15,7 @@
 
 #include "base/drop.h"
 #include "base/parse.h"
+#include "conn/latency.h"
 #include "conn/lookup.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
@@ -22,6 +23,7 @@
 #include "forward/one_packet.h"
 #include "forward/schedule.h"
 #include "forward/tunnel_error.h"
+#include "service/account.h"
 #include "service/limit.h"
 #include "service/server_table.h"
 
@@ -138,6 +140,14 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	return l4lb_forward(skb, pkt, conn, quote.off);
 }
 
+/* Does it say that the packet has not arrived, and could not by being smaller? */
+static bool is_refusal(u8 af, const struct l4lb_quote *quote)
+{
+	if (af == AF_INET6)
+		return quote->type == ICMPV6_DEST_UNREACH;
+	return quote->type == ICMP_DEST_UNREACH && quote->code != ICMP_FRAG_NEEDED;
+}
+
 /**
  * l4lb_icmp_out() - an ICMP packet on its way to a client
  * @skb: the packet
@@ -172,5 +182,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_out(conn->server, skb->len);
+	if (l4lb_conn_has_use(conn, L4LB_USE_LATENCY) && is_refusal(pkt->flow.af, &quote))
+		l4lb_latency_note_error(conn);
 	return l4lb_nat_reply(skb, pkt, conn, quote.off);
 }

@@ -12,6 +12,7 @@
 #include "forward/forward.h"
 #include "forward/nat.h"
 #include "forward/send.h"
+#include "service/account.h"
 #include "service/server_table.h"
 
 #define PORT_IKE	500

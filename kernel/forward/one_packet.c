@@ -13,6 +13,7 @@
 #include "forward/one_packet.h"
 
 #include "forward/nat.h"
+#include "service/account.h"
 #include "service/server_table.h"
 
 /* A temporary connection for the reply @flow.  It is never in the table, and it

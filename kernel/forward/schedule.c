@@ -16,6 +16,7 @@
 
 #include "forward/persist.h"
 #include "forward/reset.h"
+#include "service/account.h"
 #include "service/limit.h"
 #include "service/shadow.h"
 

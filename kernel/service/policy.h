@@ -23,6 +23,7 @@
  * @priority: L4LB_PRIORITY_*: priority of replies
  * @sync: L4LB_SERVICE_SYNC_*: what other directors are told about
  * @log: L4LB_SERVICE_LOG_*: is the end of each connection told
+ * @latency: L4LB_SERVICE_LATENCY_*: is it measured how long real servers take
  * @ramp: seconds in which a new real server gets its share
  * @limit_rate: new connections a second at most
  * @limit_burst: of those that may come at once; 0: a tenth of a second's
@@ -46,6 +47,7 @@ struct l4lb_policy {
 	u32	priority;
 	u32	sync;
 	u32	log;
+	u32	latency;
 	u32	ramp;
 	u32	limit_rate;
 	u32	limit_burst;
@@ -60,6 +62,7 @@ enum {
 	L4LB_USE_LOGGED	= 1 << 1,	/* log: when it began */
 	L4LB_USE_COPY	= 1 << 2,	/* of a connection: it began elsewhere */
 	L4LB_USE_SHADOWED = 1 << 3,	/* shadow: where it would have gone */
+	L4LB_USE_LATENCY = 1 << 4,	/* latency: what is waited for, and since when */
 };
 
 /**

@@ -20,6 +20,7 @@
  * connection.  Pools hold none, see pool.c.
  */
 #include "service/server.h"
+#include "service/latency.h"
 #include "service/route.h"
 #include "service/server_table.h"
 #include "service/tunnel_table.h"
@@ -37,6 +38,7 @@ static void server_free_rcu(struct rcu_head *rcu)
 {
 	struct l4lb_server *server = container_of(rcu, struct l4lb_server, rcu);
 
+	l4lb_latency_free(server);
 	l4lb_stats_destroy(&server->stats);
 	kfree(server);
 }
@@ -92,6 +94,7 @@ static struct l4lb_server *server_create(struct l4lb_net *ln,
 	server->name = *name;
 	server->method = method;
 	server->ln = ln;
+	server->latency_tried = (u32)jiffies - 1;
 	refcount_set(&server->refs, 1);
 	INIT_LIST_HEAD(&server->node);
 	INIT_LIST_HEAD(&server->lost);
@@ -543,24 +546,4 @@ void l4lb_server_trash_flush(struct l4lb_net *ln)
 		cond_resched();
 	}
 	mutex_unlock(&ln->lock);
-}
-
-bool l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
-			   enum l4lb_stats_event event, unsigned int len)
-{
-	struct l4lb_stats *const all[] = {
-		&server->ln->stats, &svc->stats, &server->stats,
-	};
-	unsigned long end, first = jiffies + MAX_JIFFY_OFFSET;
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(all); i++) {
-		end = l4lb_stats_end_interval(all[i]);
-		if (time_before(end, first))
-			first = end;
-	}
-	if (!l4lb_stats_begin(&server->stats, event, len))
-		return false;
-	smp_store_release(&server->stats.due, first);	/* after .cpu */
-	return true;
 }

@@ -10,6 +10,7 @@
 #include "service/newcomer.h"
 #include "service/service.h"
 
+struct l4lb_latency;
 struct l4lb_route;
 
 /**
@@ -90,6 +91,8 @@ struct l4lb_server_name {
  * @watch: what listeners were told of it
  * @ramp: its slow start
  * @lost: in l4lb_net.lost (configuration mutex)
+ * @latency: how long it takes, or NULL: not measured yet; an heir begins anew
+ * @latency_tried: jiffies when there was last no memory for that
  * @ghost: what its service's shadow has in its place, with a reference (RCU)
  * @rcu: to free it
  *
@@ -133,6 +136,8 @@ struct l4lb_server {
 	struct l4lb_server_watch	watch;
 	struct l4lb_server_ramp		ramp;
 	struct list_head		lost;
+	struct l4lb_latency		*latency;
+	u32				latency_tried;
 	struct l4lb_server __rcu	*ghost;
 	struct rcu_head			rcu;
 };
@@ -223,48 +228,6 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 		atomic_dec(&server->sched.active);
 	smp_mb__after_atomic();	/* write it before reading the match */
 	l4lb_server_changed(server);
-}
-
-/* Call it before the first packet of an interval is counted: the counts so far
- * belong to earlier ones.  It ends those that are over, of real server, service
- * and namespace, and notes when one ends next.  @event and @len say what the
- * caller is about to count.  Return: false if it is counted for @server already.
- */
-bool l4lb_account_interval(struct l4lb_server *server, struct l4lb_service *svc,
-			   enum l4lb_stats_event event, unsigned int len);
-
-/* Account a new connection or a forwarded packet of @len bytes to real server,
- * service and namespace.
- */
-static __always_inline void l4lb_account(struct l4lb_server *server,
-					 enum l4lb_stats_event event,
-					 unsigned int len)
-{
-	struct l4lb_service *svc = rcu_dereference(server->svc);
-
-	if (!svc)
-		return;
-	if (!l4lb_stats_due(&server->stats) ||
-	    l4lb_account_interval(server, svc, event, len))
-		l4lb_stats_count(&server->stats, event, len);
-	l4lb_stats_count(&svc->stats, event, len);
-	l4lb_stats_count(&server->ln->stats, event, len);
-}
-
-static inline void l4lb_account_conn(struct l4lb_server *server)
-{
-	l4lb_account(server, L4LB_STATS_CONN, 0);
-}
-
-static inline void l4lb_account_in(struct l4lb_server *server, unsigned int len)
-{
-	l4lb_account(server, L4LB_STATS_IN, len);
-}
-
-static inline void l4lb_account_out(struct l4lb_server *server,
-				    unsigned int len)
-{
-	l4lb_account(server, L4LB_STATS_OUT, len);
 }
 
 #endif /* _L4LB_SERVER_H */

@@ -9,6 +9,7 @@
 
 #include "service/guard.h"
 #include "service/las.h"
+#include "service/latency.h"
 #include "service/limit.h"
 #include "service/pool.h"
 #include "service/ramp.h"
@@ -352,6 +353,7 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	l4lb_shadow_zero(svc);
 	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_stats_zero(&server->stats);
+		l4lb_latency_zero(server);
 		cond_resched();
 	}
 }

@@ -59,7 +59,7 @@ def test_family(l4lb):
                    genl.SYNC_RESYNC: 3, genl.SYNC_VERIFY: 3, genl.GET_EVENT: 3,
                    genl.SET_DRAIN: 3, genl.GET_DRAIN: 5, genl.KILL_CONNS: 3,
                    genl.EXPORT_CONNS: 5, genl.IMPORT_CONNS: 3, genl.LOG_CONNS: 3,
-                   genl.TRY_SCHEDULER: 5, genl.GET_SHADOW: 5}
+                   genl.TRY_SCHEDULER: 5, genl.GET_SHADOW: 5, genl.GET_LATENCY: 5}
 
 
 def test_unprivileged(nat, ipvs):
@@ -69,7 +69,7 @@ def test_unprivileged(nat, ipvs):
     requests = [(c, genl.F_ACK) for c in orders] + [
         (c, genl.F_DUMP)
         for c in (genl.GET_SCHEDULER, genl.GET_POLICY, genl.GET_SYNC, genl.GET_DRAIN,
-                  genl.EXPORT_CONNS, genl.TRY_SCHEDULER, genl.GET_SHADOW)]
+                  genl.EXPORT_CONNS, genl.TRY_SCHEDULER, genl.GET_SHADOW, genl.GET_LATENCY)]
     for user_namespace in (False, True):
         assert as_nobody(nat, requests, user_namespace, "L4LB") == \
             [errno.EPERM] * len(requests)

@@ -16,7 +16,7 @@ FORTNIGHT = 14 * 86400
 MAX = dict.fromkeys(POLICY, FORTNIGHT) | {
     "on_idle": 1, "on_loss": 3, "on_drain": 2, "guard": 2, "fast_path": 3, "priority": 1, "sync": 3,
     "log": 1, "ramp": 86400, "limit_rate": 10_000_000, "limit_burst": 10_000_000,
-    "limit_conns": 2**31 - 1, "limit_reply": 1,
+    "limit_conns": 2**31 - 1, "limit_reply": 1, "latency": 1,
     "las_bytes_0": 2**32 - 1, "las_bytes_1": 2**32 - 1, "las_bytes_2": 2**32 - 1}
 # Ends of bands must ascend: the values that each needs before it.
 FIRST = {"las_bytes_1": {"las_bytes_0": 1}, "las_bytes_2": {"las_bytes_0": 1, "las_bytes_1": 2}}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 WRAPPED = ("wire_open", "wire_has_own", "backend_is_l4lb", "backend_name", "module_loaded",
-           "kern_services", "kern_service", "kern_conns", "kern_peers", "kern_drains", "fopen",
+           "kern_services", "kern_service", "kern_conns", "kern_peers", "kern_drains", "kern_latency",
+           "fopen",
            "kern_sync_list", "clock_gettime", "time", "ppoll", "kern_schedulers", "scheduler_list_read")
 DROPS = ("header", "checksum", "no_dest", "dest_gone", "no_route", "ttl", "too_big", "memory",
          "fragment", "martian", "drop_packet", "drop_entry", "guard", "full", "evicted",

@@ -43,8 +43,9 @@ def samples(text):
             assert key not in out.setdefault(s.name, {}), (s.name, key)
             out[s.name][key] = s.value
     # The samples of a metric stand together, below its head.
-    heads = [name for name, _ in typed if re.search(rf"^{name}[ {{]", text, re.M)]
-    order = [re.split(r"[{ ]", line)[0] for line in text.splitlines() if line[0] != "#"]
+    heads = [name for name, _ in typed if re.search(rf"^{name}(_bucket)?[ {{]", text, re.M)]
+    order = [re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", re.split(r"[{ ]", line)[0])
+             for line in text.splitlines() if line[0] != "#"]
     assert len([a for a, b in zip(order, [None, *order], strict=False) if a != b]) == len(heads)
     return out
 

@@ -34,7 +34,7 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "on_drain": (0, 1, 2), "guard": (0, 1, 2), "fast_path": (0, 1, 2, 3),
           "priority": (0, 1), "sync": (0, 1, 2, 3), "log": (0, 1), "ramp": (0, 1, 1, 60),
           "limit_rate": (0, 2, 1000), "limit_burst": (0, 5), "limit_conns": (0, 3, 200),
-          "limit_reply": (0, 1)}
+          "limit_reply": (0, 1), "latency": (0, 1)}
 
 
 class Model:

@@ -11,6 +11,9 @@
  * FAKE_RATE: connections a second of the first server, default 100; 0: nothing moves
  * FAKE_DELAY: milliseconds that reading the services takes
  * FAKE_COMES: the number of a service that is there only every other time
+ * FAKE_LATENCY: TCP services measure their real servers; number J (from 0) answers ten times
+ *	a second, in the first hour after 1.5 * 2^J milliseconds, but for each tenth time,
+ *	and then after twice as long
  * FAKE_OLD: in-tree ip_vs
  * FAKE_NONE: no module is loaded, and asking for the netlink family is a mistake
  */
@@ -29,8 +32,10 @@
 
 #include "../../tools/ipvsctl/kern_conn.h"
 #include "../../tools/ipvsctl/kern_l4lb.h"
+#include "../../tools/ipvsctl/kern_latency.h"
 #include "../../tools/ipvsctl/kern_peer.h"
 #include "../../tools/ipvsctl/kern_sync.h"
+#include "../../tools/ipvsctl/latency.h"
 #include "../../tools/ipvsctl/model.h"
 #include "../../tools/ipvsctl/proc.h"
 #include "../../tools/ipvsctl/scheduler_list.h"
@@ -117,6 +122,7 @@ int __wrap_kern_service(const struct svc_id *id, struct service *svc, bool serve
 int __wrap_kern_conns(const struct conn_filter *f,
 		      bool (*fn)(const struct conn *c, void *arg), void *arg);
 int __wrap_kern_drains(struct service_list *list);
+int __wrap_kern_latency(struct service_list *list, const struct svc_id *only);
 int __wrap_kern_schedulers(struct sched_infos *infos);
 void __wrap_scheduler_list_read(struct sched_list *list);
 int __wrap_kern_sync_list(struct sync_daemon list[SYNC_DAEMONS_MAX]);
@@ -187,6 +193,34 @@ bool __wrap_module_loaded(const char *name)
 	       !strcmp(name, __wrap_backend_is_l4lb() ? "l4lb" : "ip_vs");
 }
 
+static void measure(struct server *srv, unsigned int j, uint64_t n)
+{
+	const uint64_t hour = 36000, late = n > hour ? n - hour : 0, soon = n - late;
+	struct latency *l;
+
+	srv->latency = calloc(1, sizeof(*srv->latency));
+	l = &srv->latency->answer;
+	l->bucket[11 + j] = soon - soon / 10;
+	l->bucket[12 + j] = late;
+	l->sum = (soon - soon / 10) * (1500ull << j) + late * (3000ull << j);
+	l->unanswered = soon / 10;
+	l = &srv->latency->handshake;
+	l->bucket[8] = n;
+	l->sum = 200 * n;
+	l->refused = 1;
+}
+
+int __wrap_kern_latency(struct service_list *list, const struct svc_id *only)
+{
+	size_t i, j;
+
+	(void)only;
+	for (i = 0; i < list->n; i++)
+		for (j = 0; service_measures(&list->v[i]) && j < list->v[i].nservers; j++)
+			measure(&list->v[i].servers[j], (unsigned int)j, age() / 100);
+	return 0;
+}
+
 int __wrap_kern_services(struct service_list *list, bool servers)
 {
 	static unsigned int reads;
@@ -211,6 +245,8 @@ int __wrap_kern_services(struct service_list *list, bool servers)
 			add_server(svc, i, j, ms);
 		if (!servers)
 			service_free(svc);
+		if (getenv("FAKE_LATENCY") && svc->id.proto == IPPROTO_TCP)
+			svc->policy.value[L4LB_POLICY_ATTR_LATENCY] = 1;
 		if (i || !servers || getenv("FAKE_OLD"))
 			continue;
 		svc->policy.value[L4LB_POLICY_ATTR_PRIORITY] = L4LB_PRIORITY_LAS;

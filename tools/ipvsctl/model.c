@@ -43,6 +43,10 @@ struct server *server_append(struct service *svc)
 
 void service_free(struct service *svc)
 {
+	size_t i;
+
+	for (i = 0; i < svc->nservers; i++)
+		free(svc->servers[i].latency);
 	free(svc->servers);
 	svc->servers = NULL;
 	svc->nservers = 0;
@@ -62,7 +66,7 @@ void service_copy(struct service *to, const struct service *from)
 {
 	const size_t size = sizeof(*to->servers);
 	const size_t options = SERVICE_OPTIONS_MAX * sizeof(*to->options);
-	size_t room = 1;
+	size_t room = 1, i;
 
 	*to = *from;
 	/* As much as grow() would have made. */
@@ -73,6 +77,8 @@ void service_copy(struct service *to, const struct service *from)
 				     from->servers, from->nservers * size);
 	else
 		to->servers = NULL;
+	for (i = 0; i < to->nservers; i++)
+		to->servers[i].latency = NULL;
 	if (from->options)
 		to->options = memcpy(must(malloc(options)), from->options,
 				     options);
@@ -257,6 +263,11 @@ void service_list_sort(struct service_list *list)
  * While the number falls from max-conns to min-conns, that flag may still be
  * set although this returns false.
  */
+bool service_measures(const struct service *svc)
+{
+	return svc->policy.value[L4LB_POLICY_ATTR_LATENCY];
+}
+
 bool server_is_overloaded(const struct server *srv)
 {
 	return srv->max_conns &&

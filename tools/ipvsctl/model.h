@@ -12,6 +12,8 @@
 #include "ident.h"
 #include "policy.h"
 
+struct server_latency;
+
 struct counters {
 	uint64_t conns, inpkts, outpkts, inbytes, outbytes;
 	uint64_t cps, inpps, outpps, inbps, outbps;	/* a second */
@@ -52,6 +54,7 @@ struct server {
 	struct server_drain drain;
 	struct server_ramp ramp;
 	struct counters stats;
+	struct server_latency *latency;	/* NULL: not measured */
 };
 
 enum {
@@ -110,7 +113,7 @@ struct server *server_append(struct service *svc);
 void service_list_free(struct service_list *list);
 void service_free(struct service *svc);	/* what it has, not itself */
 
-/* A copy with servers and options of its own. */
+/* A copy with servers and options of its own, without their latency. */
 void service_copy(struct service *to, const struct service *from);
 
 struct service *service_find(struct service_list *list,
@@ -131,6 +134,8 @@ bool service_option_set(struct service *svc, const char *name, uint32_t value);
 void service_list_sort(struct service_list *list);
 void service_sort(struct service *svc);	/* its servers */
 
+/* Is it measured how long its real servers take? */
+bool service_measures(const struct service *svc);
 /* Judged by max-conns: the kernel does not export its own flag. */
 bool server_is_overloaded(const struct server *srv);
 bool service_is_down(const struct service *svc);

@@ -81,6 +81,7 @@ static const struct {
 	{ "log", "log", L4LB_POLICY_ATTR_LOG, log_words },
 	{ "limit-reply", "limit_reply", L4LB_POLICY_ATTR_LIMIT_REPLY,
 	  reply_words },
+	{ "latency", "latency", L4LB_POLICY_ATTR_LATENCY, log_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 	{ "protected", "protected", POLICY_PROTECTED, protected_words },
 };

@@ -10,6 +10,7 @@
 
 #include "args.h"
 #include "backend.h"
+#include "latency.h"
 #include "model.h"
 #include "prometheus.h"
 #include "snapshot.h"
@@ -356,6 +357,105 @@ static void shadows(const struct snapshot *s, const char *metric, const char *he
 	}
 }
 
+/* ---- latency, of real servers that were measured ---- */
+
+static const struct duration {
+	const char *name, *help;
+	size_t at;		/* offset in struct server_latency */
+} durations[] = {
+	{ "handshake", "From a client's SYN or INIT to the real server's answer",
+	  offsetof(struct server_latency, handshake) },
+	{ "answer", "From a client's first payload to the first that came back",
+	  offsetof(struct server_latency, answer) },
+};
+
+static const struct latency *latency_of(const struct server *srv,
+					const struct duration *d)
+{
+	return srv->latency ? (const void *)((const char *)srv->latency + d->at) : NULL;
+}
+
+static void put_suffixed(const struct sample *one, const char *suffix)
+{
+	struct sample whole = *one;
+	char metric[80];
+
+	snprintf(metric, sizeof(metric), "%s_%s", one->metric, suffix);
+	whole.metric = metric;
+	put_labels(&whole, NULL, NULL);
+}
+
+static void put_histogram(const struct sample *one, const struct server *srv,
+			  const void *arg)
+{
+	const struct latency *l = latency_of(srv, arg);
+	struct sample bucket = *one;
+	char metric[80], end[32];
+	uint64_t n = 0;
+	unsigned int i;
+
+	if (!l)
+		return;
+	snprintf(metric, sizeof(metric), "%s_bucket", one->metric);
+	bucket.metric = metric;
+	for (i = 0; i < L4LB_LATENCY_BUCKETS; i++) {
+		n += l->bucket[i];
+		if (latency_end(i))
+			snprintf(end, sizeof(end), "%.9g", (double)latency_end(i) / 1e6);
+		else
+			snprintf(end, sizeof(end), "+Inf");
+		put_labels(&bucket, "le", end);
+		put_value(n);
+	}
+	put_suffixed(one, "sum");
+	printf(" %.6f\n", (double)l->sum / 1e6);
+	put_suffixed(one, "count");
+	put_value(n);
+}
+
+static void put_failed(const struct sample *one, const struct server *srv,
+		       const void *arg)
+{
+	const struct latency *l = latency_of(srv, arg);
+
+	if (!l)
+		return;
+	put_labels(one, "how", "refused");
+	put_value(l->refused);
+	put_labels(one, "how", "unanswered");
+	put_value(l->unanswered);
+}
+
+static bool any_latency(const struct snapshot *s)
+{
+	size_t i, j;
+
+	for (i = 0; i < s->list.n; i++)
+		for (j = 0; j < s->list.v[i].nservers; j++)
+			if (s->list.v[i].servers[j].latency)
+				return true;
+	return false;
+}
+
+static void latencies(const struct snapshot *s)
+{
+	char metric[64], help[128];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(durations); i++) {
+		const struct duration *d = &durations[i];
+
+		snprintf(metric, sizeof(metric), "ipvs_server_%s_seconds", d->name);
+		snprintf(help, sizeof(help), "%s.", d->help);
+		head(metric, "histogram", help);
+		each_server(s, metric, put_histogram, d);
+		snprintf(metric, sizeof(metric), "ipvs_server_%s_failed_total", d->name);
+		snprintf(help, sizeof(help), "%s: a reset, or nothing.", d->help);
+		head(metric, "counter", help);
+		each_server(s, metric, put_failed, d);
+	}
+}
+
 static void labelled(const struct snapshot *s, enum counter_kind kind,
 		     const struct sample *one, const char *label)
 {
@@ -518,4 +618,6 @@ void prometheus_print(const struct snapshot *s, bool servers, bool whole)
 		server_totals(s, &totals[i]);
 	for (i = 0; servers && i < ARRAY_SIZE(gauges); i++)
 		server_gauge(s, &gauges[i]);
+	if (servers && any_latency(s))
+		latencies(s);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "latency.h"
 #include "model.h"
 #include "rates.h"
 #include "snapshot.h"
@@ -31,21 +32,41 @@ static struct rate rate_of(const struct counters *a, const struct counters *b,
 	if (!a || !has_grown(a, b))
 		return (struct rate){ (double)b->cps, (double)b->inpps,
 				      (double)b->outpps, (double)b->inbps,
-				      (double)b->outbps };
+				      (double)b->outbps, 0 };
 	return (struct rate){
 		(double)(b->conns - a->conns) / secs,
 		(double)(b->inpkts - a->inpkts) / secs,
 		(double)(b->outpkts - a->outpkts) / secs,
 		(double)(b->inbytes - a->inbytes) / secs,
 		(double)(b->outbytes - a->outbytes) / secs,
+		0,
 	};
 }
 
-/* @old: NULL if the service is new. */
-static void server_rates(const struct service *old, const struct service *svc,
-			 double secs, struct rate *out)
+/* What has come since @was, which is added to @all. Without @was, all that came. */
+static double p99_since(const struct server *was, const struct server *srv,
+			struct latency *all)
+{
+	struct latency l;
+	double p99;
+
+	if (!srv->latency)
+		return 0;
+	l = srv->latency->answer;
+	if (was && was->latency)
+		latency_subtract(&l, &was->latency->answer);
+	latency_add(all, &l);
+	p99 = latency_quantile(&l, 0.99);
+	return p99 > 0 ? p99 : 0;
+}
+
+/* @old: NULL if the service is new. Returns the 99 % of all their answers. */
+static double server_rates(const struct service *old, const struct service *svc,
+			   double secs, struct rate *out)
 {
 	size_t i, at = 0, n = old ? old->nservers : 0;
+	struct latency all = { 0 };
+	double p99;
 
 	for (i = 0; i < svc->nservers; i++) {
 		const struct server *srv = &svc->servers[i];
@@ -56,7 +77,10 @@ static void server_rates(const struct service *old, const struct service *svc,
 		if (at < n && !server_cmp(&old->servers[at], srv))
 			was = &old->servers[at];
 		out[i] = rate_of(was ? &was->stats : NULL, &srv->stats, secs);
+		out[i].p99 = p99_since(was, srv, &all);
 	}
+	p99 = latency_quantile(&all, 0.99);
+	return p99 > 0 ? p99 : 0;
 }
 
 static void service_rates(const struct snapshot *before,
@@ -75,7 +99,8 @@ static void service_rates(const struct snapshot *before,
 			old = &before->list.v[at];
 		r->services[i] = rate_of(old ? &old->stats : NULL, &svc->stats,
 					 secs);
-		server_rates(old, svc, secs, &r->servers[r->first[i]]);
+		r->services[i].p99 = server_rates(old, svc, secs,
+						  &r->servers[r->first[i]]);
 	}
 }
 

@@ -9,6 +9,7 @@ struct snapshot;
 
 struct rate {
 	double conns, inpkts, outpkts, inbytes, outbytes;
+	double p99;	/* of answers: microseconds; 0: unknown, or none came */
 };
 
 struct rates {

@@ -5,6 +5,8 @@
 #include "clock.h"
 #include "err.h"
 #include "filter.h"
+#include "kern_latency.h"
+#include "refuse.h"
 #include "snapshot.h"
 
 static void take_counter(const struct proc_counter *c, void *arg)
@@ -19,6 +21,13 @@ static void take_counter(const struct proc_counter *c, void *arg)
 	more[s->ncounters++] = *c;
 }
 
+static int read_latency(struct service_list *list)
+{
+	int err = kern_latency(list, NULL);
+
+	return err ? refuse(err, NULL, "the latency of real servers") : RC_OK;
+}
+
 int snapshot_read(const struct filter *f, struct snapshot *s)
 {
 	uint64_t before = (uint64_t)clock_ms(CLOCK_MONOTONIC);
@@ -27,6 +36,8 @@ int snapshot_read(const struct filter *f, struct snapshot *s)
 	memset(s, 0, sizeof(*s));
 	rc = filter_read(f, &s->list);
 	s->when_ms = before + ((uint64_t)clock_ms(CLOCK_MONOTONIC) - before) / 2;
+	if (!rc)
+		rc = read_latency(&s->list);
 	if (!rc)
 		rc = proc_totals(&s->total);
 	if (!rc)

@@ -18,6 +18,7 @@
 #include "refuse.h"
 #include "repeat.h"
 #include "snapshot.h"
+#include "stats_latency.h"
 #include "wire.h"
 
 enum { NAME, CONNS, INPKTS, OUTPKTS, INBYTES, OUTBYTES, NCOLS };
@@ -128,7 +129,7 @@ static json_t *service_stats_json(const struct service *svc, bool servers)
 struct request {
 	struct filter filter;
 	bool whole;		/* no filter: totals of the namespace, too */
-	bool rate, servers, prometheus;
+	bool rate, latency, servers, prometheus;
 };
 
 static int stats_json(const struct service_list *list,
@@ -231,7 +232,8 @@ static int stats_table(const struct service_list *list,
 	return table_print(t);
 }
 
-static int check_format(bool *prometheus)
+/* @prometheus: is it that form? NULL: @what has no such form. */
+static int check_format(const char *what, bool *prometheus)
 {
 	static const char *const known[] = {
 		"table", "json", "prometheus", NULL
@@ -245,7 +247,7 @@ static int check_format(bool *prometheus)
 		return RC_OK;
 	if (metrics)
 		return fail(RC_USAGE, NULL,
-			    "stats percpu has no form prometheus; \"stats\" has it");
+			    "%s has no form prometheus; \"stats\" has it", what);
 	if (strcmp(opt.format, "json"))
 		return arg_unknown(NULL, "format", opt.format, known);
 	opt.json = true;
@@ -270,7 +272,7 @@ static int stats_percpu(struct args *a)
 	static struct column cols[NCOLS];
 	struct table *t;
 	json_t *doc;
-	int rc = check_format(NULL);
+	int rc = check_format("stats percpu", NULL);
 
 	if (!rc)
 		rc = arg_end(a, NULL);
@@ -329,12 +331,19 @@ static int print_stats(void *arg)
 	return rc;
 }
 
+static int print_latency(void *arg)
+{
+	const struct request *r = arg;
+
+	return stats_latency_print(&r->filter, r->servers);
+}
+
 static int print_request(void *arg)
 {
 	const struct request *r = arg;
 
-	return outfile_write(opt.output,
-			     r->prometheus ? print_metrics : print_stats, arg);
+	return outfile_write(opt.output, r->prometheus ? print_metrics :
+			     r->latency ? print_latency : print_stats, arg);
 }
 
 /* Takes "by service" or "by server" out of the words. */
@@ -362,17 +371,19 @@ static int parse_by(struct args *a, struct request *r)
 	return RC_OK;
 }
 
-static int show_mode(struct args *a, bool rate)
+enum mode { TOTALS, RATES, LATENCY };
+
+static int show_mode(struct args *a, enum mode mode)
 {
-	struct request r = { .rate = rate };
-	int rc = check_format(&r.prometheus);
+	struct request r = { .rate = mode == RATES, .latency = mode == LATENCY };
+	int rc = check_format("stats latency", r.latency ? NULL : &r.prometheus);
 
 	if (!rc)
 		rc = parse_by(a, &r);
 	r.whole = !arg_peek(a);
 	if (!rc)
 		rc = filter_parse(a, &r.filter, true);
-	r.filter.alone = !r.servers && !r.prometheus;
+	r.filter.alone = !r.servers && !r.prometheus && !r.latency;
 	if (!rc && r.prometheus && opt.watch_secs && !opt.output) {
 		rc = fail(RC_USAGE, NULL,
 			  "metrics that are printed again need a file");
@@ -383,28 +394,35 @@ static int show_mode(struct args *a, bool rate)
 
 static int stats_rate(struct args *a)
 {
-	return show_mode(a, true);
+	return show_mode(a, RATES);
 }
 
 static int stats_total(struct args *a)
 {
-	return show_mode(a, false);
+	return show_mode(a, TOTALS);
 }
 
-/* "rate" or "total" may also be the last word. */
+static int stats_latency(struct args *a)
+{
+	return show_mode(a, LATENCY);
+}
+
+/* The mode may also be the last word. */
 static int stats_show(struct args *a)
 {
+	static const char *const words[] = { "total", "rate", "latency" };
 	const char *last = a->pos < a->count ? a->word[a->count - 1] : "";
+	enum mode mode;
 
-	if (!strcmp(last, "rate") || !strcmp(last, "total")) {
-		/* "sort rate" is a sort key */
-		if (a->count - a->pos < 2 ||
-		    strcmp(a->word[a->count - 2], "sort")) {
+	/* "sort rate" is a sort key */
+	if (a->count - a->pos >= 2 && !strcmp(a->word[a->count - 2], "sort"))
+		return show_mode(a, TOTALS);
+	for (mode = TOTALS; mode <= LATENCY; mode++)
+		if (!strcmp(last, words[mode])) {
 			a->count--;
-			return show_mode(a, last[0] == 'r');
+			return show_mode(a, mode);
 		}
-	}
-	return show_mode(a, false);
+	return show_mode(a, TOTALS);
 }
 
 static int stats_zero(struct args *a)
@@ -430,12 +448,14 @@ static int stats_zero(struct args *a)
 enum { SHOW_OPTIONS = OPT_FORMAT | OPT_WATCH | OPT_OUTPUT };
 
 static const struct verb verbs[] = {
-	{ "show", stats_show, "[ID [SRV]] [FILTER]... [by {service|server}] [rate|total]",
+	{ "show", stats_show, "[ID [SRV]] [FILTER]... [by {service|server}] [rate|total|latency]",
 	  "counters (or rates) of services and servers", SHOW_OPTIONS },
 	{ "rate", stats_rate, "[ID [SRV]] [FILTER]... [by {service|server}]",
 	  "rates per second", SHOW_OPTIONS },
 	{ "total", stats_total, "[ID [SRV]] [FILTER]... [by {service|server}]",
 	  "counters since the start or the last zero", SHOW_OPTIONS },
+	{ "latency", stats_latency, "[ID [SRV]] [FILTER]... [by {service|server}]",
+	  "how long servers take to answer, of services with \"latency on\"", SHOW_OPTIONS },
 	{ "percpu", stats_percpu, "", "the namespace's counters for each CPU",
 	  OPT_FORMAT },
 	{ "zero", stats_zero, "[ID]", "set the counters of one service, or of all, to 0",

@@ -29,11 +29,13 @@ static json_t *rate_json(const struct rate *r)
 		{ "out_packets_per_second", r->outpkts },
 		{ "in_bytes_per_second", r->inbytes },
 		{ "out_bytes_per_second", r->outbytes },
+		{ "answer_p99_us", r->p99 },
 	};
+	size_t n = ARRAY_SIZE(fields) - (r->p99 <= 0);
 	json_t *o = json_object();
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(fields); i++)
+	for (i = 0; i < n; i++)
 		json_object_set_new(o, fields[i].key, json_real(fields[i].value));
 	return o;
 }

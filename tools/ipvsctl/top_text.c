@@ -16,20 +16,20 @@
 
 enum {
 	COL_CONNS, COL_INPKTS, COL_OUTPKTS, COL_INBYTES, COL_OUTBYTES,
-	COL_ACTIVE, COL_INACTIVE, COL_SHARE
+	COL_ACTIVE, COL_INACTIVE, COL_P99, COL_SHARE
 };
 
 enum { NUMBER_WIDTH = 8, NAME_MIN = 10, BAR_MIN = 6, BAR_MAX = 60 };
 
 static const char *const heads[TOP_COLUMNS] = {
 	"CONN/s", "IN p/s", "OUT p/s", "IN B/s", "OUT B/s", "ACTIVE", "INACT",
-	"SHARE"
+	"P99 ms", "SHARE"
 };
 
 /* The most important ones first: the rest gives way where there is no room. */
 static const int importance[TOP_COLUMNS] = {
-	COL_CONNS, COL_ACTIVE, COL_SHARE, COL_INBYTES, COL_OUTBYTES, COL_INPKTS,
-	COL_OUTPKTS, COL_INACTIVE
+	COL_CONNS, COL_ACTIVE, COL_SHARE, COL_P99, COL_INBYTES, COL_OUTBYTES,
+	COL_INPKTS, COL_OUTPKTS, COL_INACTIVE
 };
 
 /* A number in at most five characters: 7, 1.2k, 34M. */
@@ -105,6 +105,16 @@ static const char *fitted_name(const struct top_layout *l,
 	return text;
 }
 
+static bool measures(const struct top_data *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->now.list.n; i++)
+		if (service_measures(&d->now.list.v[i]))
+			return true;
+	return false;
+}
+
 void top_layout(struct top_layout *l, int width, const struct top_data *d,
 		size_t from, size_t count)
 {
@@ -127,6 +137,8 @@ void top_layout(struct top_layout *l, int width, const struct top_data *d,
 	l->name = need < NAME_MIN ? NAME_MIN : need;
 	left = width - 2 - l->name;
 	for (i = 0; i < TOP_COLUMNS; i++) {
+		if (importance[i] == COL_P99 && !measures(d))
+			continue;
 		l->shown[importance[i]] = left >= NUMBER_WIDTH;
 		left -= left >= NUMBER_WIDTH ? NUMBER_WIDTH : left;
 	}
@@ -288,7 +300,7 @@ void top_text_row(const struct top_layout *l, const struct top_data *d,
 	const double values[TOP_COLUMNS] = {
 		row->rate.conns, row->rate.inpkts, row->rate.outpkts,
 		row->rate.inbytes, row->rate.outbytes, (double)row->active,
-		(double)row->inactive, 0
+		(double)row->inactive, 0, 0
 	};
 	int i;
 
@@ -298,7 +310,12 @@ void top_text_row(const struct top_layout *l, const struct top_data *d,
 	for (i = 0; i < TOP_COLUMNS; i++) {
 		if (!l->shown[i])
 			continue;
-		if (i == COL_SHARE)
+		if (i == COL_P99 && row->rate.p99 <= 0)
+			add(buf, "%*s", NUMBER_WIDTH, "-");
+		else if (i == COL_P99)
+			add(buf, "%*.*f", NUMBER_WIDTH, row->rate.p99 < 99950 ? 2 : 0,
+			    row->rate.p99 / 1000);
+		else if (i == COL_SHARE)
 			add(buf, "%*.1f%%", NUMBER_WIDTH - 1, 100 * row->share);
 		else
 			add(buf, "%*s", NUMBER_WIDTH, short_number(values[i]));

@@ -13,7 +13,7 @@ enum {
 	TOP_LINE_BYTES = 2048,		/* of a line with its NUL */
 	TOP_WIDTH_MAX = 500,
 	TOP_HEAD_LINES = 3,
-	TOP_COLUMNS = 8,
+	TOP_COLUMNS = 9,
 };
 
 /* Which columns fit, and how wide they are. */
