@@ -264,7 +264,7 @@ static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
 {
 	struct l4lb_batch_server *d;
 	struct l4lb_server *server;
-	bool nat = false;
+	bool fine = b->mode != L4LB_SET_CHANGE;	/* what was saved is restored */
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {
@@ -277,10 +277,10 @@ static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
 			return PTR_ERR(server);
 		d->server = server;
 		server->named = true;
-		nat |= (d->cfg.method & IP_VS_CONN_F_FWD_MASK) == IP_VS_CONN_F_MASQ;
+		fine |= (d->cfg.method & IP_VS_CONN_F_FWD_MASK) == IP_VS_CONN_F_MASQ;
 	}
 	b->at_server = -1;
-	return nat ? 0 : l4lb_policy_check_nat(s->svc, &s->policy, s->n, extack);
+	return fine ? 0 : l4lb_policy_check_nat(s->svc, &s->policy, extack);
 }
 
 /* REPLACE removes services that the batch does not name. */

@@ -30,14 +30,17 @@ void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode)
 	l4lb_fast_changed(ln);
 }
 
+/* What is on stays on, whatever servers come and go: so a service that was saved can be
+ * restored.
+ */
 int l4lb_policy_check_nat(const struct l4lb_service *svc,
-			  const struct l4lb_policy *policy, unsigned int others,
+			  const struct l4lb_policy *policy,
 			  struct netlink_ext_ack *extack)
 {
 	const struct l4lb_server *server;
 
 	lockdep_assert_held(&svc->ln->lock);
-	if (!policy->latency || (!others && list_empty(&svc->servers)))
+	if (!policy->latency || svc->policy.latency || list_empty(&svc->servers))
 		return 0;
 	list_for_each_entry(server, &svc->servers, node)
 		if (server->method == IP_VS_CONN_F_MASQ)
@@ -130,10 +133,8 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
-	/* What was on before stays on: servers may have changed since then. */
-	err = svc->policy.latency ? 0 :
-	      l4lb_policy_check_nat(svc, policy, 0, extack);
-	err = err ?: l4lb_service_reserve_policy(svc, policy, extack);
+	err = l4lb_policy_check_nat(svc, policy, extack) ?:
+	      l4lb_service_reserve_policy(svc, policy, extack);
 	if (err)
 		return err;
 	l4lb_service_apply_policy(svc, policy);

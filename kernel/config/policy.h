@@ -5,11 +5,9 @@
 
 #include "service/service.h"
 
-/* Can what @policy asks for work with the real servers?  @others: number of those that
- * are about to come, without NAT.
- */
+/* Can what @policy asks for, and was not on before, work with the real servers? */
 int l4lb_policy_check_nat(const struct l4lb_service *svc,
-			  const struct l4lb_policy *policy, unsigned int others,
+			  const struct l4lb_policy *policy,
 			  struct netlink_ext_ack *extack);
 int l4lb_service_reserve_policy(struct l4lb_service *svc,
 				const struct l4lb_policy *policy,

@@ -174,6 +174,8 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
 	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED : ~0U);
+	if (unlikely(uses) && !target.first)	/* no packet of its client began it */
+		uses &= ~L4LB_USE_LATENCY;
 	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
 	if (!conn)
 		goto put_server;

@@ -16,9 +16,10 @@
  *
  * A reset in the place of an answer would make a real server that refuses
  * everything the fastest one, so it is counted by itself, and so is the answer that has
- * not come when the connection expires or its client tries again with the same port.
+ * not come when the connection expires or its client opens another one with its port.
  */
 #include "conn/latency.h"
+#include "conn/state.h"
 
 #include <linux/math64.h>
 #include <linux/timekeeping.h>
@@ -58,10 +59,37 @@ static u64 age_us(const struct l4lb_conn *conn)
 	return div_u64(ktime_get_ns() - conn->began, NSEC_PER_USEC);
 }
 
-/* Packets of both directions may be at it: each step is taken by one of them. */
+/* Packets of both directions may be at it: each step is taken by one of them.  One that
+ * is not taken was overtaken, which costs a sample at most.
+ */
 static bool step(struct l4lb_conn *conn, u32 from, u32 to)
 {
 	return cmpxchg(&conn->uses, from, to) == from;
+}
+
+/* Ends the measurement.  Return: the uses before; without %L4LB_USE_LATENCY, another one
+ * has ended it.
+ */
+static u32 stop(struct l4lb_conn *conn)
+{
+	u32 uses = READ_ONCE(conn->uses);
+
+	while (uses & L4LB_USE_LATENCY &&
+	       !try_cmpxchg(&conn->uses, &uses, without_latency(uses)))
+		;
+	return uses;
+}
+
+static void fail(struct l4lb_conn *conn, enum l4lb_latency_fate fate)
+{
+	u32 uses = stop(conn);
+
+	if (!(uses & L4LB_USE_LATENCY))
+		return;
+	if (phase_of(uses) == ASKED)
+		l4lb_latency_count_failed(conn->server, L4LB_LATENCY_ANSWER, fate);
+	else if (phase_of(uses) == OPENING && conn->proto != IPPROTO_UDP)
+		l4lb_latency_count_failed(conn->server, L4LB_LATENCY_HANDSHAKE, fate);
 }
 
 /* ---- payload ---- */
@@ -122,7 +150,13 @@ void l4lb_latency_note_request(struct l4lb_conn *conn, const struct sk_buff *skb
 	u32 uses = READ_ONCE(conn->uses);
 	u64 age;
 
-	if (phase_of(uses) == ASKED || l4lb_pkt_opens(pkt))
+	if (l4lb_pkt_opens(pkt)) {
+		/* The entry has a new connection now: the old request is over. */
+		if (phase_of(uses) == ASKED)
+			fail(conn, L4LB_LATENCY_UNANSWERED);
+		return;
+	}
+	if (phase_of(uses) == ASKED)
 		return;
 	if (!has_payload(skb, pkt)) {
 		/* It began elsewhere, or its SYN-ACK took another way. */
@@ -146,18 +180,6 @@ static bool answers_opening(const struct l4lb_pkt *pkt)
 	return pkt->flow.proto == IPPROTO_SCTP && pkt->chunk == SCTP_CID_INIT_ACK;
 }
 
-static void fail(struct l4lb_conn *conn, enum l4lb_latency_fate fate)
-{
-	u32 uses = READ_ONCE(conn->uses);
-
-	if (!(uses & L4LB_USE_LATENCY) || !step(conn, uses, without_latency(uses)))
-		return;
-	if (phase_of(uses) != SILENT)
-		l4lb_latency_count_failed(conn->server, phase_of(uses) == ASKED ?
-					  L4LB_LATENCY_ANSWER :
-					  L4LB_LATENCY_HANDSHAKE, fate);
-}
-
 static void note_unasked(struct l4lb_conn *conn, u32 uses)
 {
 	if ((uses >> UNASKED_SHIFT & UNASKED_MAX) == UNASKED_MAX)
@@ -169,7 +191,7 @@ static void note_unasked(struct l4lb_conn *conn, u32 uses)
 void l4lb_latency_note_reply(struct l4lb_conn *conn, const struct sk_buff *skb,
 			     const struct l4lb_pkt *pkt)
 {
-	u32 uses = READ_ONCE(conn->uses);
+	u32 uses = READ_ONCE(conn->uses), asked;
 	u64 age;
 
 	if (l4lb_pkt_aborts(pkt)) {
@@ -189,9 +211,11 @@ void l4lb_latency_note_reply(struct l4lb_conn *conn, const struct sk_buff *skb,
 		return;
 	}
 	age = age_us(conn);
+	/* Another packet of the client may just have written a later one. */
+	asked = READ_ONCE(conn->asked);
 	if (step(conn, uses, without_latency(uses)))
 		l4lb_latency_count(conn->server, L4LB_LATENCY_ANSWER,
-				   age - READ_ONCE(conn->asked));
+				   age > asked ? age - asked : 0);
 }
 
 void l4lb_latency_note_error(struct l4lb_conn *conn)
@@ -199,10 +223,25 @@ void l4lb_latency_note_error(struct l4lb_conn *conn)
 	fail(conn, L4LB_LATENCY_REFUSED);
 }
 
+/* Its client has reset it, or ended an SCTP association: a reset of the real server would
+ * have been counted.
+ */
+static bool is_given_up(const struct l4lb_conn *conn)
+{
+	switch (READ_ONCE(conn->state)) {
+	case L4LB_TCP_CLOSE:
+	case L4LB_SCTP_REJECTED:
+	case L4LB_SCTP_CLOSED:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* A connection that ends for another reason says nothing about its real server. */
 void l4lb_latency_note_end(struct l4lb_conn *conn, enum l4lb_end why)
 {
-	if (why != L4LB_END_EXPIRED && why != L4LB_END_REUSED)
+	if ((why != L4LB_END_EXPIRED && why != L4LB_END_REUSED) || is_given_up(conn))
 		return;
 	local_bh_disable();
 	fail(conn, L4LB_LATENCY_UNANSWERED);

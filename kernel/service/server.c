@@ -460,6 +460,7 @@ void l4lb_server_untrash(struct l4lb_server *server)
 	old->nameless = true;
 	server->heir_of = NULL;
 	l4lb_stats_inherit(&server->stats, &old->stats);
+	server->latency = xchg(&old->latency, NULL);
 }
 
 static void unstick(struct list_head *servers, const struct l4lb_service *svc)

@@ -91,8 +91,8 @@ struct l4lb_server_name {
  * @watch: what listeners were told of it
  * @ramp: its slow start
  * @lost: in l4lb_net.lost (configuration mutex)
- * @latency: how long it takes, or NULL: not measured yet; an heir begins anew
- * @latency_tried: jiffies when there was last no memory for that
+ * @latency: how long it takes, or NULL: not measured yet
+ * @latency_tried: jiffies when a packet last needed memory for that
  * @ghost: what its service's shadow has in its place, with a reference (RCU)
  * @rcu: to free it
  *

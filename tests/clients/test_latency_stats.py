@@ -59,13 +59,33 @@ def test_is_shown_and_kept(dns):
 
 
 def test_refused(dns):
-    """Direct routing has no replies here; the file is refused as a whole."""
+    """Direct routing has no replies here. What was saved is restored all the same."""
     dns.ctl("svc add", *DNS[:1], f"{VIP}:54", "server 10.0.0.11 dr")
     said = dns.ctl("svc change", *DNS[:1], f"{VIP}:54", "latency on ramp 5", code=7)
     assert "replies of others do not pass here" in said
     assert "ramp" not in dns.ctl("show", *DNS[:1], f"{VIP}:54")
-    before = dns.ctl("save -F json")
-    file = json.loads(before)
+    file = json.loads(dns.ctl("save -F json"))
     file["services"][1]["latency"] = "on"
-    dns.ctl("restore", stdin=json.dumps(file), code=7)
-    assert dns.ctl("save -F json") == before
+    dns.ctl("restore", stdin=json.dumps(file))
+    dns.ctl("svc change", *DNS[:1], f"{VIP}:54", "scheduler wrr")
+    assert json.loads(dns.ctl("save -F json"))["services"][1] == file["services"][1] | {"scheduler": "wrr"}
+    assert both_rows(dns, f"{VIP}:54") == [["0", "0"], ["0", "0"]]
+
+
+def both_rows(director, vip):
+    """[[handshakes, answers]] of a service and its real server."""
+    rows = [line.split() for line in director.ctl("stats latency -H", *DNS[:1], vip).splitlines()]
+    return [[row[-8], row[-4]] for row in rows]
+
+
+def test_with_a_filter_and_a_drain(dns):
+    """A server that drains is looked for by its service's name, which has another place when others
+    are left out."""
+    dns.ctl("svc add tcp", f"{VIP}:80", "scheduler rr server 10.0.0.11 weight 0")
+    dns.ctl("svc add udp", f"{VIP}:54", "scheduler rr latency on timeout udp 1 server 10.0.0.13")
+    dns.ns.datagrams((VIP, 53), 3)
+    dns.ns.datagrams((VIP, 54), 2)
+    wait_until(lambda: sum(a.unanswered for _, a in measured(dns).values()) == 5, 10)
+    for words in ("proto udp", "proto udp sort active", ""):
+        found = {s["id"]: s["answer"]["unanswered"] for s in dns.json("stats latency", words)["services"]}
+        assert found == {ID: 3, f"udp:{VIP}:54": 2}, words

@@ -208,6 +208,7 @@ int filter_read(const struct filter *f, struct service_list *list)
 			service_free(&list->v[i]);
 	}
 	list->n = kept;
+	service_list_moved(list);
 	if (f->sort && strcmp(f->sort, "name") && list->n)
 		qsort(list->v, list->n, sizeof(*list->v),
 		      f->sort[0] == 'a' ? cmp_active : cmp_rate);

@@ -19,6 +19,8 @@
 
 struct taking {
 	struct service_list *list;
+	const struct service *svc;	/* of the message before */
+	size_t next;		/* its real server that probably comes next */
 	bool incomplete;	/* for lack of memory */
 };
 
@@ -42,22 +44,41 @@ static void take_kind(struct nlattr *nest, struct latency *l)
 	l->unanswered = get_u64(tb[L4LB_LATENCY_KIND_ATTR_UNANSWERED]);
 }
 
-static struct server *named_server(struct service_list *list,
-				   struct nlattr *service, struct nlattr **tb)
+/* The kernel tells them in the order in which it lists them: most are found at once. */
+static struct server *find(struct taking *taking, const struct service *svc,
+			   const struct server *name)
+{
+	struct server *srv;
+
+	if (svc != taking->svc)
+		taking->next = 0;
+	taking->svc = svc;
+	srv = taking->next < svc->nservers ? &svc->servers[taking->next] : NULL;
+	if (!srv || server_cmp(srv, name))
+		srv = server_find(svc, name->af, &name->addr, name->port);
+	if (srv)
+		taking->next = (size_t)(srv - svc->servers) + 1;
+	return srv;
+}
+
+static struct server *named_server(struct taking *taking, struct nlattr *service,
+				   struct nlattr **tb)
 {
 	struct nlattr *key[IPVS_SVC_ATTR_MAX + 1];
+	struct server name = { 0 };
 	struct service named = { 0 }, *svc;
-	struct ip addr = { 0 };
 
 	if (nla_parse_nested(key, IPVS_SVC_ATTR_MAX, service, NULL) < 0 ||
 	    !tb[L4LB_LATENCY_ATTR_ADDR])
 		return NULL;
 	kern_get_service(key, &named);
-	svc = service_find(list, &named.id);
-	nla_memcpy(addr.b, tb[L4LB_LATENCY_ATTR_ADDR], sizeof(addr.b));
-	return svc ? server_find(svc, kern_get_u16(tb[L4LB_LATENCY_ATTR_AF]), &addr,
-				 ntohs(kern_get_u16(tb[L4LB_LATENCY_ATTR_PORT])))
-		   : NULL;
+	svc = service_find(taking->list, &named.id);
+	if (!svc || !service_measures(svc))
+		return NULL;
+	nla_memcpy(name.addr.b, tb[L4LB_LATENCY_ATTR_ADDR], sizeof(name.addr.b));
+	name.af = kern_get_u16(tb[L4LB_LATENCY_ATTR_AF]);
+	name.port = ntohs(kern_get_u16(tb[L4LB_LATENCY_ATTR_PORT]));
+	return find(taking, svc, &name);
 }
 
 static void take_latency(struct nlmsghdr *nlh, void *arg)
@@ -71,7 +92,7 @@ static void take_latency(struct nlmsghdr *nlh, void *arg)
 	    nla_parse_nested(tb, L4LB_LATENCY_ATTR_MAX, top[L4LB_ATTR_LATENCY],
 			     NULL) < 0)
 		return;
-	srv = named_server(taking->list, top[L4LB_ATTR_SERVICE], tb);
+	srv = named_server(taking, top[L4LB_ATTR_SERVICE], tb);
 	if (!srv || srv->latency)
 		return;
 	srv->latency = calloc(1, sizeof(*srv->latency));

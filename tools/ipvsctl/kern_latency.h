@@ -6,9 +6,8 @@
 struct service_list;
 struct svc_id;
 
-/* Fills in server.latency of those in @list that were measured; @only: the list has just
- * this service, or NULL. No request is sent while no service measures. Returns 0 or
- * -errno.
+/* Fills in server.latency in those services of @list that measure; @only: the list has
+ * just this service, or NULL. No request is sent if none does. Returns 0 or -errno.
  */
 int kern_latency(struct service_list *list, const struct svc_id *only);
 

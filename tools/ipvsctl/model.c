@@ -245,29 +245,33 @@ void service_sort(struct service *svc)
 	sort(svc->servers, svc->nservers, sizeof(*svc->servers), cmp_server);
 }
 
-void service_list_sort(struct service_list *list)
+void service_list_moved(struct service_list *list)
 {
-	size_t i;
-
-	/* Sorting invalidates the index. */
 	free(list->index);
 	list->index = NULL;
 	list->index_size = 0;
 	list->indexed = 0;
+}
+
+void service_list_sort(struct service_list *list)
+{
+	size_t i;
+
+	service_list_moved(list);
 	sort(list->v, list->n, sizeof(*list->v), cmp_service);
 	for (i = 0; i < list->n; i++)
 		service_sort(&list->v[i]);
+}
+
+bool service_measures(const struct service *svc)
+{
+	return svc->policy.value[L4LB_POLICY_ATTR_LATENCY];
 }
 
 /* The rule by which the kernel sets its overload flag, which is not exported.
  * While the number falls from max-conns to min-conns, that flag may still be
  * set although this returns false.
  */
-bool service_measures(const struct service *svc)
-{
-	return svc->policy.value[L4LB_POLICY_ATTR_LATENCY];
-}
-
 bool server_is_overloaded(const struct server *srv)
 {
 	return srv->max_conns &&

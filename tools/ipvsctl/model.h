@@ -131,6 +131,8 @@ const struct svc_option *service_option(const struct service *svc,
 /* Sets or adds an option; false if there are too many. */
 bool service_option_put(struct service *svc, const struct svc_option *option);
 bool service_option_set(struct service *svc, const char *name, uint32_t value);
+/* Services have other places in @list than before: service_find() looks anew. */
+void service_list_moved(struct service_list *list);
 void service_list_sort(struct service_list *list);
 void service_sort(struct service *svc);	/* its servers */
 

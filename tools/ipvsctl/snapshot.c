@@ -21,9 +21,9 @@ static void take_counter(const struct proc_counter *c, void *arg)
 	more[s->ncounters++] = *c;
 }
 
-static int read_latency(struct service_list *list)
+static int read_latency(struct service_list *list, const struct filter *f)
 {
-	int err = kern_latency(list, NULL);
+	int err = kern_latency(list, f->by_id ? &f->id : NULL);
 
 	return err ? refuse(err, NULL, "the latency of real servers") : RC_OK;
 }
@@ -37,7 +37,7 @@ int snapshot_read(const struct filter *f, struct snapshot *s)
 	rc = filter_read(f, &s->list);
 	s->when_ms = before + ((uint64_t)clock_ms(CLOCK_MONOTONIC) - before) / 2;
 	if (!rc)
-		rc = read_latency(&s->list);
+		rc = read_latency(&s->list, f);
 	if (!rc)
 		rc = proc_totals(&s->total);
 	if (!rc)

@@ -51,7 +51,7 @@ static const char *const help[] = {
 	"",
 	"!  no server takes connections   D  draining   F  at its threshold",
 	"SHARE: of all services, or of the service, by the sorted column",
-	"P99 ms: 99 % of the answers in the interval came as soon (\"latency on\")",
+	"P99 ms: 99 % of the answers came as soon (\"latency on\")",
 	NULL
 };
 

@@ -137,6 +137,7 @@ void top_layout(struct top_layout *l, int width, const struct top_data *d,
 	l->name = need < NAME_MIN ? NAME_MIN : need;
 	left = width - 2 - l->name;
 	for (i = 0; i < TOP_COLUMNS; i++) {
+		l->shown[importance[i]] = false;
 		if (importance[i] == COL_P99 && !measures(d))
 			continue;
 		l->shown[importance[i]] = left >= NUMBER_WIDTH;
