@@ -81,11 +81,15 @@ def both_rows(director, vip):
 def test_with_a_filter_and_a_drain(dns):
     """A server that drains is looked for by its service's name, which has another place when others
     are left out."""
-    dns.ctl("svc add tcp", f"{VIP}:80", "scheduler rr server 10.0.0.11 weight 0")
-    dns.ctl("svc add udp", f"{VIP}:54", "scheduler rr latency on timeout udp 1 server 10.0.0.13")
+    dns.ctl("svc add tcp", f"{VIP}:80", "scheduler rr server 10.0.0.11")
+    dns.ctl("server drain tcp", f"{VIP}:80", "10.0.0.11")
+    dns.ctl("svc add udp", f"{VIP}:54", "scheduler rr latency on timeout udp 1 server 10.0.0.12 dr weight 0 "
+            "server 10.0.0.13")
     dns.ns.datagrams((VIP, 53), 3)
     dns.ns.datagrams((VIP, 54), 2)
     wait_until(lambda: sum(a.unanswered for _, a in measured(dns).values()) == 5, 10)
     for words in ("proto udp", "proto udp sort active", ""):
         found = {s["id"]: s["answer"]["unanswered"] for s in dns.json("stats latency", words)["services"]}
         assert found == {ID: 3, f"udp:{VIP}:54": 2}, words
+    of_each = next(s for s in dns.json("stats latency")["services"] if s["id"] != ID)["servers"]
+    assert [s["answer"]["unanswered"] for s in of_each] == [0, 2]
