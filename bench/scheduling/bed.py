@@ -9,7 +9,8 @@
     director ----+
     .2.1, VIPs .4.1-
 
-One network, 198.18.0.0/16; direct routing: servers answer the client directly.
+One network, 198.18.0.0/16; with direct routing servers answer the client directly,
+with NAT through the director.
 Every card sends at the rate that the run's file "spec" (JSON) gives it. Reads
 spec, sizes and trace; writes outcomes, and the director's counters into
 "director" (JSON).
@@ -93,6 +94,8 @@ class Bed:
         # It accepts packets to the VIPs, but only the director answers ARP for them.
         ns.sysctl("net/ipv4/conf/all/arp_ignore", 1)
         ns.sysctl("net/ipv4/conf/all/arp_announce", 2)
+        if self.spec["method"] == "nat":
+            ns.ip(f"route add {NET}.1.0/24 via {DIRECTOR}")
 
     def _director(self):
         ns = self.ns["director"]
@@ -114,21 +117,25 @@ class Bed:
         words += ["scheduler", self.spec["scheduler"]]
         for name, value in self.spec["options"].items():
             # The bed's word for a second scheduler that only counts.
-            words += ["shadow", value] if name == "shadow" else ["option", name, value]
+            words += [name, value] if name == "shadow" else ["option", name, value]
+        if self.spec["method"] == "nat":
+            words += ["latency", "on"]
         for number, weight in enumerate(self.spec["weights"], 1):
-            words += ["server", f"{SERVERS}{number}", "dr", "weight", str(weight)]
+            words += ["server", f"{SERVERS}{number}", self.spec["method"], "weight", str(weight)]
         self.ipvsctl(*words)
 
     def start_httpd(self, name, number, address, speed):
         """Starts a model server; SPEED divides the time of processor and disk."""
-        cost = self.spec["server"]
+        cost, slow = self.spec["server"], self.spec["slow"]
+        times = (slow["from"], slow["from"] + slow["seconds"]) if number == slow.get("server") else ()
         proc = self.ns[name].popen(
             [self.spec["programs"] + "/httpd", address, str(PORT), str(number),
              self.spec["directory"] + "/sizes",
              *(str(round(n)) for n in (
                  1000 * cost["cpu_request"] / speed, cost["cpu_byte"] / speed,
                  1000 * cost["disk_seek"] / speed, cost["disk_rate"] * speed,
-                 self.spec["cache"], cost["workers"], cost["backlog"]))],
+                 self.spec["cache"], cost["workers"], cost["backlog"],
+                 *(t * 10**9 for t in times), *(slow["factor"] for _ in times[:1])))],
             stdout=subprocess.PIPE, text=True)
         if proc.stdout.readline() != "ready\n":
             raise RuntimeError(f"httpd {number} did not start")

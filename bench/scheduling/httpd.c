@@ -5,7 +5,7 @@
  * time, in which the program's own computing takes no time.
  *
  *   httpd ADDRESS PORT NUMBER SIZES CPU_REQUEST CPU_BYTE DISK_SEEK DISK_RATE \
- *         CACHE WORKERS BACKLOG
+ *         CACHE WORKERS BACKLOG [SLOW_FROM SLOW_TO FACTOR]
  *
  * Answers GET /N with document N, of as many bytes as entry N of the file
  * SIZES says (32-bit numbers). A request takes CPU_REQUEST ns of the processor
@@ -14,7 +14,8 @@
  * bytes/s. Processor and disk serve in the order of arrival. At most WORKERS
  * requests are in progress, others wait in the kernel's BACKLOG. The cache
  * starts with the first documents, which are the most popular. Prints "ready"
- * when it listens.
+ * when it listens. From SLOW_FROM ns after that to SLOW_TO, what begins takes FACTOR
+ * times as long.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -58,6 +59,11 @@ static struct {
 	unsigned long	cache, workers;
 } cost;
 
+static struct {
+	uint64_t	from, to;
+	unsigned long	factor;
+} slow;
+
 static struct queue cpu, disk;
 static struct document *docs, *newest, *oldest;
 static size_t ndocs;
@@ -81,7 +87,11 @@ static void insert(struct queue *q, struct request *r, uint64_t due)
 
 static void enqueue(struct queue *q, struct request *r, uint64_t now, uint64_t work)
 {
-	q->free = (q->free > now ? q->free : now) + work;
+	uint64_t begin = q->free > now ? q->free : now;
+
+	if (begin >= slow.from && begin < slow.to)
+		work *= slow.factor;
+	q->free = begin + work;
 	insert(q, r, q->free);
 }
 
@@ -350,8 +360,8 @@ int main(int argc, char **argv)
 	uint32_t *sizes;
 	size_t i;
 
-	if (argc != 12)
-		errx(2, "11 arguments are needed, see the top of httpd.c");
+	if (argc != 12 && argc != 15)
+		errx(2, "11 or 14 arguments are needed, see the top of httpd.c");
 	cost.number = parse_number(argv[3], 255);
 	sizes = read_entries(argv[4], sizeof(*sizes), &ndocs);
 	cost.cpu_request = parse_number(argv[5], most);
@@ -372,6 +382,11 @@ int main(int argc, char **argv)
 	memset(body, 'x', sizeof(body));
 	signal(SIGPIPE, SIG_IGN);
 	listen_on(argv[1], argv[2], parse_number(argv[11], 65535));
+	if (argc == 15) {
+		slow.from = now_ns() + parse_number(argv[12], most);
+		slow.to = now_ns() + parse_number(argv[13], most);
+		slow.factor = parse_number(argv[14], 1000);
+	}
 	puts("ready");
 	fflush(stdout);
 	serve();
