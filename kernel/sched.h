@@ -60,6 +60,7 @@ struct l4lb_flow {
  * @port: its port, network order
  * @af: family of @addr; differs from the flow's in a mixed-family tunnel
  * @overloaded: past its upper connection threshold
+ * @latency: read it with l4lb_server_latency()
  * @weight: 0 to 2^31-1; 0 means that it gets no new connection
  * @last_weight: its last weight that was not 0; 0 if it never had one
  * @active: connections in an active state (TCP: from SYN to established)
@@ -73,6 +74,7 @@ struct l4lb_sched_server {
 	__be16			port;
 	u16			af;
 	bool			overloaded;
+	u16			latency;
 	int			weight;
 	int			last_weight;
 	atomic_t		active;
@@ -254,6 +256,26 @@ void l4lb_sched_unregister(struct l4lb_sched_ops *ops);
 static inline u32 l4lb_option(const struct l4lb_pool *pool, unsigned int i)
 {
 	return READ_ONCE(pool->option[i]);
+}
+
+/**
+ * l4lb_server_latency() - how long a real server takes to answer
+ * @d: the server
+ *
+ * The moving average of the times between a client's first payload and the first that
+ * came back, if its service has "latency on" and its replies pass the director (NAT).
+ * An answer loses half of its part in a second or two.  Three failures (a reset, or
+ * nothing) without an answer between them count as one of a second, and of four times
+ * the average, at least.  In trials and shadows it is not known.
+ *
+ * Context: any.
+ * Return: microseconds, up to 2^32, in steps of 1/1024; 0: not known.
+ */
+static inline u64 l4lb_server_latency(const struct l4lb_sched_server *d)
+{
+	u16 code = READ_ONCE(d->latency);
+
+	return (u64)(code & 0x7ff) << (code >> 11);
 }
 
 /* May this real server get a new connection? */

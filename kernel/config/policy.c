@@ -80,10 +80,14 @@ static void set_latency(struct l4lb_service *svc, u32 mode)
 {
 	struct l4lb_server *server;
 
-	if (mode)
-		list_for_each_entry(server, &svc->servers, node)
-			l4lb_latency_prepare(server);
+	if (svc->policy.latency == mode)
+		return;
 	WRITE_ONCE(svc->policy.latency, mode);
+	list_for_each_entry(server, &svc->servers, node)
+		if (mode)
+			l4lb_latency_prepare(server);
+		else
+			l4lb_latency_forget(server);
 }
 
 /* Cannot fail: what it needs is reserved.  Does not change on_loss

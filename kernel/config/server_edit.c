@@ -133,9 +133,12 @@ void l4lb_server_enlist(struct l4lb_server *server, struct l4lb_service *svc)
 	if (server->service_id && server->service_id != svc->id) {
 		l4lb_stats_zero(&server->stats);
 		l4lb_latency_zero(server);
+		l4lb_latency_forget(server);
 	}
 	if (svc->policy.latency)
 		l4lb_latency_prepare(server);
+	else
+		l4lb_latency_forget(server);
 	server->service_id = svc->id;
 	list_move_tail(&server->node, &svc->servers);
 	svc->n_servers++;

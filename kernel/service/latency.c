@@ -10,7 +10,15 @@
 #include "service/latency.h"
 
 #include <linux/bitops.h>
+#include <linux/math64.h>
 #include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#define HALF_LIFE	USEC_PER_SEC	/* of an answer in the average */
+#define FAILURE		((u64)USEC_PER_SEC) /* failures are as an answer of so long */
+#define FAILURES	3		/* without an answer between them */
+#define LONGEST		BIT_ULL(32)	/* us; a longer answer counts as one of this */
+#define SHIFT		14		/* of the average */
 
 static struct l4lb_latency *latency_alloc(gfp_t gfp)
 {
@@ -27,6 +35,7 @@ static struct l4lb_latency *latency_alloc(gfp_t gfp)
 	}
 	for_each_possible_cpu(cpu)
 		u64_stats_init(&per_cpu_ptr(latency->cpu, cpu)->syncp);
+	spin_lock_init(&latency->lock);
 	return latency;
 }
 
@@ -70,15 +79,106 @@ static struct l4lb_latency *latency_of(struct l4lb_server *server)
 	return likely(latency) ? latency : begin_late(server);
 }
 
-static void add(struct l4lb_server *server, enum l4lb_latency_kind kind,
+/* ---- the average ---- */
+
+/* What is left of 2^16 after @us, by half each HALF_LIFE; in between along a line. */
+static u32 left_after(u64 us)
+{
+	u32 rest;
+	u64 halves = div_u64_rem(us, HALF_LIFE, &rest);
+
+	if (halves > 15)
+		return 0;
+	return (65536 - (u32)div_u64((u64)rest << 15, HALF_LIFE)) >> halves;
+}
+
+/* As l4lb_server_latency() reads it: 11 bits, and how far they are shifted. */
+static u16 code_of(u64 us)
+{
+	unsigned int bits = fls64(us), shift = bits > 11 ? bits - 11 : 0;
+
+	return shift << 11 | us >> shift;
+}
+
+static void set_average(struct l4lb_server *server, struct l4lb_latency *latency,
+			u64 average, u64 now)
+{
+	lockdep_assert_held(&latency->lock);
+	latency->average = average;
+	latency->when = now;
+	WRITE_ONCE(server->sched.latency, code_of(average >> SHIFT) ?: 1);
+}
+
+static void take_answer(struct l4lb_server *server, struct l4lb_latency *latency, u64 us)
+{
+	u64 now = div_u64(ktime_get_ns(), NSEC_PER_USEC);
+	u64 sample = min(us, LONGEST) << SHIFT;
+	u32 left = latency->when ? left_after(now - latency->when) : 0;
+
+	latency->failures = 0;
+	/* It would count nothing: a later one counts for both. */
+	if (left == 65536)
+		return;
+	set_average(server, latency,
+		    (latency->average * left + sample * (65536 - left)) >> 16, now);
+}
+
+/* Anyone can make a single request fail: only failures without an answer between them
+ * say something of the real server.
+ */
+static void take_failure(struct l4lb_server *server, struct l4lb_latency *latency)
+{
+	u64 average = min(4 * latency->average, LONGEST << SHIFT);
+
+	if (++latency->failures < FAILURES)
+		return;
+	latency->failures = 0;
+	set_average(server, latency, max(average, FAILURE << SHIFT),
+		    div_u64(ktime_get_ns(), NSEC_PER_USEC));
+}
+
+/* What comes while another CPU is at it counts in the histogram only.  A service that
+ * measures no more has forgotten all, see l4lb_latency_forget().
+ */
+static void average(struct l4lb_server *server, struct l4lb_latency *latency, u64 us,
+		    bool failed)
+{
+	const struct l4lb_service *svc = rcu_dereference(server->svc);
+
+	if (!spin_trylock(&latency->lock))
+		return;
+	if (svc && READ_ONCE(svc->policy.latency)) {
+		if (failed)
+			take_failure(server, latency);
+		else
+			take_answer(server, latency, us);
+	}
+	spin_unlock(&latency->lock);
+}
+
+/* The counters stay. */
+void l4lb_latency_forget(struct l4lb_server *server)
+{
+	struct l4lb_latency *latency = smp_load_acquire(&server->latency);	/* begin() */
+
+	lockdep_assert_held(&server->ln->lock);
+	if (!latency)
+		return;
+	spin_lock_bh(&latency->lock);
+	latency->average = 0;
+	latency->when = 0;
+	latency->failures = 0;
+	WRITE_ONCE(server->sched.latency, 0);
+	spin_unlock_bh(&latency->lock);
+}
+
+/* ---- counters ---- */
+
+static void add(struct l4lb_latency *latency, enum l4lb_latency_kind kind,
 		unsigned int i, u64 microseconds)
 {
-	struct l4lb_latency *latency = latency_of(server);
-	struct l4lb_latency_cpu *c;
+	struct l4lb_latency_cpu *c = this_cpu_ptr(latency->cpu);
 
-	if (unlikely(!latency))
-		return;
-	c = this_cpu_ptr(latency->cpu);
 	u64_stats_update_begin(&c->syncp);
 	u64_stats_inc(&c->kind[kind].n[i]);
 	u64_stats_add(&c->kind[kind].sum, microseconds);
@@ -88,16 +188,26 @@ static void add(struct l4lb_server *server, enum l4lb_latency_kind kind,
 void l4lb_latency_count(struct l4lb_server *server, enum l4lb_latency_kind kind,
 			u64 microseconds)
 {
+	struct l4lb_latency *latency = latency_of(server);
 	unsigned int bucket = fls64(microseconds);
 
-	add(server, kind, min(bucket, L4LB_LATENCY_BUCKETS - 1U), microseconds);
+	if (unlikely(!latency))
+		return;
+	add(latency, kind, min(bucket, L4LB_LATENCY_BUCKETS - 1U), microseconds);
+	if (kind == L4LB_LATENCY_ANSWER)
+		average(server, latency, microseconds, false);
 }
 
 void l4lb_latency_count_failed(struct l4lb_server *server,
 			       enum l4lb_latency_kind kind,
 			       enum l4lb_latency_fate fate)
 {
-	add(server, kind, fate, 0);
+	struct l4lb_latency *latency = latency_of(server);
+
+	if (unlikely(!latency))
+		return;
+	add(latency, kind, fate, 0);
+	average(server, latency, 0, true);
 }
 
 void l4lb_latency_prepare(struct l4lb_server *server)

@@ -4,6 +4,7 @@
 #define _L4LB_LATENCY_H
 
 #include <linux/percpu.h>
+#include <linux/spinlock.h>
 #include <linux/u64_stats_sync.h>
 
 #include "service/server.h"
@@ -45,9 +46,17 @@ struct l4lb_latency_cpu {
  * struct l4lb_latency - how long a real server takes, once that was measured
  * @cpu: counters
  * @zero: their sums at the last ZERO (configuration mutex)
+ * @lock: held while @average changes; packets only try to take it
+ * @average: of answers, in 2^-14 microseconds, see l4lb_server_latency()
+ * @when: of the last answer in it, in microseconds as by ktime_get(); 0: none
+ * @failures: that came since the last answer, or since they counted
  */
 struct l4lb_latency {
 	struct l4lb_latency_cpu __percpu	*cpu;
+	spinlock_t				lock;
+	u64					average;
+	u64					when;
+	u8					failures;
 	struct l4lb_latency_count		zero[L4LB_LATENCY_KINDS];
 };
 
@@ -60,6 +69,8 @@ void l4lb_latency_count_failed(struct l4lb_server *server,
 
 /* Configuration mutex held; may sleep.  Its service measures, or is about to. */
 void l4lb_latency_prepare(struct l4lb_server *server);
+/* Configuration mutex held.  It is not measured any more: schedulers know nothing of it. */
+void l4lb_latency_forget(struct l4lb_server *server);
 
 /* Configuration mutex held.  Counts since the last ZERO; false: there are none. */
 bool l4lb_latency_read(const struct l4lb_server *server,

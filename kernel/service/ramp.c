@@ -10,7 +10,7 @@
  *
  *	scheduler		a newcomer gets
  *	lc wlc sed nq		the part of all new connections that has grown to its
- *	lblc lblcr		weight's, if it is the less loaded one
+ *	lblc lblcr ewma		weight's, if it is the less loaded one
  *	mh sh dh		the clients whose hash is below the part of the time:
  *				each moves once
  *	others			that part of what the scheduler gives it

@@ -320,6 +320,8 @@ void l4lb_server_apply(struct l4lb_server *server,
 
 	WRITE_ONCE(server->tun.word, cfg->tun.word);
 	WRITE_ONCE(server->method, method);
+	if (method != IP_VS_CONN_F_MASQ)
+		l4lb_latency_forget(server);
 	l4lb_tunnel_update(server);
 	l4lb_server_table_update(server);
 	l4lb_server_set_weight(server, cfg->weight);
@@ -461,6 +463,7 @@ void l4lb_server_untrash(struct l4lb_server *server)
 	server->heir_of = NULL;
 	l4lb_stats_inherit(&server->stats, &old->stats);
 	server->latency = xchg(&old->latency, NULL);
+	server->sched.latency = READ_ONCE(old->sched.latency);
 }
 
 static void unstick(struct list_head *servers, const struct l4lb_service *svc)

@@ -116,6 +116,11 @@ static inline u64 div_u64(u64 a, u32 b)
 	return a / b;
 }
 
+static inline u64 div64_u64(u64 a, u64 b)
+{
+	return a / b;
+}
+
 static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rem)
 {
 	*rem = a % b;
@@ -217,6 +222,8 @@ static inline u64 siphash_3u64(u64 a, u64 b, u64 c, const siphash_key_t *key)
 #define lower_32_bits(x)	((u32)(x))
 #define upper_32_bits(x)	((u32)((u64)(x) >> 32))
 #define U32_MAX			0xffffffffU
+#define BIT_ULL(n)		(1ULL << (n))
+#define U64_MAX		(~0ULL)
 #define likely(x)		(x)
 #define memzero_explicit	explicit_bzero
 

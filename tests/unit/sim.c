@@ -649,6 +649,8 @@ static void run(char **word)
 		shim_no_memory = !atoi(word[1]);
 	else if (!strcmp(cmd, "turns"))
 		*(u64 *)pool->table = strtoull(word[1], NULL, 0);
+	else if (!strcmp(cmd, "latency"))
+		server_of(word[1])->sched.latency = (u16)atoi(word[2]);
 	else if (!strcmp(cmd, "load"))
 		server_of(word[1])->sched.active.counter = atoi(word[2]),
 		server_of(word[1])->sched.total.counter = atoi(word[3]),

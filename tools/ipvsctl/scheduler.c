@@ -39,6 +39,7 @@ static const struct { const char *name, *idea; } ideas[] = {
 	{ "fo", "failover: the heaviest server that is up" },
 	{ "ovf", "overflow: the heaviest server until it is full" },
 	{ "twos", "the better of two random choices" },
+	{ "ewma", "the server expected to answer first (with latency on)" },
 };
 
 /* The module's own description, for schedulers not in the table above. The name

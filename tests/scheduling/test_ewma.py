@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Scheduler ewma with latencies that the director has measured."""
+
+import time
+from collections import Counter
+
+import pytest
+from lab.flows import set_policy
+from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
+from lab.raw import Raw
+from lab.settings import setting
+
+pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
+TURN = 64       # one choice of so many is in turn
+
+
+@pytest.fixture
+def raw(nat, backend):
+    backend.need_scheduler("ewma")
+    one = Raw(nat, TCP, numbers=(1, 2, 3, 4), sched="ewma")
+    set_policy(one, latency=1)
+    return one
+
+
+def converse(raw, delays, count, refuses=None):
+    """COUNT requests, one after the other; server N answers after DELAYS[N - 1] seconds, unless it
+    REFUSES. {number: requests}"""
+    got = Counter()
+    for _ in range(count):
+        client = raw.client()
+        number = client.open()
+        got[number] += 1
+        if number == refuses:
+            client.reply(RST | ACK).answered()
+            continue
+        client.reply(SYN | ACK).answered()
+        client.send(ACK, b"request")
+        client.arrive()
+        time.sleep(delays[number - 1])
+        client.reply(FIN | ACK, b"answer").answered()
+        client.send(FIN | ACK)
+        client.arrive()
+        client.reply(ACK).answered()
+    return got
+
+
+def test_a_slow_server(raw):
+    """It gets what is in turn, and its share again when it is as quick as the others."""
+    converse(raw, (0.01, 0.002, 0.002, 0.002), 40)
+    got = converse(raw, (0.01, 0.002, 0.002, 0.002), 2 * TURN)
+    assert got[1] <= 2 * TURN * 0.05
+    time.sleep(5)       # what it was before is worth a thirtieth
+    converse(raw, (0.001, 0.002, 0.002, 0.002), 4 * TURN)
+    assert converse(raw, (0.001, 0.002, 0.002, 0.002), TURN)[1] > TURN * 0.8
+
+
+@pytest.mark.smoke
+def test_a_server_that_refuses(raw):
+    """A reset is the quickest of all answers, and none."""
+    got = converse(raw, (0.002,) * 4, 2 * TURN, refuses=2)
+    assert 1 <= got[2] <= 2 * TURN * 0.05
+
+
+def test_failures_where_all_are_slow(raw):
+    """They count for more than the answers of that server."""
+    converse(raw, (2,) * 4, 12)
+    assert converse(raw, (2,) * 4, TURN, refuses=2)[2] <= 5
+
+
+def test_failures_of_a_stranger(raw):
+    """He makes every second request fail, of those that a good server gets."""
+    converse(raw, (0.001, 0.002, 0.002, 0.002), 12)
+    for _ in range(TURN // 4):
+        assert converse(raw, (0.001, 0.002, 0.002, 0.002), 1) == {1: 1}
+        assert converse(raw, (0.001, 0.002, 0.002, 0.002), 1, refuses=1) == {1: 1}
+
+
+def test_off_and_on(raw):
+    """What was measured is forgotten: the slow one is as good as the others until it has answered."""
+    converse(raw, (0.5, 0.002, 0.002, 0.002), 12)
+    for latency in (0, 1):
+        set_policy(raw, latency=latency)
+    assert {raw.client().open() for _ in range(4)} == {1, 2, 3, 4}
+
+
+def test_a_server_comes_back(raw):
+    """As slow as it was, also when its connections were over and it is another object."""
+    with setting(raw.lab, "expire_nodest_conn", 1):
+        converse(raw, (0.5, 0.002, 0.002, 0.002), 12)
+        raw.client().open()
+        raw.remove(1)
+        raw.add(1)
+        assert converse(raw, (0.5, 0.002, 0.002, 0.002), TURN // 2)[1] <= 1
+
+
+def test_a_server_without_answer(nat, backend):
+    """One datagram finds that out; others that come meanwhile go elsewhere."""
+    backend.need_scheduler("ewma")
+    raw = Raw(nat, UDP, numbers=(1, 2), sched="ewma")
+    set_policy(raw, latency=1)
+    got = Counter()
+    for _ in range(TURN):
+        client = raw.client()
+        number = client.open()
+        got[number] += 1
+        if number == 1:
+            client.reply(b"", b"answer").answered()
+    assert 1 <= got[2] <= 2
