@@ -150,6 +150,8 @@ void l4lb_latency_note_request(struct l4lb_conn *conn, const struct sk_buff *skb
 	u32 uses = READ_ONCE(conn->uses);
 	u64 age;
 
+	if (!(uses & L4LB_USE_LATENCY))
+		return;		/* another CPU has just ended it */
 	if (l4lb_pkt_opens(pkt)) {
 		/* The entry has a new connection now: the old request is over. */
 		if (phase_of(uses) == ASKED)
@@ -198,6 +200,8 @@ void l4lb_latency_note_reply(struct l4lb_conn *conn, const struct sk_buff *skb,
 		fail(conn, L4LB_LATENCY_REFUSED);
 		return;
 	}
+	if (!(uses & L4LB_USE_LATENCY))
+		return;		/* another CPU has just ended it */
 	if (phase_of(uses) == OPENING && answers_opening(pkt)) {
 		age = age_us(conn);
 		if (step(conn, uses, with_phase(uses, SILENT)))
