@@ -50,6 +50,14 @@ def answer(client, payload=b"y", flags=ACK):
     client.reply(flags, payload).answered()
 
 
+def served(raw):
+    """The client of a flow of one datagram and its answer."""
+    client = raw.client()
+    client.open()
+    answer(client)
+    return client
+
+
 def shake(client, pause=0.0):
     """The handshake; the real server takes PAUSE seconds."""
     client.open()
@@ -396,17 +404,13 @@ def test_a_server_comes_back(nat, nodest):
     """Its counters go on, also when its connections were over and it is another object."""
     with setting(nat, "expire_nodest_conn", nodest):
         raw = measuring(nat, UDP)
-        client = raw.client()
-        client.open()
-        answer(client)
+        served(raw)
         raw.client().open()
         raw.remove(1)
         assert both(raw) is None
         raw.add(1)
         assert both(raw) == [NONE, ONE]
-        client = raw.client()
-        client.open()
-        answer(client)
+        served(raw)
         assert both(raw) == [NONE, (2, 0, 0)]
 
 
@@ -414,29 +418,21 @@ def test_life_of_the_counters(nat):
     """They begin anew with ZERO and with their service, and stay when it measures no more."""
     raw = measuring(nat, UDP, numbers=TWO)
     for _ in range(4):
-        client = raw.client()
-        client.open()
-        answer(client)
+        served(raw)
     assert both(raw, 1)[1] == both(raw, 2)[1] == (2, 0, 0)
     raw.service.zero()
     assert both(raw, 1) == both(raw, 2) == [NONE, NONE]
-    client = raw.client()
-    client.open()
-    answer(client)
+    client = served(raw)
     assert both(raw, client.number)[1] == ONE
     raw.service.delete()
     again = Raw(nat, UDP, numbers=TWO, port=raw.port)
     set_policy(again, latency=1)
     assert both(again, 1) == both(again, 2) == [NONE, NONE]
-    client = again.client()
-    client.open()
-    answer(client)
+    served(again)
     raw = again
     set_policy(raw, latency=0)
     for _ in range(2):
-        client = raw.client()
-        client.open()
-        answer(client)
+        served(raw)
     assert sum(both(raw, n)[1][0] for n in TWO) == 1
 
 
@@ -444,9 +440,7 @@ def test_lists(nat):
     """Of one service, or of all; what is not there, or not understood, is refused."""
     first, second, third = (measuring(nat, UDP) for _ in range(3))
     for raw in (first, second):
-        client = raw.client()
-        client.open()
-        answer(client)
+        served(raw)
     with genl.L4lb(nat.director.ns) as l4lb:
         assert len(l4lb.dump(genl.GET_LATENCY)) == 3
         assert [len(latencies.read(l4lb, raw.service)) for raw in (first, second, third)] == [1, 1, 1]
