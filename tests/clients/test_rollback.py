@@ -59,6 +59,40 @@ def test_rollback(kept, module, tmp_path):
     assert "no apply is known" in kept.ctl("rollback", code=4)
 
 
+# Each setting is once the only one that its service has.
+KINDS = """\
+version: 1
+services:
+  - {service: "tcp 192.0.2.1:80", servers: [10.0.0.1 weight 0, 10.0.0.2 dr, 10.0.0.3:8080 weight 65535]}
+  - {service: "sctp 192.0.2.1:80", scheduler: wrr, servers: [10.0.0.1 max-conns 7]}
+  - {service: "udp [2001:db8::1]:53", scheduler: rr, servers: ["[2001:db8::2] max-conns 9 min-conns 3"]}
+  - {service: "udp [2001:db8::1]:54", servers: ["[2001:db8::2] dr", "[2001:db8::3] tun"]}
+  - {service: fwmark 3, servers: [10.0.0.2, 10.0.0.1]}
+  - {service: fwmark 4 inet6, servers: ["[2001:db8::2]"]}
+  - {service: "tcp 192.0.2.2:80", scheduler: wlc, flags: [flag-1], servers: [10.0.0.1]}
+  - {service: "tcp 192.0.2.3:80", flags: [flag-3], servers: [10.0.0.1]}
+  - {service: "udp 192.0.2.4:80", ops: true, servers: [10.0.0.1]}
+  - {service: "tcp 192.0.2.5:80", persistent: 300, servers: [10.0.0.1]}
+  - {service: "tcp 192.0.2.6:0", persistent: 360}
+"""
+OURS = """\
+  - {service: "tcp 192.0.2.8:80", limit-conns: 100, servers: [10.0.0.1]}
+"""
+
+
+@both_modules
+def test_each_kind_comes_back(kept, module):
+    """Services whose settings are few are kept in a form of their own. To keep them does not
+    change the order of the servers in the kernel, which is the file's."""
+    kept.ctl("apply -", stdin=KINDS + (OURS if module.name == "l4lb" else ""))
+    with genl.Ipvs(kept.ns) as ipvs:
+        assert [one["addr"] for one in ipvs.service(fwmark=3).servers()] == ["10.0.0.1", "10.0.0.2"]
+    state, saved = kept.state(), kept.ctl("save -F json")
+    kept.ctl("apply --prune -", stdin="version: 1\nservices: [{service: fwmark 9}]\n")
+    kept.ctl("rollback")
+    assert (kept.state(), kept.ctl("save -F json")) == (state, saved)
+
+
 @both_modules
 @pytest.mark.parametrize("change, shown", [
     ("server change tcp 192.0.2.10:80 10.0.0.11:8080 weight 9", "weight 3 -> 9"),

@@ -11,17 +11,17 @@
 #include <unistd.h>
 
 #include "args.h"
+#include "compact.h"
 #include "config.h"
 #include "err.h"
 #include "history.h"
 #include "out.h"
 #include "source.h"
 #include "undo.h"
-#include "view.h"
 
 #define USUAL "/var/lib/ipvsctl"
 
-enum { PATH_LEN = 1024, FILE_MAX = 256 << 20 };
+enum { PATH_LEN = 1024, FILE_MAX = 256 << 20, BUFFER = 1 << 17 };
 
 /* ---- names ---- */
 
@@ -139,15 +139,12 @@ static void put_services(FILE *f, const char *name,
 			 const struct service_list *list)
 {
 	const char *sep = "\n";
-	json_t *one;
 	size_t i;
 
 	fprintf(f, ",\n\"%s\": {\"services\": [", name);
 	for (i = 0; i < list->n; i++, sep = ",\n") {
-		one = service_json(&list->v[i], JSON_CONFIG);
 		fputs(sep, f);
-		json_dumpf(one, f, JSON_COMPACT);
-		json_decref(one);
+		compact_print(f, &list->v[i]);
 	}
 	fputs("]}", f);
 }
@@ -179,6 +176,7 @@ static bool write_file(const char *path, const struct undo *u)
 	f = fopen(path, "wxe");
 	if (!f)
 		return false;
+	setvbuf(f, NULL, _IOFBF, BUFFER);
 	fprintf(f, "{\"ipvsctl\": {\"schema\": 1}, \"time\": %lld",
 		(long long)time(NULL));
 	put_timeouts(f, "timeouts_before", &u->had);

@@ -24,6 +24,11 @@
 #include "opt.h"
 #include "out.h"
 
+bool kern_announces(void)
+{
+	return opt.dry_run || opt.verbose;
+}
+
 bool kern_announce(const char *verb, const char *what)
 {
 	if (opt.dry_run)

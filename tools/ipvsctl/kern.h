@@ -33,6 +33,9 @@ int kern_config(struct service_list *list);
 /* One service; -ESRCH if it is not there. */
 int kern_service(const struct svc_id *id, struct service *svc, bool servers);
 
+/* Will kern_announce() print? */
+bool kern_announces(void);
+
 /* Prints a step for --dry-run or -v; true with --dry-run: do not take it. */
 bool kern_announce(const char *verb, const char *what);
 

@@ -45,12 +45,14 @@ void service_free(struct service *svc)
 {
 	size_t i;
 
-	for (i = 0; i < svc->nservers; i++)
+	for (i = 0; !svc->shares && i < svc->nservers; i++)
 		free(svc->servers[i].latency);
-	free(svc->servers);
+	if (!svc->shares) {
+		free(svc->servers);
+		free(svc->options);
+	}
 	svc->servers = NULL;
 	svc->nservers = 0;
-	free(svc->options);
 	svc->options = NULL;
 	svc->noptions = 0;
 }
@@ -69,6 +71,7 @@ void service_copy(struct service *to, const struct service *from)
 	size_t room = 1, i;
 
 	*to = *from;
+	to->shares = false;
 	/* As much as grow() would have made. */
 	while (room < from->nservers)
 		room *= 2;
@@ -227,17 +230,23 @@ struct server *server_search(const struct service *svc,
 }
 
 /* What l4lb or a file of "export" lists is in order already. */
-static void sort(void *v, size_t n, size_t size,
-		 int (*cmp)(const void *a, const void *b))
+static bool is_sorted(const void *v, size_t n, size_t size,
+		      int (*cmp)(const void *a, const void *b))
 {
 	const char *p = v;
 	size_t i;
 
 	for (i = 1; i < n; i++, p += size)
-		if (cmp(p, p + size) > 0) {
-			qsort(v, n, size, cmp);
-			return;
-		}
+		if (cmp(p, p + size) > 0)
+			return false;
+	return true;
+}
+
+static void sort(void *v, size_t n, size_t size,
+		 int (*cmp)(const void *a, const void *b))
+{
+	if (!is_sorted(v, n, size, cmp))
+		qsort(v, n, size, cmp);
 }
 
 void service_sort(struct service *svc)
@@ -251,6 +260,19 @@ void service_list_moved(struct service_list *list)
 	list->index = NULL;
 	list->index_size = 0;
 	list->indexed = 0;
+}
+
+/* The order of a file's servers is the order in which the kernel gets them. */
+void service_share(struct service *to, const struct service *from)
+{
+	if (is_sorted(from->servers, from->nservers, sizeof(*from->servers),
+		      cmp_server)) {
+		*to = *from;
+		to->shares = true;
+	} else {
+		service_copy(to, from);
+		service_sort(to);
+	}
 }
 
 void service_list_sort(struct service_list *list)

@@ -97,6 +97,7 @@ struct service {
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;
+	bool shares;		/* .servers and .options are another's */
 };
 
 struct service_list {
@@ -115,6 +116,11 @@ void service_free(struct service *svc);	/* what it has, not itself */
 
 /* A copy with servers and options of its own, without their latency. */
 void service_copy(struct service *to, const struct service *from);
+
+/* The same, sorted, to be read only, and freed before @from. A large file's copies would
+ * take as long as its message to the kernel.
+ */
+void service_share(struct service *to, const struct service *from);
 
 struct service *service_find(struct service_list *list,
 			     const struct svc_id *id);

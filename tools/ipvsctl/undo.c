@@ -25,9 +25,11 @@ static void add_after(struct undo *u, const struct plan_item *item, bool prune)
 	struct service *svc = service_append(&u->after), named;
 	size_t i;
 
-	service_copy(svc, item->svc);
-	if (!item->old || prune)
+	if (!item->old || prune) {
+		service_share(svc, item->svc);
 		return;
+	}
+	service_copy(svc, item->svc);
 	service_copy(&named, svc);
 	service_sort(&named);
 	for (i = 0; i < item->old->nservers; i++)
@@ -46,7 +48,7 @@ static int collect(struct plan *p, const struct plan_item *item, void *arg)
 		return RC_OK;
 	c->last = &svc->id;
 	if (item->old)
-		service_copy(service_append(&c->undo->before), item->old);
+		service_share(service_append(&c->undo->before), item->old);
 	if (item->svc)
 		add_after(c->undo, item, c->prune);
 	return RC_OK;

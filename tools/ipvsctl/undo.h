@@ -22,7 +22,7 @@ struct undo {
 	bool keys;	/* undo_settle() has read numbers of keys */
 };
 
-/* Of a plan that was not sent yet. */
+/* Of a plan that was not sent yet; @u shares its services, and is freed before it. */
 void undo_of_plan(struct undo *u, struct plan *p);
 void undo_free(struct undo *u);
 
