@@ -24,6 +24,7 @@ void l4lb_ghost_copy(struct l4lb_server *ghost, const struct l4lb_server *server
 	ghost->sched.af = server->sched.af;
 	ghost->sched.weight = server->sched.weight;
 	ghost->sched.last_weight = server->sched.last_weight;
+	ghost->sched.latency = READ_ONCE(server->sched.latency);
 	ghost->u_thresh = server->u_thresh;
 	ghost->l_thresh = server->l_thresh;
 	/* Listeners are not told of it. */

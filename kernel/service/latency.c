@@ -100,13 +100,25 @@ static u16 code_of(u64 us)
 	return shift << 11 | us >> shift;
 }
 
+/* A shadow's choices change no latency: it goes by those that the real server has. */
+static void tell(struct l4lb_server *server, u16 code)
+{
+	struct l4lb_server *ghost;
+
+	ghost = rcu_dereference_check(server->ghost,
+				      lockdep_is_held(&server->ln->lock));
+	WRITE_ONCE(server->sched.latency, code);
+	if (unlikely(ghost))
+		WRITE_ONCE(ghost->sched.latency, code);
+}
+
 static void set_average(struct l4lb_server *server, struct l4lb_latency *latency,
 			u64 average, u64 now)
 {
 	lockdep_assert_held(&latency->lock);
 	latency->average = average;
 	latency->when = now;
-	WRITE_ONCE(server->sched.latency, code_of(average >> SHIFT) ?: 1);
+	tell(server, code_of(average >> SHIFT) ?: 1);
 }
 
 static void take_answer(struct l4lb_server *server, struct l4lb_latency *latency, u64 us)
@@ -168,7 +180,7 @@ void l4lb_latency_forget(struct l4lb_server *server)
 	latency->average = 0;
 	latency->when = 0;
 	latency->failures = 0;
-	WRITE_ONCE(server->sched.latency, 0);
+	tell(server, 0);
 	spin_unlock_bh(&latency->lock);
 }
 

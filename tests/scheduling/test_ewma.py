@@ -5,10 +5,12 @@ import time
 from collections import Counter
 
 import pytest
+from lab import genl
 from lab.flows import set_policy
 from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
+from lab.shadows import each, give, read, totals
 
 pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 TURN = 64       # one choice of so many is in turn
@@ -94,6 +96,29 @@ def test_a_server_comes_back(raw):
         raw.remove(1)
         raw.add(1)
         assert converse(raw, (0.5, 0.002, 0.002, 0.002), TURN // 2)[1] == 0
+
+
+def test_a_shadow(raw):
+    """It knows the latencies of the real servers: those from before it, new ones, and that they are forgotten."""
+    def same(count):
+        before = totals(read(l4lb, raw.service))
+        converse(raw, delays, count)
+        seen, agreed, refused = (now - old for now, old in zip(totals(read(l4lb, raw.service)), before))
+        assert (seen, agreed, refused) == (count, count, 0)
+
+    delays = (0.01, 0.002, 0.01, 0.01)
+    converse(raw, delays, 12)
+    with genl.L4lb(raw.lab.director.ns) as l4lb:
+        give(l4lb, raw.service, "ewma")
+        same(TURN // 4)
+        delays = (0.01, 0.05, 0.002, 0.01)
+        same(TURN // 4)
+        for latency in (0, 1):
+            set_policy(raw, latency=latency)
+        before = each(read(l4lb, raw.service))
+        assert {raw.client().open() for _ in range(4)} == {1, 2, 3, 4}
+        assert [now - old for now, old in zip(each(read(l4lb, raw.service)), before)] == [1, 1, 1, 1]
+        give(l4lb, raw.service, "none")
 
 
 def test_a_server_without_answer(nat, backend):

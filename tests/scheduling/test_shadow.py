@@ -27,6 +27,7 @@ SEED = 7
 CASES = [json.loads(line) for line in
          (Path(__file__).parents[1] / "unit/golden_picks.jsonl").read_text(encoding="ascii").splitlines()]
 TOSSES = "twos"     # coins
+DRAWS = ("ewma", True)  # lots, of more than 16 real servers
 
 
 def fill(oracle, service, weights=WEIGHTS, **options):
@@ -62,8 +63,9 @@ def shadowed(oracle, acting, shadow, count, weights=WEIGHTS):
 
 # -- the same choices
 
-@pytest.mark.parametrize("many", (False, pytest.param(True, marks=pytest.mark.slow)), ids=("7", "42"))
-@pytest.mark.parametrize("sched", [s for s in SCHEDULERS if s != TOSSES])
+@pytest.mark.parametrize("sched, many", [
+    pytest.param(s, many, marks=pytest.mark.slow if many else ()) for s in SCHEDULERS for many in (False, True)
+    if s != TOSSES and (s, many) != DRAWS])
 def test_agrees_with_itself(dr_with_rules, sched, many):
     """The control: the same scheduler chooses the same each time, with as many connections."""
     with Oracle(dr_with_rules) as oracle:
