@@ -41,6 +41,27 @@ def sizes(documents, scale):
     return [one() for _ in range(documents["count"])]
 
 
+def bed(parameters, experiment, servers, directory):
+    """What bed.py has to know of an EXPERIMENT whose files are in DIRECTORY, but for the scheduler and
+    the programs."""
+    network = parameters["network"]
+    server = parameters["server"] | experiment.get("server", {})
+    slow = experiment.get("slow", {})
+    documents = sizes(parameters["documents"], experiment["size_scale"])
+    return {
+        "servers": servers, "weights": experiment.get("weights", [1] * servers),
+        "speeds": experiment.get("speeds", [1.0] * servers), "vips": experiment.get("vips", 1),
+        "method": experiment.get("method", "dr"),
+        # The server that is slow for a while; in the file, "from" counts from the end of the warming up.
+        "slow": slow and slow | {"from": slow["from"] + parameters["arrivals"]["warmup"]},
+        "rate": {"client": experiment["client_rate"], "server": network["server_rate"],
+                 "director": experiment.get("director_rate", network["director_rate"])},
+        "delay": network["delay"], "queue": network["queue"], "server": server,
+        "cache": round(sum(documents) * experiment.get("cache_share", server["cache_share"])),
+        "give_up": parameters["arrivals"]["give_up"],
+        "requests": (Path(directory) / "trace").stat().st_size // ARRIVAL.size, "directory": str(directory)}
+
+
 def popularity(documents):
     """Running sums of the documents' shares, not normalised."""
     return list(itertools.accumulate((n + 1) ** -documents["zipf"]

@@ -39,19 +39,11 @@ def programs(tmp_path_factory):
 def spec_of(directory, programs, scheduler, shadow):
     parameters = workload.load()
     parameters["arrivals"] |= {"warmup": 0, "seconds": SECONDS}
-    experiment, network = parameters["experiment"]["unequal"], parameters["network"]
+    experiment = parameters["experiment"]["unequal"]
     workload.write(directory, parameters, experiment, SEED)
-    documents = workload.sizes(parameters["documents"], experiment["size_scale"])
-    return {
-        "scheduler": scheduler, "options": {"shadow": shadow}, "servers": 4,
-        "weights": experiment["weights"], "speeds": experiment["speeds"], "vips": 1,
-        "rate": {"client": experiment["client_rate"], "server": network["server_rate"],
-                 "director": network["director_rate"]},
-        "delay": network["delay"], "queue": network["queue"], "server": parameters["server"],
-        "cache": round(sum(documents) * parameters["server"]["cache_share"]),
-        "give_up": parameters["arrivals"]["give_up"],
-        "requests": (directory / "trace").stat().st_size // workload.ARRIVAL.size,
-        "directory": str(directory), "programs": str(programs), "ipvsctl": str(TOP / IPVSCTL)}
+    return workload.bed(parameters, experiment, 4, directory) | {
+        "scheduler": scheduler, "options": {"shadow": shadow}, "programs": str(programs),
+        "ipvsctl": str(TOP / IPVSCTL)}
 
 
 @pytest.fixture(scope="module")
