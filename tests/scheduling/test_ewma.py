@@ -106,12 +106,12 @@ def test_a_shadow(raw):
         seen, agreed, refused = (now - old for now, old in zip(totals(read(l4lb, raw.service)), before))
         assert (seen, agreed, refused) == (count, count, 0)
 
-    delays = (0.01, 0.002, 0.01, 0.01)
+    delays = (0.01, 0.002, 0.01, 0.5)
     converse(raw, delays, 12)
     with genl.L4lb(raw.lab.director.ns) as l4lb:
         give(l4lb, raw.service, "ewma")
         same(TURN // 4)
-        delays = (0.01, 0.05, 0.002, 0.01)
+        delays = (0.01, 0.05, 0.002, 0.5)
         same(TURN // 4)
         for latency in (0, 1):
             set_policy(raw, latency=latency)
