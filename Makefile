@@ -50,6 +50,7 @@ help:
 	@echo '              (SEED=1 COUNT=300 KERNEL=debug, or REPLAY=FILE)'
 	@echo '  fuzz-sync   changed synchronisation messages to their reader, as a program (SECONDS=60 or COUNT=10000000,'
 	@echo '              SEED=N, or REPLAY=FILE)'
+	@echo '  fuzz-files  changed configuration files to the readers of ipvsctl, as a program (the same)'
 	@echo '  bench-schedulers  schedulers compared on the paper'"'"'s test bed in virtual time'
 	@echo '              (SCHED="rr mine" SERVERS="1 2 4" SEED=N QUICK=1 UPDATE=1; an hour, quick 3 minutes;'
 	@echo '              COMPARE="rr mine": without traffic, seconds)'
@@ -205,9 +206,9 @@ fuzz-sequences:
 	@tests/lab/suite --tier all --show -k test_sequence --timeout 10800 $(KERNEL) -- -s \
 		$(if $(REPLAY),--sequence-replay '$(REPLAY)',--sequence-seed $(SEED) --sequence-count $(COUNT))
 
-.PHONY: fuzz-sync
-fuzz-sync:
-	@tests/lab/fuzz-sync $(call options,seconds count seed replay)
+.PHONY: fuzz-sync fuzz-files
+fuzz-sync fuzz-files:
+	@tests/lab/fuzz-program $(@:fuzz-%=%) $(call options,seconds count seed replay)
 
 # Make variables become command-line options of the same name: SEED=1 becomes --seed 1.
 options = $(foreach name,$(1),\

@@ -401,6 +401,8 @@ static int read_settings(json_t *o, struct service *svc, const char *object)
 		rc = check_scheduler_name(scheduler, object);
 	if (!rc)
 		rc = get_string(o, object, "pe", &pe);
+	if (!rc && pe)
+		rc = take_pe(pe, object, svc->pe, sizeof(svc->pe));
 	if (!rc)
 		rc = get_bool(o, object, "ops", &ops);
 	if (!rc)
@@ -418,8 +420,6 @@ static int read_settings(json_t *o, struct service *svc, const char *object)
 	if (scheduler)
 		snprintf(svc->scheduler, sizeof(svc->scheduler), "%s",
 			 scheduler);
-	if (pe)
-		snprintf(svc->pe, sizeof(svc->pe), "%s", pe);
 	if (ops)
 		svc->flags |= IP_VS_SVC_F_ONEPACKET;
 	return service_check(svc);

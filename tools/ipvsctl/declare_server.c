@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -128,6 +129,7 @@ static int long_form(const struct tree *t, const struct node *map,
 		     struct server *srv)
 {
 	const struct node *name = key_find(map, "server"), *port;
+	struct in6_addr v6;
 	char word[128];
 	int rc = keys_check(t, map, "a server", known);
 
@@ -149,7 +151,9 @@ static int long_form(const struct tree *t, const struct node *map,
 	if (rc)
 		return rc;
 	if (!port || !key_is(name, "address"))
-		snprintf(word, sizeof(word), "%s", name->text);
+		snprintf(word, sizeof(word), key_is(name, "address") &&
+			 inet_pton(AF_INET6, name->text, &v6) == 1 ? "[%s]" : "%s",
+			 name->text);
 	else
 		snprintf(word, sizeof(word), strchr(name->text, ':') &&
 			 name->text[0] != '[' ? "[%s]:%s" : "%s:%s",

@@ -293,13 +293,13 @@ static int add_service(const struct rule *r, const struct svc_id *id,
 	service_defaults(&svc, id);
 	svc.line = line;
 	rc = r->scheduler ? check_scheduler_name(r->scheduler, object) : RC_OK;
+	if (!rc && r->pe)
+		rc = take_pe(r->pe, object, svc.pe, sizeof(svc.pe));
 	if (rc)
 		return rc;
 	if (r->scheduler)
 		snprintf(svc.scheduler, sizeof(svc.scheduler), "%s",
 			 r->scheduler);
-	if (r->pe)
-		snprintf(svc.pe, sizeof(svc.pe), "%s", r->pe);
 	if (r->ops)
 		svc.flags |= IP_VS_SVC_F_ONEPACKET;
 	rc = rule_flags(r, &svc);

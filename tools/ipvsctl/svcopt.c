@@ -31,6 +31,16 @@ int check_scheduler_name(const char *word, const char *object)
 	return rc;
 }
 
+int take_pe(const char *word, const char *object, char *pe, size_t size)
+{
+	if (!is_module_word(word) || strlen(word) >= size)
+		return fail(RC_USAGE, object,
+			    "bad persistence engine \"%s\": write its name, or none",
+			    word);
+	snprintf(pe, size, "%s", strcmp(word, "none") ? word : "");
+	return RC_OK;
+}
+
 static int parse_scheduler(struct args *a, const char *object,
 			   struct svc_opts *o)
 {
@@ -97,18 +107,11 @@ static int parse_pe(struct args *a, const char *object, struct svc_opts *o)
 	const char *word;
 	int rc = arg_value(a, object, "pe", &word);
 
-	if (rc)
-		return rc;
-	if (!is_module_word(word) || strlen(word) > 16)
-		return fail(RC_USAGE, object,
-			    "bad persistence engine \"%s\": write its name, or none",
-			    word);
-	if (strcmp(word, "none"))
-		snprintf(o->pe, sizeof(o->pe), "%s", word);
-	else
-		o->pe[0] = '\0';
-	o->named |= SVC_PE;
-	return RC_OK;
+	if (!rc)
+		rc = take_pe(word, object, o->pe, sizeof(o->pe));
+	if (!rc)
+		o->named |= SVC_PE;
+	return rc;
 }
 
 static int parse_flags(struct args *a, const char *object, struct svc_opts *o)

@@ -78,6 +78,9 @@ void srv_opts_apply(struct server *srv, const struct srv_opts *o);
 int parse_mask(const char *word, const struct svc_id *id, uint32_t *netmask);
 int check_scheduler_name(const char *word, const char *object);
 
+/* A persistence engine's name; "none" is none. */
+int take_pe(const char *word, const char *object, char *pe, size_t size);
+
 /* Parses a scheduler's option and adds it to @svc; fails if it is there. */
 int option_named(struct service *svc, const char *name, const char *value);
 
