@@ -161,6 +161,8 @@ services:
               "max_conns": 0, "min_conns": 0}]}]}),
     "CRLF": "version: 1\r\nservices:\r\n- service: fwmark 7\r\n  scheduler: rr\r\n",
     "nothing": "version: 1\nservices: []\n",
+    "IPv6 without brackets": "version: 1\nservices:\n- service: udp [2001:db8::1]:53\n"
+                             "  servers: [{address: \"2001:db8::2\"}, {address: 2001:db8::3, port: 53}]\n",
     "no end of line": "version: 1\nservices: []",
     "comments": "# ours\n---\nversion: 1 # one\nservices: [] \n...\n",
     "a tab behind a value": "version: 1\t\nservices: []\n",
