@@ -37,6 +37,11 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "limit_reply": (0, 1), "latency": (0, 1)}
 
 
+def by_chance(sched, many):
+    """twos tosses coins; ewma draws lots, of MANY real servers, which are more than 16."""
+    return sched == "twos" or (sched == "ewma" and many)
+
+
 class Model:
     """{service: {"sched", "flags", "timeout", "policy": {name: value}, without defaults,
     "servers": {number: (weight, upper, lower)}}}"""

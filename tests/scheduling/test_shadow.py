@@ -16,7 +16,7 @@ from lab.netns import wait_until
 from lab.oracle import MARK, Addresses, Oracle
 from lab.packet import ACK, FIN, RST, SCTP, TCP, UDP
 from lab.raw import Raw
-from lab.sequences import SCHEDULERS
+from lab.sequences import SCHEDULERS, by_chance
 from lab.settings import setting
 from lab.shadows import each, give, in_all, loads, name_of, read, totals
 from lab.trials import flow
@@ -26,8 +26,6 @@ WEIGHTS = (1, 7, 2, 0, 30, 1, 3)
 SEED = 7
 CASES = [json.loads(line) for line in
          (Path(__file__).parents[1] / "unit/golden_picks.jsonl").read_text(encoding="ascii").splitlines()]
-TOSSES = "twos"     # coins
-DRAWS = ("ewma", True)  # lots, of more than 16 real servers
 
 
 def fill(oracle, service, weights=WEIGHTS, **options):
@@ -65,7 +63,7 @@ def shadowed(oracle, acting, shadow, count, weights=WEIGHTS):
 
 @pytest.mark.parametrize("sched, many", [
     pytest.param(s, many, marks=pytest.mark.slow if many else ()) for s in SCHEDULERS for many in (False, True)
-    if s != TOSSES and (s, many) != DRAWS])
+    if not by_chance(s, many)])
 def test_agrees_with_itself(dr_with_rules, sched, many):
     """The control: the same scheduler chooses the same each time, with as many connections."""
     with Oracle(dr_with_rules) as oracle:
@@ -76,7 +74,7 @@ def test_agrees_with_itself(dr_with_rules, sched, many):
     assert each(found, "weight") == list(WEIGHTS * 6 if many else WEIGHTS)
 
 
-@pytest.mark.parametrize("sched", [s for s in SCHEDULERS if s != TOSSES])
+@pytest.mark.parametrize("sched", [s for s in SCHEDULERS if not by_chance(s, False)])
 def test_predicts(dr_with_rules, sched):
     """In the shade of round robin it chooses as it does alone."""
     with Oracle(dr_with_rules) as oracle:

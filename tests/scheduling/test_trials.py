@@ -13,7 +13,7 @@ from lab.netns import run, wait_until
 from lab.oracle import Oracle
 from lab.packet import TCP, UDP
 from lab.raw import Raw
-from lab.sequences import SCHEDULERS
+from lab.sequences import SCHEDULERS, by_chance
 from lab.trials import attempt, chosen, flow, request
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
@@ -43,9 +43,9 @@ def service_of(nat, weights, port=None, **options):
 # -- the same choices
 
 @pytest.mark.dear
-@pytest.mark.parametrize("sched", [s for s in SCHEDULERS if s != "twos"])     # which tosses coins
-@pytest.mark.parametrize("proto, many", (
-    ("tcp", False), ("udp", False), pytest.param("tcp", True, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("sched, proto, many", [
+    pytest.param(sched, proto, many, marks=pytest.mark.slow if many else ()) for sched in SCHEDULERS
+    for proto, many in (("tcp", False), ("udp", False), ("tcp", True)) if not by_chance(sched, many)])
 def test_as_for_packets(dr_with_rules, sched, proto, many):
     """A live service of the same scheduler gives the same flows to the same servers; with so many
     real servers that it holds tournaments, too. UDP connections are not active."""
