@@ -188,7 +188,8 @@
  *		and thresholds of the service's real servers but without their
  *		connections: each choice adds one (active, but with UDP; none with
  *		one-packet scheduling).  No packet, no service and no real server
- *		notices.  Persistence, RAMP and limits play no part.
+ *		notices.  Persistence, RAMP and limits play no part.  Latencies stay
+ *		what they are when it begins.
  *		The service's own scheduler has its options, others the defaults.
  *		EBUSY: another trial of the namespace is under way; ESRCH: no such
  *		service; ENOENT: no such scheduler; EADDRNOTAVAIL: WITHOUT is no
@@ -202,12 +203,13 @@
  *		dump: SERVICE.  What the service's SHADOW would have done: a second
  *		scheduler that is asked about each new connection, when the first has
  *		chosen, and has no effect.  It chooses from copies of the real servers,
- *		whose connections are those that it would have given them.  It has
- *		the options of the service's scheduler while it is the same one,
- *		otherwise those it had, at first the defaults.  It knows nothing of
- *		RAMP, of what a limit refuses, and of connections and templates that
- *		began before it or on another director.  It follows changes of the
- *		service; if it cannot, it ends, see L4LB_EVENT_SHADOW_LOST.
+ *		whose connections are those that it would have given them, and whose
+ *		latencies are those of the real servers.  It has the options of the
+ *		service's scheduler while it is the same one, otherwise those it had,
+ *		at first the defaults.  It knows nothing of RAMP, of what a limit
+ *		refuses, and of connections and templates that began before it or on
+ *		another director.  It follows changes of the service; if it cannot,
+ *		it ends, see L4LB_EVENT_SHADOW_LOST.
  *		IPVS_CMD_ZERO clears its counters.
  *		ESRCH: no such service; ENOENT: it has no shadow.
  *		Replies: SHADOW_STATS { SCHEDULER to REFUSED }, and SHADOW_STATS

@@ -266,7 +266,7 @@ static inline u32 l4lb_option(const struct l4lb_pool *pool, unsigned int i)
  * came back, if its service has "latency on" and its replies pass the director (NAT).
  * An answer loses half of its part in a second or two.  Three failures (a reset, or
  * nothing) without an answer between them count as one of a second, and of four times
- * the average, at least.  In trials and shadows it is not known.
+ * the average, at least.  A shadow sees it as it is, a trial as it was at its beginning.
  *
  * Context: any.
  * Return: microseconds, up to 2^32, in steps of 1/1024; 0: not known.

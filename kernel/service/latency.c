@@ -184,6 +184,21 @@ void l4lb_latency_forget(struct l4lb_server *server)
 	spin_unlock_bh(&latency->lock);
 }
 
+void l4lb_latency_tell_ghost(struct l4lb_server *server)
+{
+	struct l4lb_latency *latency = smp_load_acquire(&server->latency);	/* begin() */
+	struct l4lb_server *ghost;
+
+	ghost = rcu_dereference_protected(server->ghost,
+					  lockdep_is_held(&server->ln->lock));
+	/* The lock: not instead of a newer one, which a packet has just told it. */
+	if (latency)
+		spin_lock_bh(&latency->lock);
+	WRITE_ONCE(ghost->sched.latency, READ_ONCE(server->sched.latency));
+	if (latency)
+		spin_unlock_bh(&latency->lock);
+}
+
 /* ---- counters ---- */
 
 static void add(struct l4lb_latency *latency, enum l4lb_latency_kind kind,

@@ -71,6 +71,8 @@ void l4lb_latency_count_failed(struct l4lb_server *server,
 void l4lb_latency_prepare(struct l4lb_server *server);
 /* Configuration mutex held.  It is not measured any more: schedulers know nothing of it. */
 void l4lb_latency_forget(struct l4lb_server *server);
+/* Configuration mutex held.  Its ghost, which it has, may have been made some time ago. */
+void l4lb_latency_tell_ghost(struct l4lb_server *server);
 
 /* Configuration mutex held.  Counts since the last ZERO; false: there are none. */
 bool l4lb_latency_read(const struct l4lb_server *server,

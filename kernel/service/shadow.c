@@ -36,6 +36,7 @@
 
 #include "service/event.h"
 #include "service/ghost.h"
+#include "service/latency.h"
 #include "service/registry.h"
 
 #define BREATH	256	/* servers between two looks for other tasks */
@@ -190,11 +191,12 @@ static void haunt(const struct l4lb_pool *servers, const struct l4lb_pool *ghost
 		ghost = l4lb_server_of(ghosts->server[i]);
 		old = ghost_of(server);
 		WRITE_ONCE(ghost->available, true);
-		if (old == ghost)
-			continue;
-		rcu_assign_pointer(server->ghost, ghost);
-		if (old)
-			l4lb_server_put(old);
+		if (old != ghost) {
+			rcu_assign_pointer(server->ghost, ghost);
+			if (old)
+				l4lb_server_put(old);
+		}
+		l4lb_latency_tell_ghost(server);
 		if (i % BREATH == 0)
 			cond_resched();
 	}

@@ -7,10 +7,12 @@ from collections import Counter
 import pytest
 from lab import genl
 from lab.flows import set_policy
+from lab.genl import attr, text, u32
 from lab.packet import ACK, FIN, RST, SYN, TCP, UDP
 from lab.raw import Raw
 from lab.settings import setting
 from lab.shadows import each, give, read, totals
+from lab.trials import attempt, chosen
 
 pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
 TURN = 64       # one choice of so many is in turn
@@ -119,6 +121,28 @@ def test_a_shadow(raw):
         assert {raw.client().open() for _ in range(4)} == {1, 2, 3, 4}
         assert [now - old for now, old in zip(each(read(l4lb, raw.service)), before)] == [1, 1, 1, 1]
         give(l4lb, raw.service, "none")
+
+
+def test_a_shadow_that_begins_with_the_end_of_measuring(raw):
+    """Both are one message: its copies of the real servers, made before, forget as these do."""
+    converse(raw, (0.01, 0.002, 0.01, 0.5), 12)
+    with genl.L4lb(raw.lab.director.ns) as l4lb:
+        l4lb.request(genl.SET_POLICY, attr(genl.L_SERVICE, raw.service.ident) + attr(
+            genl.L_SHADOW, text("ewma")) + attr(genl.L_POLICY, [attr(genl.POLICY["latency"], u32(0))]))
+        set_policy(raw, latency=1)
+        assert {raw.client().open() for _ in range(4)} == {1, 2, 3, 4}
+        assert each(read(l4lb, raw.service)) == [1, 1, 1, 1]
+        give(l4lb, raw.service, "none")
+
+
+def test_a_trial(raw):
+    """It goes by the latencies that the real servers have when it begins, and changes none."""
+    converse(raw, (0.5, 0.002, 0.5, 0.5), 12)
+    with genl.L4lb(raw.lab.director.ns) as l4lb:
+        # All open: a connection more on the quick one is worth 250 on each other.
+        found = attempt(l4lb, raw.service, "ewma", 100)
+    assert sum(chosen(found)) == 100
+    assert dict(zip(each(found, "addr"), chosen(found)))[raw.address(2)] >= 90
 
 
 def test_a_server_without_answer(nat, backend):
