@@ -71,11 +71,14 @@ services:
   - {service: fwmark 4 inet6, servers: ["[2001:db8::2]"]}
   - {service: "tcp 192.0.2.2:80", scheduler: wlc, flags: [flag-1], servers: [10.0.0.1]}
   - {service: "tcp 192.0.2.3:80", flags: [flag-3], servers: [10.0.0.1]}
+  - {service: "tcp 192.0.2.9:80", flags: [flag-2], servers: [10.0.0.1]}
+  - {service: "tcp 192.0.2.10:80", servers: [10.0.0.1 tun type gue port 6080 csum]}
   - {service: "udp 192.0.2.4:80", ops: true, servers: [10.0.0.1]}
   - {service: "tcp 192.0.2.5:80", persistent: 300, servers: [10.0.0.1]}
   - {service: "tcp 192.0.2.6:0", persistent: 360}
 """
 OURS = """\
+  - {service: "tcp 192.0.2.7:80", scheduler: mh, options: {order: 1}, servers: [10.0.0.1]}
   - {service: "tcp 192.0.2.8:80", limit-conns: 100, servers: [10.0.0.1]}
 """
 

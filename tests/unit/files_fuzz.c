@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What must hold for any bytes in a file that apply or restore reads.  An entry for
- * libFuzzer ("make fuzz-files"); with files as arguments, main() below plays them.
+ * libFuzzer ("make fuzz-files"); with files as arguments, main() below plays them, and
+ * says how many were taken as JSON, YAML and rules.
  *
  * Each reader either takes the text and has nothing to say, or it refuses it with one
  * message.  What it takes can be written in each format that is complete, and is read
@@ -23,6 +24,7 @@
 #include "keyfile.h"
 #include "opt.h"
 #include "rules.h"
+#include "save.h"
 #include "source.h"
 #include "view.h"
 #include "yaml.h"
@@ -109,7 +111,8 @@ static char *as_compact(const struct service_list *list)
 	return text;
 }
 
-static char *as_yaml(const struct service_list *list)
+static char *printed(const struct service_list *list,
+		     int (*print)(const struct service_list *list))
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -117,7 +120,7 @@ static char *as_yaml(const struct service_list *list)
 
 	assert(f);
 	stdout = f;
-	yaml_print(list);
+	print(list);
 	stdout = out;
 	fclose(f);
 	return text;
@@ -134,17 +137,22 @@ static void read_yaml(char *text, struct service_list *list)
 	declaration_free(&d);
 }
 
+enum form { JSON, YAML, RULES };
+
 /* @text is one form of what @want is the JSON of. */
-static void same(const char *want, char *text, bool yaml)
+static void same(const char *want, char *text, enum form form)
 {
 	struct service_list list = { .n = 0 };
-	char *got;
+	char *got, *words = strdup(text);
 
-	if (yaml)
+	if (form == YAML)
 		read_yaml(text, &list);
-	else
+	else if (form == JSON)
 		assert(took(config_read("written", text, strlen(text), &list),
 			    text));
+	else
+		assert(took(rules_read("written", words, &list), text));
+	free(words);
 	got = as_json(&list);
 	if (strcmp(got, want))
 		fprintf(stderr, "%s\n%s\n%s\n", want, text, got);
@@ -166,7 +174,7 @@ static bool has_key(const struct service_list *list)
 	return false;
 }
 
-/* apply leaves drains alone. */
+/* Only JSON has drains. */
 static bool has_drain(const struct service_list *list)
 {
 	size_t i, j;
@@ -185,22 +193,29 @@ static void round_trips(const struct service_list *list)
 	if (has_key(list))
 		return;
 	json = as_json(list);
-	same(json, strdup(json), false);
-	same(json, as_compact(list), false);
-	if (!has_drain(list))
-		same(json, as_yaml(list), true);
+	same(json, strdup(json), JSON);
+	same(json, as_compact(list), JSON);
+	if (!has_drain(list)) {
+		same(json, printed(list, yaml_print), YAML);
+		same(json, printed(list, save_rules), RULES);
+	}
 	free(json);
 }
 
 /* ---- readers ---- */
+
+/* How many texts each reader took that name a service. */
+static unsigned int taken[3];
 
 static void declare(const uint8_t *data, size_t size)
 {
 	struct source s = { .name = "input", .text = copy(data, size), .len = size };
 	struct declaration d;
 
-	if (took(declare_read(&s, &d), NULL))
+	if (took(declare_read(&s, &d), NULL)) {
 		round_trips(&d.services);
+		taken[YAML] += !!d.services.n;
+	}
 	declaration_free(&d);
 	free(s.text);
 }
@@ -218,8 +233,10 @@ static void restore(const uint8_t *data, size_t size, bool json)
 	}
 	rc = json ? config_read("input", text, size, &list)
 		  : rules_read("input", text, &list);
-	if (took(rc, NULL))
+	if (took(rc, NULL)) {
 		round_trips(&list);
+		taken[json ? JSON : RULES] += !!list.n;
+	}
 	service_list_free(&list);
 	free(text);
 }
@@ -247,6 +264,7 @@ int main(int argc, char **argv)
 		LLVMFuzzerTestOneInput((const uint8_t *)s.text, s.len);
 		source_free(&s);
 	}
+	printf("%u %u %u\n", taken[JSON], taken[YAML], taken[RULES]);
 	return 0;
 }
 #endif

@@ -401,7 +401,7 @@ static int read_settings(json_t *o, struct service *svc, const char *object)
 		rc = check_scheduler_name(scheduler, object);
 	if (!rc)
 		rc = get_string(o, object, "pe", &pe);
-	if (!rc && pe)
+	if (!rc && pe && pe[0])
 		rc = take_pe(pe, object, svc->pe, sizeof(svc->pe));
 	if (!rc)
 		rc = get_bool(o, object, "ops", &ops);

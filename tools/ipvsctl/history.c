@@ -169,6 +169,7 @@ static void put_names(FILE *f, const char *name, const struct xdp_names *list)
 
 static bool write_file(const char *path, const struct undo *u)
 {
+	static char buffer[BUFFER];
 	FILE *f;
 	bool bad;
 
@@ -176,7 +177,7 @@ static bool write_file(const char *path, const struct undo *u)
 	f = fopen(path, "wxe");
 	if (!f)
 		return false;
-	setvbuf(f, NULL, _IOFBF, BUFFER);
+	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
 	fprintf(f, "{\"ipvsctl\": {\"schema\": 1}, \"time\": %lld",
 		(long long)time(NULL));
 	put_timeouts(f, "timeouts_before", &u->had);

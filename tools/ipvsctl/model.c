@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include <arpa/inet.h>
+#include <assert.h>
 #include <err.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ struct server *server_append(struct service *svc)
 {
 	struct server *srv;
 
+	assert(!svc->shares);
 	svc->servers = grow(svc->servers, svc->nservers, sizeof(*srv));
 	srv = &svc->servers[svc->nservers++];
 	memset(srv, 0, sizeof(*srv));

@@ -152,7 +152,7 @@ struct listing {
 	int (*print)(const struct service_list *list);
 };
 
-static int print_rules(const struct service_list *list)
+int save_rules(const struct service_list *list)
 {
 	size_t i, j;
 
@@ -186,7 +186,7 @@ static int print_list(void *arg)
 }
 
 static int (*const printers[])(const struct service_list *list) = {
-	print_rules, print_config_json, yaml_print
+	save_rules, print_config_json, yaml_print
 };
 
 int save_as(struct args *a, const char *verb, const char *usual)
