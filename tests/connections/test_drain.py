@@ -13,7 +13,7 @@ from lab.raw import Raw
 
 
 @pytest.fixture
-def l4lb(nat):
+def l4lb(only_l4lb, nat):
     with genl.L4lb(nat.director.ns) as sock:
         yield sock
 

@@ -18,7 +18,7 @@ from test_get_conns import VIPS, many
 
 
 @pytest.fixture
-def l4lb(nat):
+def l4lb(only_l4lb, nat):
     with genl.without_connections(nat.director.ns) as sock:
         yield sock
 
@@ -114,7 +114,7 @@ def test_drain_kill(nat, l4lb):
     assert [c["server"] for c in l4lb.conns()] == [raw.address(2)] * 2
 
 
-def test_many(backend, request):
+def test_many(only_l4lb, backend, request):
     """100,000 end in one request, each at about the cost of one of a few; a filter that few
     match leaves the others."""
     backend.need_scheduler("rr")

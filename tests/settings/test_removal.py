@@ -155,7 +155,7 @@ def test_removal_costs_the_same(only_l4lb, count):
 
 # ---- counters ----
 
-def test_counters_of_a_server_added_again(nat, family, proto, backend):
+def test_counters_of_a_server_added_again(only_l4lb, nat, family, proto):
     """They go on if its service is the same, and begin at 0 if that was made anew."""
     raw = Raw(nat, proto, family)
     raw.client().open()

@@ -117,7 +117,7 @@ def test_timeouts_follow_the_settings(nat, side, fed):
 
 
 @pytest.mark.parametrize("seconds", (1 << 21, 43_000_000, 0x7fffffff, 0xffffffff))
-def test_long_timeout(nat, side, fed, seconds):
+def test_long_timeout(only_l4lb, nat, side, fed, seconds):
     """It is cut off: never negative, never at once."""
     record = record_of(Raw(nat).client(), timeout=seconds)
     fed.records(record)
@@ -373,7 +373,7 @@ def test_own_connection(nat, side, fed):
 
 
 @pytest.mark.waits
-def test_own_connection_is_closed(nat, side, fed, family):
+def test_own_connection_is_closed(only_l4lb, nat, side, fed, family):
     """It has moved to the other director, and ended there; its client's next SYN here is for a new
     one, although the fast path still has the old one."""
     raw = flows.ready(nat, TCP, family)
