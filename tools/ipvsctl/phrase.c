@@ -50,9 +50,10 @@ int phrase_node(struct phrase *p, const struct tree *t, const char *first,
 	phrase_begin(p);
 	if (rc)
 		return rc;
-	if (node_is_null(node))
-		return tree_fail(t, node, fail(RC_USAGE, NULL,
-			"\"%s\" needs a value", first ? first : "this"));
+	if (node_is_null(node) || !node->text[strspn(node->text, " ")])
+		return tree_fail(t, node, first
+			? fail(RC_USAGE, NULL, "\"%s\" needs a value", first)
+			: fail(RC_USAGE, NULL, "a value is missing"));
 	if ((first && !phrase_word(p, first)) || !phrase_words(p, node->text))
 		return tree_fail(t, node, fail(RC_USAGE, NULL,
 					       "the value is too long"));
