@@ -10,6 +10,7 @@ import struct
 
 import pytest
 from lab import packet
+from lab.backend import Backend
 from lab.counters import counts
 from lab.farm import pattern
 from lab.genl import PERSISTENT
@@ -400,6 +401,8 @@ def test_not_for_us_at_the_link_layer(nat, family):
 def test_firewall_goes_first(nat, family):
     """Packets that an input chain drops at filter priority are not balanced;
     input chains after our hook do not see balanced packets."""
+    if Backend.fast_path == "2":
+        pytest.skip("no input chain sees a first packet that is scheduled at ingress")
     raw = Raw(nat, UDP, family)
     nat.director.ns.nft(f"""
 table inet l4lb_fw {{
