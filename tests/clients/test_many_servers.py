@@ -95,6 +95,8 @@ def quickest(service, first):
 @pytest.mark.parametrize("many, limit", ((LONG, AT_MOST), large(100_000, 5.5)))
 def test_one_change_of_many(ns, many, limit):
     """A server is added, gets a weight, and is removed: among ten, and among thousands."""
+    if os.environ.get("L4LB_VEHICLE") == "qemu":
+        limit *= 2      # an emulator copies a pool's array of pointers slowly
     found = []
     with Ipvs(ns) as ipvs, L4lb(ns) as l4lb:
         for _ in range(TRIES):      # a slow moment of the machine passes, for each of the three

@@ -118,6 +118,7 @@ def test_unload_with_a_log(topologies, backend):
 
 @pytest.mark.emulated
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_hundred_rounds(topologies, backend):
     rounds_under_traffic(topologies["nat"], backend, 100)
 
