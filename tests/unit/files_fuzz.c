@@ -24,7 +24,7 @@
 #include "keyfile.h"
 #include "opt.h"
 #include "rules.h"
-#include "save.h"
+#include "rules_print.h"
 #include "source.h"
 #include "view.h"
 #include "yaml.h"
@@ -197,7 +197,7 @@ static void round_trips(const struct service_list *list)
 	same(json, as_compact(list), JSON);
 	if (!has_drain(list)) {
 		same(json, printed(list, yaml_print), YAML);
-		same(json, printed(list, save_rules), RULES);
+		same(json, printed(list, rules_print), RULES);
 	}
 	free(json);
 }

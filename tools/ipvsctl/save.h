@@ -4,12 +4,8 @@
 #define IPVSCTL_SAVE_H
 
 struct args;
-struct service_list;
 
 /* @usual: the format without -F and -j; @verb is for messages. */
 int save_as(struct args *a, const char *verb, const char *usual);
-
-/* What ipvsadm -Sn writes, and what it has no words for as comments; drains are left out. */
-int save_rules(const struct service_list *list);
 
 #endif
