@@ -191,12 +191,14 @@ void l4lb_latency_tell_ghost(struct l4lb_server *server)
 
 	ghost = rcu_dereference_protected(server->ghost,
 					  lockdep_is_held(&server->ln->lock));
-	/* The lock: not instead of a newer one, which a packet has just told it. */
-	if (latency)
-		spin_lock_bh(&latency->lock);
+	if (!latency) {
+		WRITE_ONCE(ghost->sched.latency, READ_ONCE(server->sched.latency));
+		return;
+	}
+	/* Not instead of a newer one, which a packet has just told it. */
+	spin_lock_bh(&latency->lock);
 	WRITE_ONCE(ghost->sched.latency, READ_ONCE(server->sched.latency));
-	if (latency)
-		spin_unlock_bh(&latency->lock);
+	spin_unlock_bh(&latency->lock);
 }
 
 /* ---- counters ---- */
