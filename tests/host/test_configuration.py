@@ -59,6 +59,7 @@ BAD = {
                           "address: 192.0.2.10, port: 80}\n", "3:8", "other keys say", None),
     "an empty server": (WEB + "  servers: [' ']\n", "4:13", "a value is missing", None),
     "an empty method": (WEB + "  servers: [{address: 10.0.0.1, forward: ''}]\n", "4:42", "a value is missing", None),
+    "an empty flag": (WEB + "  flags: [flag-1, '']\n", "4:19", '"flags" needs a value', None),
     "an empty number": (WEB + "  persistent: ''\n", "4:15", '"persistent" needs a value', None),
     "no address": (WEB + "  servers: [{weight: 3}]\n", "4:13", 'needs the key "address"', None),
     "a word for a number": (WEB + "  servers:\n  - {address: 10.0.0.1, weight: high}\n", "5:33",

@@ -84,6 +84,8 @@ static int joined(const struct tree *t, const struct node *list,
 	text[0] = '\0';
 	for (value = list->first; !rc && value; value = value->next) {
 		rc = node_expect(t, value, NODE_TEXT, first);
+		if (!rc)
+			rc = node_says(t, value, first);
 		if (rc)
 			break;
 		used += (size_t)snprintf(text + used, size - used, "%s%s",

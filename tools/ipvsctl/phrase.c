@@ -42,18 +42,25 @@ static bool phrase_words(struct phrase *p, const char *text)
 	return true;
 }
 
+int node_says(const struct tree *t, const struct node *node, const char *name)
+{
+	if (!node_is_null(node) && node->text[strspn(node->text, " ")])
+		return RC_OK;
+	return tree_fail(t, node, name
+		? fail(RC_USAGE, NULL, "\"%s\" needs a value", name)
+		: fail(RC_USAGE, NULL, "a value is missing"));
+}
+
 int phrase_node(struct phrase *p, const struct tree *t, const char *first,
 		const struct node *node)
 {
 	int rc = node_expect(t, node, NODE_TEXT, first ? first : "a name");
 
 	phrase_begin(p);
+	if (!rc)
+		rc = node_says(t, node, first);
 	if (rc)
 		return rc;
-	if (node_is_null(node) || !node->text[strspn(node->text, " ")])
-		return tree_fail(t, node, first
-			? fail(RC_USAGE, NULL, "\"%s\" needs a value", first)
-			: fail(RC_USAGE, NULL, "a value is missing"));
 	if ((first && !phrase_word(p, first)) || !phrase_words(p, node->text))
 		return tree_fail(t, node, fail(RC_USAGE, NULL,
 					       "the value is too long"));

@@ -41,6 +41,8 @@ int keys_check(const struct tree *t, const struct node *map, const char *what,
 	       const char *const *known);
 
 bool node_is_null(const struct node *node);
+/* Fails, with its place, if the text of @node is null or blank. @name: its key, or NULL. */
+int node_says(const struct tree *t, const struct node *node, const char *name);
 /* true, false, and YAML's other words for them. */
 int node_bool(const struct tree *t, const struct node *node, bool *out);
 /* Fails, with its place, unless @node is of this kind, such as "a list". */
