@@ -117,8 +117,8 @@ void service_free(struct service *svc);	/* what it has, not itself */
 /* A copy with servers and options of its own, without their latency. */
 void service_copy(struct service *to, const struct service *from);
 
-/* Like service_copy(), but sorted. It may have the arrays of @from: only read it, and free
- * it before @from. Copies of a large file would take as long as its message to the kernel.
+/* Like service_copy(), but sorted, and cheap: it may have the arrays of @from. Only read it,
+ * and free it before @from.
  */
 void service_share(struct service *to, const struct service *from);
 

@@ -228,7 +228,7 @@ static void announce(const struct plan_item *item)
 	const struct service *svc = item->svc ? item->svc : item->old;
 	const struct server *srv = item->srv ? item->srv : item->old_srv;
 
-	/* A text that nobody will see takes a sixth of restore's time. */
+	/* A text that nobody will see was a sixth of restore's instructions. */
 	if (item->step != PLAN_SAME && kern_announces())
 		kern_announce(verbs[item->step], srv
 			      ? describe_server(&svc->id, srv)
