@@ -402,7 +402,7 @@ def test_firewall_goes_first(nat, family):
     """Packets that an input chain drops at filter priority are not balanced;
     input chains after our hook do not see balanced packets."""
     if Backend.fast_path == "2":
-        pytest.skip("no input chain sees a first packet that is scheduled at ingress")
+        pytest.skip("no input chain sees a first packet that is scheduled at ingress: runs without --fast-path 2")
     raw = Raw(nat, UDP, family)
     nat.director.ns.nft(f"""
 table inet l4lb_fw {{

@@ -109,7 +109,7 @@ def ready(raw):
     """Wait until the fast path sees packets at the devices of RAW's director. Skips the test where
     all tests are to do without it."""
     if Backend.fast_path == "0":
-        pytest.skip("about the fast path itself: runs without --fast-path")
+        pytest.skip("needs the fast path: runs without --fast-path 0")
     lab, family = raw.lab, raw.family
     if xdp.everywhere:
         xdp.attach(lab)
