@@ -59,7 +59,7 @@ def test_rollback(kept, module, tmp_path):
     assert "no apply is known" in kept.ctl("rollback", code=4)
 
 
-# Each setting is once the only one that its service has.
+# Settings, most of them once alone in a service.
 KINDS = """\
 version: 1
 services:
