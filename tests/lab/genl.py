@@ -344,7 +344,7 @@ L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L
     L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED, L_LIMITED, \
     L_TRIAL, L_SHADOW, L_SHADOW_STATS, L_LATENCY = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
-# Linux 6.1 cannot send a sentence when it refuses to begin a dump.
+# Linux 6.1 cannot send a sentence when it refuses to begin a dump, nor put one together.
 SAYS_WHY = not os.uname().release.startswith("6.1.")
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
