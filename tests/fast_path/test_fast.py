@@ -11,7 +11,7 @@ import socket
 import struct
 
 import pytest
-from lab import fast, packet
+from lab import fast, packet, xdp
 from lab.farm import Http, pattern
 from lab.flows import (
     BOTH,
@@ -176,7 +176,8 @@ def test_large_segments(lab, family):
         assert http.request("GET", f"/bulk/{size}") == pattern(size)
     grown, stats = fast.grown(lab.director.ns, before), service.stats
     assert stats["inbytes"] > size and (stats["outbytes"] > size or lab.shape != "nat")
-    assert stats["inbytes"] / stats["inpkts"] > 2000 or lab.shape != "nat"
+    # With --xdp the other ends leave nothing to devices.
+    assert xdp.everywhere or stats["inbytes"] / stats["inpkts"] > 2000 or lab.shape != "nat"
     assert grown["fast"] > 10 * sum(v for k, v in grown.items() if k != "fast"), grown
     assert stats["inpkts"] + stats["outpkts"] >= grown["fast"] > \
         0.8 * (stats["inpkts"] + stats["outpkts"])

@@ -69,8 +69,9 @@ def rig(module_life):
 def card(ns, number, name):
     """Moves one of the guest's cards to NS."""
     def found():
-        return [p.name for p in Path("/sys/class/net").iterdir()
-                if (p / "address").read_text("ascii").strip() == f"{CARDS}{number}"]
+        # Not everything there is a device: bonding has a file.
+        return [p.parent.name for p in Path("/sys/class/net").glob("*/address")
+                if p.read_text("ascii").strip() == f"{CARDS}{number}"]
     wait_until(found, 10, what="the card")
     run(["ip", "link", "set", found()[0], "netns", ns.name, "name", name])
 
@@ -81,10 +82,10 @@ def two_cards(rig):
     run(["modprobe", "virtio_net"])
     with contextlib.ExitStack() as stack:
         outside = rig.namespace(stack, "xc-c")
-        card(outside, 0, "eth0")
-        card(rig.director, 1, "card")
         # A namespace that ends gives cards back; they keep their names.
         stack.callback(lambda: run(["modprobe", "-r", "virtio_net"]))
+        card(outside, 0, "eth0")
+        card(rig.director, 1, "card")
         outside.ip("link set eth0 up")
         rig.director.ip("link set card up", "addr add 198.51.100.1/24 dev card")
         yield outside

