@@ -19,7 +19,7 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_policy.h"
 #include "api/netlink_shadow.h"
-#include "config/batch.h"
+#include "config/batch_check.h"
 
 static const struct nla_policy service_policy[] = {
 	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },

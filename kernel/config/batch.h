@@ -99,8 +99,6 @@ int l4lb_batch_alloc(struct l4lb_batch *b, unsigned int n_services,
 		     unsigned int n_servers);
 void l4lb_batch_free(struct l4lb_batch *b);
 
-/* Is anything named twice?  No lock needed. */
-int l4lb_batch_check(struct l4lb_batch *b, struct netlink_ext_ack *extack);
 int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
 		     struct netlink_ext_ack *extack);
 
