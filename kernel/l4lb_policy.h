@@ -108,6 +108,21 @@ enum l4lb_service_latency {
 	L4LB_SERVICE_LATENCY_MAX = __L4LB_SERVICE_LATENCY_MAX - 1
 };
 
+/* When does a connection of TCP or SCTP get its entry in the table?  LAZY has no effect for
+ * a flow while its service is persistent, has a scheduler that does not hash, or has a real
+ * server with an upper threshold; while sysctl conntrack is on; if its client is this host,
+ * or its real server starts slowly; and, with NAT, while another service has its real
+ * server's address and port, too.
+ */
+enum l4lb_service_state {
+	L4LB_SERVICE_STATE_EAGER,	/* with its first packet */
+	L4LB_SERVICE_STATE_LAZY,	/* with the first packet that follows its handshake:
+					 * NAT: of its real server, others: of its client
+					 */
+	__L4LB_SERVICE_STATE_MAX,
+	L4LB_SERVICE_STATE_MAX = __L4LB_SERVICE_STATE_MAX - 1
+};
+
 /* What the client of a new connection beyond LIMIT_RATE or LIMIT_CONNS gets. */
 enum l4lb_limit_reply {
 	L4LB_LIMIT_DROP,	/* nothing: it tries again */
@@ -152,6 +167,9 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_LIMIT_CONNS,	/* to 2^31-1 */
 	L4LB_POLICY_ATTR_LIMIT_REPLY,	/* enum l4lb_limit_reply */
 	L4LB_POLICY_ATTR_LATENCY,	/* enum l4lb_service_latency */
+	L4LB_POLICY_ATTR_CONN_STATE,	/* enum l4lb_service_state; LAZY excludes LATENCY,
+					 * LIMIT_RATE and LIMIT_CONNS
+					 */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1

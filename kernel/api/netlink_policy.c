@@ -45,6 +45,7 @@ static const struct {
 	VALUE(LIMIT_CONNS, limit_conns, INT_MAX),
 	VALUE(LIMIT_REPLY, limit_reply, L4LB_LIMIT_REPLY_MAX),
 	VALUE(LATENCY, latency, L4LB_SERVICE_LATENCY_MAX),
+	VALUE(CONN_STATE, conn_state, L4LB_SERVICE_STATE_MAX),
 };
 
 #undef VALUE
@@ -58,6 +59,17 @@ static const struct nla_policy policy_policy[] = {
 static u32 *value_of(struct l4lb_policy *policy, unsigned int attr)
 {
 	return (void *)policy + values[attr].offset;
+}
+
+static int check_conn_state(const struct l4lb_policy *policy,
+			    struct netlink_ext_ack *extack)
+{
+	if (policy->conn_state != L4LB_SERVICE_STATE_LAZY ||
+	    !(policy->latency || policy->limit_rate || policy->limit_conns))
+		return 0;
+	NL_SET_ERR_MSG(extack,
+		       "policy: CONN_STATE lazy excludes LATENCY and limits: both need the first packet");
+	return -EOPNOTSUPP;
 }
 
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
@@ -83,7 +95,7 @@ int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 				  values[i].name, values[i].max);
 		err = -ERANGE;
 	}
-	return err ?: l4lb_las_check(policy, extack);
+	return err ?: l4lb_las_check(policy, extack) ?: check_conn_state(policy, extack);
 }
 
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)

@@ -45,14 +45,14 @@ struct l4lb_defence {
  * @n_fwmark: number of services by firewall mark; 0 spares packets a lookup
  * @n_any_port: services with port 0, likewise
  * @n_one_packet: services with one-packet scheduling, likewise
+ * @n_lazy: services with conn-state lazy, likewise
  * @fast: the fast path; allocated with @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
  * @n_fast_new: those of them for which it begins connections, too
  * @fast_since: jiffies; flows admitted to the fast path earlier must be again
  * @sources: where real servers send from, see server_table.c (RCU readers)
- * @server_names: real servers of services and in @trash, by service and address
- *	(configuration mutex)
+ * @server_names: real servers, also those in @trash, by name (configuration mutex)
  * @endpoints: addresses of real servers, see tunnel_table.c (RCU readers)
  * @n_tunnels: real servers with method tunnel; 0 spares packets a lookup
  * @guards: guarded addresses (RCU readers)
@@ -113,7 +113,7 @@ struct l4lb_net {
 	struct rhashtable		server_names;
 	struct rhashtable		endpoints;
 	unsigned int			n_tunnels;
-	unsigned int			n_fwmark, n_any_port, n_one_packet;
+	unsigned int			n_fwmark, n_any_port, n_one_packet, n_lazy;
 	struct rhashtable		guards;
 	unsigned int			n_guards;
 	spinlock_t			route_lock;

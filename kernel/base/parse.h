@@ -160,4 +160,15 @@ l4lb_parse_packet(const struct sk_buff *skb, u8 af, unsigned int off,
 	return l4lb_parse_l4(skb, pkt, quoted);
 }
 
+/* Of TCP; the hooks of the stack get packets without padding. */
+static inline bool l4lb_segment_has_payload(const struct sk_buff *skb,
+					    const struct l4lb_pkt *pkt)
+{
+	const struct tcphdr *tcp;
+	struct tcphdr _tcp;
+
+	tcp = skb_header_pointer(skb, pkt->l4, sizeof(_tcp), &_tcp);
+	return tcp && pkt->l4 + tcp->doff * 4 < skb->len;
+}
+
 #endif /* _L4LB_PARSE_H */

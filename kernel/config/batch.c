@@ -153,7 +153,10 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	if (err)
 		return err;
 	s->svc->named = true;
-	return l4lb_service_reserve_policy(s->svc, &s->policy, extack);
+	if (b->mode == L4LB_SET_CHANGE)		/* what was saved is restored */
+		err = l4lb_policy_check_lazy(s->svc, &s->policy, s->cfg.flags,
+					     s->ops, extack);
+	return err ?: l4lb_service_reserve_policy(s->svc, &s->policy, extack);
 }
 
 static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
@@ -161,7 +164,7 @@ static int prepare_servers(struct l4lb_batch *b, struct l4lb_batch_service *s,
 {
 	struct l4lb_batch_server *d;
 	struct l4lb_server *server;
-	bool fine = b->mode != L4LB_SET_CHANGE;	/* what was saved is restored */
+	bool fine = b->mode != L4LB_SET_CHANGE;	/* as in prepare_service() */
 	unsigned int i;
 
 	for (i = 0; i < s->n; i++) {

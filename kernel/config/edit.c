@@ -300,6 +300,7 @@ static void service_del(struct l4lb_service *svc)
 	service_count_one_packet(svc, svc->flags, -1);
 	if (svc->policy.fast_path)
 		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
+	l4lb_service_set_conn_state(svc, L4LB_SERVICE_STATE_EAGER);
 	l4lb_shadow_set(svc, NULL);
 	l4lb_server_del_all(svc);
 	l4lb_server_unstick(svc);

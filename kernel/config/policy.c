@@ -9,6 +9,7 @@
 #include "service/las.h"
 #include "service/latency.h"
 #include "service/limit.h"
+#include "service/server_table.h"
 
 static bool wants_fast_path(u32 mode)
 {
@@ -50,14 +51,56 @@ int l4lb_policy_check_nat(const struct l4lb_service *svc,
 	return -EOPNOTSUPP;
 }
 
-/* Reserves what @policy needs.  May sleep. */
+static bool gets_lazy(const struct l4lb_service *svc,
+		      const struct l4lb_policy *policy)
+{
+	return policy->conn_state == L4LB_SERVICE_STATE_LAZY &&
+	       svc->policy.conn_state != L4LB_SERVICE_STATE_LAZY;
+}
+
+/* Can conn-state lazy work with @flags and the scheduler @ops, if it was not on before? */
+int l4lb_policy_check_lazy(const struct l4lb_service *svc,
+			   const struct l4lb_policy *policy, u32 flags,
+			   const struct l4lb_sched_ops *ops,
+			   struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (!gets_lazy(svc, policy))
+		return 0;
+	if (flags & IP_VS_SVC_F_PERSISTENT)
+		NL_SET_ERR_MSG(extack,
+			       "policy: CONN_STATE lazy does not work with persistence");
+	else if (!ops || !ops->maps)
+		NL_SET_ERR_MSG(extack,
+			       "policy: CONN_STATE lazy needs a scheduler that hashes: mh, sh or dh");
+	else
+		return 0;
+	return -EOPNOTSUPP;
+}
+
+static int check_key(const struct l4lb_service *svc,
+		     const struct l4lb_policy *policy,
+		     struct netlink_ext_ack *extack)
+{
+	if (policy->conn_state != L4LB_SERVICE_STATE_LAZY ||
+	    (!svc->key.fwmark && svc->key.protocol != IPPROTO_UDP))
+		return 0;
+	NL_SET_ERR_MSG(extack,
+		       "policy: CONN_STATE lazy is for TCP and SCTP, not for firewall marks");
+	return -EOPNOTSUPP;
+}
+
+/* Reserves what @policy needs, if @svc can have it at all.  May sleep. */
 int l4lb_service_reserve_policy(struct l4lb_service *svc,
 				const struct l4lb_policy *policy,
 				struct netlink_ext_ack *extack)
 {
-	int err = policy->log ? l4lb_conn_log_open(svc->ln) : 0;
+	int err = check_key(svc, policy, extack);
 
 	lockdep_assert_held(&svc->ln->lock);
+	if (err)
+		return err;
+	err = policy->log ? l4lb_conn_log_open(svc->ln) : 0;
 	if (err == -EAGAIN)
 		NL_SET_ERR_MSG(extack, "the module is being loaded: try again");
 	else if (err)
@@ -90,6 +133,23 @@ static void set_latency(struct l4lb_service *svc, u32 mode)
 			l4lb_latency_forget(server);
 }
 
+void l4lb_service_set_conn_state(struct l4lb_service *svc, u32 mode)
+{
+	struct l4lb_net *ln = svc->ln;
+	struct l4lb_server *server;
+
+	lockdep_assert_held(&ln->lock);
+	if (svc->policy.conn_state == mode)
+		return;
+	WRITE_ONCE(ln->n_lazy,
+		   ln->n_lazy + (mode == L4LB_SERVICE_STATE_LAZY ? 1 : -1));
+	WRITE_ONCE(svc->policy.conn_state, mode);
+	list_for_each_entry(server, &svc->servers, node) {
+		l4lb_server_table_update(server);
+		cond_resched();
+	}
+}
+
 /* Cannot fail: what it needs is reserved.  Does not change on_loss
  * of removed real servers.
  */
@@ -111,6 +171,7 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->changed, jiffies);
 	WRITE_ONCE(svc->policy.log, policy->log);
 	set_latency(svc, policy->latency);
+	l4lb_service_set_conn_state(svc, policy->conn_state);
 	WRITE_ONCE(svc->policy.ramp, policy->ramp);
 	l4lb_las_set(svc, policy);
 	l4lb_limit_set(svc, policy);
@@ -138,6 +199,8 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 
 	lockdep_assert_held(&svc->ln->lock);
 	err = l4lb_policy_check_nat(svc, policy, extack) ?:
+	      l4lb_policy_check_lazy(svc, policy, svc->flags,
+				     l4lb_service_sched(svc), extack) ?:
 	      l4lb_service_reserve_policy(svc, policy, extack);
 	if (err)
 		return err;

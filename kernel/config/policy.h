@@ -9,6 +9,11 @@
 int l4lb_policy_check_nat(const struct l4lb_service *svc,
 			  const struct l4lb_policy *policy,
 			  struct netlink_ext_ack *extack);
+/* The same for conn-state lazy, with @flags and the scheduler @ops. */
+int l4lb_policy_check_lazy(const struct l4lb_service *svc,
+			   const struct l4lb_policy *policy, u32 flags,
+			   const struct l4lb_sched_ops *ops,
+			   struct netlink_ext_ack *extack);
 int l4lb_service_reserve_policy(struct l4lb_service *svc,
 				const struct l4lb_policy *policy,
 				struct netlink_ext_ack *extack);
@@ -18,6 +23,7 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 
 /* One value of the policy; also called when the service is deleted. */
 void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
+void l4lb_service_set_conn_state(struct l4lb_service *svc, u32 mode);
 void l4lb_service_apply_policy(struct l4lb_service *svc,
 			       const struct l4lb_policy *policy);
 

@@ -166,8 +166,7 @@ void l4lb_server_retire(struct l4lb_server *server, struct l4lb_service *svc)
 	WRITE_ONCE(server->available, false);
 	l4lb_server_set_weight(server, 0);
 	l4lb_server_reweighed(server);
-	RCU_INIT_POINTER(server->svc, NULL);
-	l4lb_server_table_del(server);
+	l4lb_server_table_leave(server, svc);
 	svc->n_servers--;
 	WRITE_ONCE(ln->n_mixed, ln->n_mixed - server_is_mixed(server));
 	l4lb_hook_unregister(ln, server->sched.af);

@@ -19,6 +19,7 @@
  * not come when the connection expires or its client opens another one with its port.
  */
 #include "conn/latency.h"
+#include "base/parse.h"
 #include "conn/state.h"
 
 #include <linux/math64.h>
@@ -94,16 +95,6 @@ static void fail(struct l4lb_conn *conn, enum l4lb_latency_fate fate)
 
 /* ---- payload ---- */
 
-/* The hooks of the stack get packets without padding. */
-static bool segment_has_payload(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
-{
-	const struct tcphdr *tcp;
-	struct tcphdr _tcp;
-
-	tcp = skb_header_pointer(skb, pkt->l4, sizeof(_tcp), &_tcp);
-	return tcp && pkt->l4 + tcp->doff * 4 < skb->len;
-}
-
 /* Control chunks precede DATA.  A sender bundles few of them. */
 static bool chunks_have_data(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
 {
@@ -129,7 +120,7 @@ static bool has_payload(const struct sk_buff *skb, const struct l4lb_pkt *pkt)
 {
 	switch (pkt->flow.proto) {
 	case IPPROTO_TCP:
-		return segment_has_payload(skb, pkt);
+		return l4lb_segment_has_payload(skb, pkt);
 	case IPPROTO_SCTP:
 		return chunks_have_data(skb, pkt);
 	default:

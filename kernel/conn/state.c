@@ -458,6 +458,9 @@ static void state_change(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	if (!l4lb_conn_test(conn, L4LB_CONN_DEAD)) {
 		next = state_after(conn, pkt, reply);
 		set_state(conn, next, states[next].active);
+		/* A server ends only what its client has accepted; see lazy.c. */
+		if (reply && next == L4LB_TCP_TIME_WAIT)
+			l4lb_conn_not_half_open(conn, rcu_dereference(l4lb_conn_net(conn)->conns));
 		if (static_branch_unlikely(&l4lb_conn_watched))
 			l4lb_watch_changed(conn);
 	}

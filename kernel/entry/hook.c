@@ -23,7 +23,6 @@
 #include <linux/netfilter_ipv6.h>
 #include <net/ip.h>
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
-#include <net/sctp/checksum.h>
 
 #include "base/drop.h"
 #include "base/parse.h"
@@ -34,10 +33,12 @@
 #include "conn/state.h"
 #include "conn/watch.h"
 #include "entry/fast_admit.h"
+#include "forward/checksum.h"
 #include "forward/forward.h"
 #include "forward/icmp.h"
 #include "forward/ipsec.h"
 #include "forward/large_reply.h"
+#include "forward/lazy.h"
 #include "forward/nat.h"
 #include "forward/one_packet.h"
 #include "forward/others.h"
@@ -59,8 +60,9 @@ static bool is_special(const struct l4lb_conn *conn)
 }
 
 /* Forward one packet of @conn.  @begun: that is in the state after it already. */
-static unsigned int deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			    struct l4lb_conn *conn, bool begun)
+static __always_inline unsigned int
+deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt, struct l4lb_conn *conn,
+	bool begun)
 {
 	const struct net_device *in = skb->dev;
 	unsigned int verdict;
@@ -100,43 +102,6 @@ static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 	default:
 		return true;
 	}
-}
-
-/* A CRC that is still to be computed or was verified by the device is right. */
-static bool crc_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt)
-{
-	const struct sctphdr *sctp;
-
-	if (skb->ip_summed == CHECKSUM_PARTIAL ||
-	    skb->ip_summed == CHECKSUM_UNNECESSARY)
-		return true;
-	/* sctp_compute_cksum() sets the header's field to 0 for a while. */
-	if (skb_ensure_writable(skb, pkt->l4 + sizeof(*sctp)))
-		return false;
-	sctp = (void *)skb->data + pkt->l4;
-	return sctp->checksum == sctp_compute_cksum(skb, pkt->l4);
-}
-
-/* Broken packets must not create connections; the local stack drops them. */
-static bool checksum_ok(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			const struct l4lb_net *ln)
-{
-	struct udphdr _udp __l4lb_unset;
-	struct udphdr *udp;
-
-	if (pkt->hook == NF_INET_LOCAL_OUT)
-		return true;
-	if (pkt->flow.proto == IPPROTO_UDP && pkt->flow.af == AF_INET) {
-		udp = skb_header_pointer(skb, pkt->l4, sizeof(_udp), &_udp);
-		if (udp && !udp->check)
-			return true;
-	}
-	if (pkt->flow.proto == IPPROTO_SCTP ? crc_ok(skb, pkt) :
-	    !nf_checksum(skb, pkt->hook, pkt->l4, pkt->flow.proto,
-			 pkt->flow.af))
-		return true;
-	l4lb_drop(ln, L4LB_DROP_CHECKSUM);
-	return false;
 }
 
 static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -180,7 +145,7 @@ static unsigned int handle_other(struct sk_buff *skb,
 {
 	u32 guard = l4lb_guard_find(skb, pkt, ln);
 
-	if (likely(guard == L4LB_GUARD_OFF) || !checksum_ok(skb, pkt, ln))
+	if (likely(guard == L4LB_GUARD_OFF) || !l4lb_checksum_ok(skb, pkt, ln))
 		return NF_ACCEPT;
 	if (guard == L4LB_GUARD_REJECT)
 		l4lb_reset_refuse(skb, pkt, ln);
@@ -188,21 +153,48 @@ static unsigned int handle_other(struct sk_buff *skb,
 	return NF_DROP;
 }
 
-/* @again: the flow goes on; its connection was just killed. */
+/* For a service with conn-state lazy.  -ENOENT: that has no effect for this packet. */
+static noinline int handle_lazy(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				struct l4lb_net *ln, struct l4lb_service *svc)
+{
+	struct l4lb_server *server;
+	struct l4lb_conn once __l4lb_unset;
+	struct l4lb_conn *conn;
+
+	server = l4lb_lazy_server(svc, skb, &pkt->flow, pkt->hook);
+	if (!server)
+		return -ENOENT;
+	if (!l4lb_checksum_ok(skb, pkt, ln))
+		return NF_ACCEPT;
+	if (l4lb_pkt_opens(pkt) && l4lb_defence_drops_packet(ln))
+		return refuse(skb, pkt, ln, L4LB_DROP_PACKET);
+	conn = l4lb_lazy_request(server, pkt, &once);
+	return deliver(skb, pkt, conn, true);
+}
+
+/* @killed: the flow's connection was just killed: UDP goes on with another one. */
 static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			       struct l4lb_net *ln, bool again)
+			       struct l4lb_net *ln, bool killed)
 {
 	struct l4lb_service *svc = NULL;
+	bool starts = may_start(pkt, ln);
+	int verdict;
 
-	if (may_start(pkt, ln))
+	if (starts || unlikely(READ_ONCE(ln->n_lazy)))
 		svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
-	if (!svc)
+	if (svc && l4lb_lazy_wanted(svc) && (!killed || starts)) {
+		verdict = handle_lazy(skb, pkt, ln, svc);
+		if (verdict >= 0)
+			return verdict;
+	}
+	if (!svc || !starts)
 		return handle_other(skb, pkt, ln);
-	if (!checksum_ok(skb, pkt, ln))
+	if (!l4lb_checksum_ok(skb, pkt, ln))
 		return NF_ACCEPT;
 	if (l4lb_defence_drops_packet(ln))
 		return refuse(skb, pkt, ln, L4LB_DROP_PACKET);
-	return schedule_new(skb, pkt, ln, svc, again);
+	return schedule_new(skb, pkt, ln, svc,
+			    killed && pkt->flow.proto == IPPROTO_UDP);
 }
 
 /* A client reuses a port: does its SYN need a new connection? */
@@ -278,7 +270,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	    (wanted == L4LB_LOSS_DEFAULT &&
 	     READ_ONCE(ln->sysctl.expire_nodest_conn))) {
 		l4lb_conn_kill(conn, L4LB_END_LOST);
-		return handle_new(skb, pkt, ln, pkt->flow.proto == IPPROTO_UDP);
+		return handle_new(skb, pkt, ln, true);
 	}
 	if (wanted == L4LB_LOSS_MOVE || wanted == L4LB_LOSS_RESET)
 		return end_lost(skb, pkt, ln, conn);
@@ -300,20 +292,7 @@ static unsigned int handle_known(struct sk_buff *skb,
 		return deliver(skb, pkt, conn, false);
 	l4lb_conn_kill(conn, pkt->flow.proto == IPPROTO_UDP ?
 		       L4LB_END_MOVED : L4LB_END_REUSED);
-	return handle_new(skb, pkt, ln, pkt->flow.proto == IPPROTO_UDP);
-}
-
-/* The stack may have filled in a Record Route or Timestamp option and left the
- * header's checksum to be updated when the packet is sent on.  The checks and
- * rewrites here need it now.
- */
-static void settle_options(struct sk_buff *skb)
-{
-	if (likely(!IPCB(skb)->opt.is_changed) ||
-	    skb_ensure_writable(skb, ip_hdrlen(skb)))
-		return;
-	IPCB(skb)->opt.is_changed = 0;
-	ip_send_check(ip_hdr(skb));
+	return handle_new(skb, pkt, ln, true);
 }
 
 static __always_inline unsigned int
@@ -328,7 +307,7 @@ handle_in(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	    l4lb_sync_stands_by(ln))
 		return NF_ACCEPT;
 	if (af == AF_INET)
-		settle_options(skb);
+		l4lb_settle_options(skb);
 	pkt.hook = state->hook;
 	switch (l4lb_parse_packet(skb, af, 0, false, &pkt)) {
 	case L4LB_PARSE_OK:
@@ -379,7 +358,7 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
-		settle_options(skb);
+		l4lb_settle_options(skb);
 	pkt.hook = state->hook;
 	if (l4lb_parse_packet(skb, af, 0, false, &pkt) != L4LB_PARSE_OTHER ||
 	    !l4lb_is_icmp(&pkt.flow))
@@ -391,12 +370,33 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 					 l4lb_icmp_in(skb, &pkt, ln);
 }
 
-/* No connection: a one-packet service's reply, or refused by nat_icmp_send. */
+/* A reply to a service that keeps no connections, or not yet.  -ENOENT: it is none. */
+static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				  struct l4lb_net *ln)
+{
+	struct l4lb_conn once __l4lb_unset;
+	struct l4lb_conn *conn;
+
+	if (pkt->flow.proto == IPPROTO_UDP)
+		return READ_ONCE(ln->n_one_packet) ?
+		       l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0) :
+		       -ENOENT;
+	if (!READ_ONCE(ln->n_lazy))
+		return -ENOENT;
+	conn = l4lb_lazy_reply(ln, skb, pkt, &once);
+	if (!conn)
+		return -ENOENT;
+	l4lb_account_out(conn->server, skb->len);
+	l4lb_large_reply(skb, pkt, conn);
+	return l4lb_nat_reply(skb, pkt, conn, 0);
+}
+
+/* No connection: a reply without one, or refused by nat_icmp_send. */
 static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
-	if (unlikely(READ_ONCE(ln->n_one_packet))) {
-		int verdict = l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0);
+	if (unlikely(READ_ONCE(ln->n_one_packet) || READ_ONCE(ln->n_lazy))) {
+		int verdict = reply_without(skb, pkt, ln);
 
 		if (verdict >= 0)
 			return verdict;
@@ -509,7 +509,7 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
-		settle_options(skb);
+		l4lb_settle_options(skb);
 	pkt.hook = state->hook;
 	parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
@@ -558,7 +558,7 @@ handle_local(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	if (skb->ipvs_property || !skb_dst(skb))
 		return NF_ACCEPT;
 	if (af == AF_INET)
-		settle_options(skb);
+		l4lb_settle_options(skb);
 	pkt.hook = state->hook;
 	if (unlikely(l4lb_parse_packet(skb, af, 0, false, &pkt) !=
 		     L4LB_PARSE_OK)) {

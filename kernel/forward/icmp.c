@@ -19,6 +19,7 @@
 #include "conn/lookup.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
+#include "forward/lazy.h"
 #include "forward/nat.h"
 #include "forward/one_packet.h"
 #include "forward/schedule.h"
@@ -111,6 +112,7 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	struct l4lb_conn *conn;
 	struct l4lb_flow flow;
 	struct l4lb_quote quote;
+	int verdict = -ENOENT;
 
 	if (!quote_parse(skb, pkt, &quote))
 		return NF_ACCEPT;
@@ -126,6 +128,10 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	if (!conn) {
 		if (flow.proto == IPPROTO_UDP)
 			l4lb_tunnel_error(skb, pkt, ln, &quote);
+		if (unlikely(READ_ONCE(ln->n_lazy)))
+			verdict = l4lb_lazy_error_in(skb, pkt, ln, &flow, quote.off);
+		if (verdict >= 0)
+			return verdict;
 		return READ_ONCE(ln->sysctl.schedule_icmp) ?
 		       icmp_schedule(skb, pkt, ln, &flow, quote.off) :
 		       NF_ACCEPT;
@@ -148,6 +154,29 @@ static bool is_refusal(u8 af, const struct l4lb_quote *quote)
 	return quote->type == ICMP_DEST_UNREACH && quote->code != ICMP_FRAG_NEEDED;
 }
 
+/* An ICMP error on its way to a client, about a packet without a connection of NAT. */
+static unsigned int error_about_none(struct sk_buff *skb,
+				     const struct l4lb_pkt *pkt,
+				     struct l4lb_net *ln,
+				     const struct l4lb_flow *flow,
+				     unsigned int quoted)
+{
+	struct l4lb_conn *conn = l4lb_conn_find_passing(ln, flow);
+	int verdict = -ENOENT;
+
+	if (conn) {
+		/* The real server has the VIP: nothing to rewrite. */
+		l4lb_account_out(conn->server, skb->len);
+		return NF_ACCEPT;
+	}
+	if (flow->proto != IPPROTO_UDP && READ_ONCE(ln->n_lazy))
+		verdict = l4lb_lazy_error_out(skb, pkt, ln, flow, quoted);
+	else if (flow->proto == IPPROTO_UDP && READ_ONCE(ln->n_one_packet) &&
+		 l4lb_icmp_checksum_ok(skb, pkt, ln))
+		verdict = l4lb_one_packet_reply(skb, pkt, ln, flow, quoted);
+	return verdict < 0 ? NF_ACCEPT : verdict;
+}
+
 /**
  * l4lb_icmp_out() - an ICMP packet on its way to a client
  * @skb: the packet
@@ -162,23 +191,13 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	struct l4lb_conn *conn;
 	struct l4lb_flow flow;
 	struct l4lb_quote quote;
-	int verdict = -ENOENT;
 
 	if (!quote_parse(skb, pkt, &quote) || quote.parse != L4LB_PARSE_OK)
 		return NF_ACCEPT;
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_out(ln, &flow);
-	if (!conn) {
-		/* The real server has the VIP: nothing to rewrite. */
-		conn = l4lb_conn_find_passing(ln, &flow);
-		if (conn)
-			l4lb_account_out(conn->server, skb->len);
-		else if (READ_ONCE(ln->n_one_packet) &&
-			 l4lb_icmp_checksum_ok(skb, pkt, ln))
-			verdict = l4lb_one_packet_reply(skb, pkt, ln, &flow,
-							quote.off);
-		return verdict < 0 ? NF_ACCEPT : verdict;
-	}
+	if (!conn)
+		return error_about_none(skb, pkt, ln, &flow, quote.off);
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_out(conn->server, skb->len);

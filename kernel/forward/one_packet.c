@@ -39,7 +39,7 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
  * @flow: flow of the reply; with an ICMP error: of a reply to the quoted packet
  * @quoted: offset of the packet that the ICMP error quotes, 0 if it is no error
  *
- * The caller checks ln->n_one_packet first, which is cheaper than this call.
+ * The caller looks at ln->n_one_packet first, which is cheaper than this call.
  *
  * Context: RCU, BH off.
  * Return: the verdict, or -ENOENT if the packet does not come from a real
@@ -55,7 +55,7 @@ int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 	if (flow->proto != IPPROTO_UDP || pkt->hook == NF_INET_LOCAL_IN)
 		return -ENOENT;
-	server = l4lb_server_one_packet(ln, flow);
+	server = l4lb_server_stateless(ln, flow);
 	if (!server)
 		return -ENOENT;
 	svc = rcu_dereference(server->svc);

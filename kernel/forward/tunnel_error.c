@@ -269,12 +269,13 @@ free:
 
 /* ---- entry point ---- */
 
-/* Flows of a one-packet service have no connection. */
-static bool is_one_packet(struct l4lb_net *ln, const struct l4lb_flow *flow)
+/* A flow of a one-packet service has no connection; with conn-state lazy it may have none. */
+static bool is_stateless(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	const struct l4lb_service *svc = l4lb_service_lookup(ln, 0, flow);
 
-	return svc && READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET;
+	return svc && (READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
+		       READ_ONCE(svc->policy.conn_state) == L4LB_SERVICE_STATE_LAZY);
 }
 
 /* What an error is believed. */
@@ -302,8 +303,8 @@ static enum belief believe(const struct sk_buff *skb, struct l4lb_net *ln,
 		return BELIEVE_NOTHING;
 	conn = l4lb_conn_find_in(ln, &in->pkt.flow);
 	if (!conn)
-		return is_one_packet(ln, &in->pkt.flow) ? BELIEVE_MTU :
-							  BELIEVE_NOTHING;
+		return is_stateless(ln, &in->pkt.flow) ? BELIEVE_MTU :
+							 BELIEVE_NOTHING;
 	*server = conn->server;
 	return conn->method == IP_VS_CONN_F_TUNNEL &&
 	       nf_inet_addr_cmp(&conn->server->sched.addr,

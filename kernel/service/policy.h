@@ -24,6 +24,7 @@
  * @sync: L4LB_SERVICE_SYNC_*: what other directors are told about
  * @log: L4LB_SERVICE_LOG_*: is the end of each connection told
  * @latency: L4LB_SERVICE_LATENCY_*: is it measured how long real servers take
+ * @conn_state: L4LB_SERVICE_STATE_*: when does a connection get its entry
  * @ramp: seconds in which a new real server gets its share
  * @limit_rate: new connections a second at most
  * @limit_burst: of those that may come at once; 0: a tenth of a second's
@@ -48,6 +49,7 @@ struct l4lb_policy {
 	u32	sync;
 	u32	log;
 	u32	latency;
+	u32	conn_state;
 	u32	ramp;
 	u32	limit_rate;
 	u32	limit_burst;

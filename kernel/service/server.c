@@ -323,12 +323,12 @@ void l4lb_server_apply(struct l4lb_server *server,
 	if (method != IP_VS_CONN_F_MASQ)
 		l4lb_latency_forget(server);
 	l4lb_tunnel_update(server);
-	l4lb_server_table_update(server);
 	l4lb_server_set_weight(server, cfg->weight);
 	if (cfg->weight)
 		WRITE_ONCE(server->sched.last_weight, cfg->weight);
 	WRITE_ONCE(server->u_thresh, cfg->u_thresh);
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
+	l4lb_server_table_update(server);
 	smp_mb();	/* write the levels before reading the flag */
 	server_check_thresholds(server);
 	if (!cfg->weight || cfg->u_thresh || server->watch.overloaded)

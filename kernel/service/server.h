@@ -79,10 +79,10 @@ struct l4lb_server_name {
  * @nameless: an heir has its name
  * @stuck: removed, but the pool of its service still has it
  * @placeholder: it never was in a service, see l4lb_server_foresee()
- * @source: what it sends from, see server_table.c, while it is in a service
- *	(configuration mutex)
+ * @source: what it sends from, see server_table.c, while it is in a service (RCU)
  * @nat: it counts as NATed there
- * @one_packet: in the list there
+ * @stateless: in the list there
+ * @capped: it has an upper threshold, and its service counts it
  * @endpoint: of its address, from its creation until it is freed or about to be
  *	(configuration mutex)
  * @tunnel_counted: how it counts there, see tunnel_table.c
@@ -126,9 +126,10 @@ struct l4lb_server {
 	bool				placeholder;
 	u64				service_id;
 	struct l4lb_server		*heir_of;
-	struct l4lb_source		*source;
+	struct l4lb_source __rcu	*source;
 	bool				nat;
-	struct hlist_node		one_packet;
+	bool				capped;
+	struct hlist_node		stateless;
 	struct l4lb_endpoint		*endpoint;
 	u8				tunnel_counted;
 	struct list_head		node;

@@ -29,8 +29,9 @@ struct source_key {
  * @key: the address and port; protocol 0: of services by firewall mark
  * @refs: real servers that refer to it
  * @n_nat: NATed real servers of services among them; read by packets
- * @one_packet: those of one-packet services, the newest first (RCU readers,
- *	who look at the first only)
+ * @stateless: those whose replies may have no connection, of one-packet services and
+ *	of services with conn-state lazy; the newest first (RCU readers, who look at
+ *	the first only)
  * @rcu: to free it
  */
 struct l4lb_source {
@@ -38,7 +39,7 @@ struct l4lb_source {
 	struct source_key	key;
 	unsigned int		refs;
 	unsigned int		n_nat;
-	struct hlist_head	one_packet;
+	struct hlist_head	stateless;
 	struct rcu_head		rcu;
 };
 
@@ -105,59 +106,101 @@ int l4lb_server_table_add(struct l4lb_server *server)
 		.af	= server->sched.af,
 		.proto	= svc->protocol,
 	};
+	struct l4lb_source *source;
 
 	lockdep_assert_held(&server->ln->lock);
-	server->source = source_get(server->ln, &key);
-	if (!server->source)
+	source = source_get(server->ln, &key);
+	if (!source)
 		return -ENOMEM;
+	rcu_assign_pointer(server->source, source);
 	server->ln->n_servers++;
 	return 0;
 }
 
-static void set_kind(struct l4lb_server *server, bool nat, bool one_packet)
+static struct l4lb_source *source_of(const struct l4lb_server *server)
 {
-	struct l4lb_source *source = server->source;
+	return rcu_dereference_protected(server->source,
+					 lockdep_is_held(&server->ln->lock));
+}
+
+static void set_kind(struct l4lb_server *server, bool nat, bool stateless)
+{
+	struct l4lb_source *source = source_of(server);
 
 	if (nat != server->nat)
 		WRITE_ONCE(source->n_nat, source->n_nat + (nat ? 1 : -1));
 	server->nat = nat;
-	if (one_packet == !hlist_unhashed(&server->one_packet))
+	if (stateless == !hlist_unhashed(&server->stateless))
 		return;
-	if (one_packet)
-		hlist_add_head_rcu(&server->one_packet, &source->one_packet);
+	if (stateless)
+		hlist_add_head_rcu(&server->stateless, &source->stateless);
 	else
-		hlist_del_init_rcu(&server->one_packet);
+		hlist_del_init_rcu(&server->stateless);
+}
+
+/* May replies of a NATed real server of @svc have no connection? */
+static bool is_stateless(const struct l4lb_service *svc)
+{
+	return svc->key.protocol == IPPROTO_UDP ?
+	       svc->flags & IP_VS_SVC_F_ONEPACKET :
+	       svc->policy.conn_state == L4LB_SERVICE_STATE_LAZY;
+}
+
+/* Counts @server among those of @svc that have an upper threshold, or no longer. */
+static void set_capped(struct l4lb_server *server, struct l4lb_service *svc,
+		       bool capped)
+{
+	if (capped == server->capped)
+		return;
+	server->capped = capped;
+	WRITE_ONCE(svc->n_capped, svc->n_capped + (capped ? 1 : -1));
 }
 
 /**
  * l4lb_server_table_update() - tell packets what a real server is
- * @server: the real server; its service, the flags of that, or its method may
- *	have changed
+ * @server: the real server; its service, the flags or the state of that, or its
+ *	method or thresholds may have changed
  *
  * Context: configuration mutex held.
  */
 void l4lb_server_table_update(struct l4lb_server *server)
 {
 	struct mutex *lock = &server->ln->lock;
-	const struct l4lb_service *svc;
+	struct l4lb_service *svc;
 	bool nat;
 
 	svc = rcu_dereference_protected(server->svc, lockdep_is_held(lock));
 	nat = svc && server->method == IP_VS_CONN_F_MASQ;
-	if (server->source)
-		set_kind(server, nat,
-			 nat && svc->flags & IP_VS_SVC_F_ONEPACKET);
+	if (source_of(server))
+		set_kind(server, nat, nat && is_stateless(svc));
+	if (svc)
+		set_capped(server, svc, server->u_thresh);
+}
+
+/**
+ * l4lb_server_table_leave() - a real server leaves its service
+ * @server: the real server
+ * @svc: its service
+ *
+ * Context: configuration mutex held.
+ */
+void l4lb_server_table_leave(struct l4lb_server *server, struct l4lb_service *svc)
+{
+	lockdep_assert_held(&server->ln->lock);
+	set_capped(server, svc, false);
+	RCU_INIT_POINTER(server->svc, NULL);
+	l4lb_server_table_del(server);
 }
 
 /* Configuration mutex held.  Packets may find @server for a grace period. */
 void l4lb_server_table_del(struct l4lb_server *server)
 {
-	struct l4lb_source *source = server->source;
+	struct l4lb_source *source = source_of(server);
 	struct l4lb_net *ln = server->ln;
 
 	lockdep_assert_held(&ln->lock);
 	set_kind(server, false, false);
-	server->source = NULL;
+	RCU_INIT_POINTER(server->source, NULL);
 	ln->n_servers--;
 	l4lb_tunnel_unlist(server);
 	if (--source->refs)
@@ -196,24 +239,42 @@ bool l4lb_server_is_source(struct l4lb_net *ln, const struct l4lb_flow *flow)
 }
 
 /**
- * l4lb_server_one_packet() - the real server of a one-packet service that a
- * packet comes from
+ * l4lb_server_stateless() - the real server that a packet without a connection
+ * comes from
  * @ln: namespace
  * @flow: of the packet, real server to client
  *
  * Context: RCU.
- * Return: of several, the one that was added last, or whose service became a
- * one-packet service last; or NULL.
+ * Return: one of a one-packet service or of a service with conn-state lazy; of several, the
+ * one that was added last, or whose service became such a one last; or NULL.
  */
-struct l4lb_server *l4lb_server_one_packet(struct l4lb_net *ln,
-					   const struct l4lb_flow *flow)
+struct l4lb_server *l4lb_server_stateless(struct l4lb_net *ln,
+					  const struct l4lb_flow *flow)
 {
 	const struct l4lb_source *source = source_find(ln, flow);
 
 	if (!source)
 		return NULL;
-	return hlist_entry_safe(rcu_dereference(hlist_first_rcu(&source->one_packet)),
-				struct l4lb_server, one_packet);
+	return hlist_entry_safe(rcu_dereference(hlist_first_rcu(&source->stateless)),
+				struct l4lb_server, stateless);
+}
+
+/**
+ * l4lb_server_is_told_apart() - does no other NATed real server send from the
+ * same address and port?
+ * @server: a real server that l4lb_server_stateless() may find
+ *
+ * Services by firewall mark are left out: they have no protocol and no port.
+ *
+ * Context: RCU.
+ */
+bool l4lb_server_is_told_apart(const struct l4lb_server *server)
+{
+	const struct l4lb_source *source = rcu_dereference(server->source);
+
+	return source && READ_ONCE(source->n_nat) == 1 &&
+	       rcu_dereference(hlist_first_rcu(&source->stateless)) ==
+	       &server->stateless;
 }
 
 /* Configuration mutex held.  Look first whether the name is taken. */

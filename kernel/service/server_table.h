@@ -19,6 +19,7 @@ void l4lb_server_table_exit(struct l4lb_net *ln);
 int l4lb_server_table_add(struct l4lb_server *server);
 void l4lb_server_table_update(struct l4lb_server *server);
 void l4lb_server_table_del(struct l4lb_server *server);
+void l4lb_server_table_leave(struct l4lb_server *server, struct l4lb_service *svc);
 int l4lb_server_name_add(struct l4lb_server *server);
 void l4lb_server_name_del(struct l4lb_server *server);
 void l4lb_server_name_pass(struct l4lb_server *server,
@@ -29,7 +30,8 @@ struct l4lb_server *l4lb_server_by_name(struct l4lb_net *ln,
 struct l4lb_server *l4lb_server_by_name_rcu(struct l4lb_net *ln,
 					    const struct l4lb_server_name *name);
 bool l4lb_server_is_source(struct l4lb_net *ln, const struct l4lb_flow *flow);
-struct l4lb_server *l4lb_server_one_packet(struct l4lb_net *ln,
-					   const struct l4lb_flow *flow);
+struct l4lb_server *l4lb_server_stateless(struct l4lb_net *ln,
+					  const struct l4lb_flow *flow);
+bool l4lb_server_is_told_apart(const struct l4lb_server *server);
 
 #endif /* _L4LB_SERVER_TABLE_H */

@@ -171,7 +171,8 @@ struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
 	struct l4lb_sched_server *d;
 
-	if (!pool->ops || !pool->ops->maps)
+	/* Of a service that a batch is about to enlist, its real servers come first. */
+	if (!pool || !pool->ops || !pool->ops->maps)
 		return NULL;
 	local_bh_disable();
 	d = pool->ops->pick(pool, flow);
@@ -193,7 +194,7 @@ bool l4lb_service_usable(struct l4lb_service *svc)
 	unsigned int i = READ_ONCE(svc->usable);
 	unsigned long now = jiffies;
 
-	if (!pool->ops)
+	if (!pool || !pool->ops)
 		return false;
 	if (i < pool->n && l4lb_server_usable(pool->server[i]))
 		return true;

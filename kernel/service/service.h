@@ -43,7 +43,7 @@ struct l4lb_svc_config {
  * @bands: counters of the bands, or NULL: PRIORITY was never set
  * @uses: L4LB_USE_* of its new connections, as @policy and @shadow say
  * @limit: its limits, or NULL: none was ever set
- * @refused: jiffies when a first packet was last refused in fast_new.c
+ * @refused: jiffies when there was last no room for a connection, see fast_new.c and lazy.c
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
  * @none_usable: jiffies when none was found
@@ -56,6 +56,7 @@ struct l4lb_svc_config {
  * @inst: scheduler instance (configuration mutex)
  * @servers: struct l4lb_server by .node, oldest first (configuration mutex)
  * @n_servers: their number
+ * @n_capped: those that have an upper threshold
  * @n_ramping: those that start slowly
  * @ramp_look: when @ramp_mean was found, see config/ramp.c
  * @ramp_mean: load of the others
@@ -94,6 +95,7 @@ struct l4lb_service {
 	struct l4lb_sched_inst		*inst;
 	struct list_head		servers;
 	unsigned int			n_servers;
+	unsigned int			n_capped;
 	unsigned int			n_ramping;
 	unsigned long			ramp_look;
 	u64				ramp_mean;

@@ -237,6 +237,29 @@ def test_limits_and_ramp_are_set_shown_and_kept(director):
     assert policy(director) == {}
 
 
+def test_lazy(director):
+    """conn-state is set, shown and kept, also when another program has changed the scheduler meanwhile; what
+    cannot work is refused and changes nothing."""
+    director.ctl("svc add", *WEB, "scheduler mh conn-state lazy server 10.0.0.11")
+    assert policy(director) == {"conn_state": 1} and "conn-state lazy" in director.ctl("show")
+    assert director.json("show")["services"][0]["conn_state"] == "lazy"
+    for words in ("latency on", "limit-rate 5", "limit-conns 5"):
+        assert "CONN_STATE lazy excludes LATENCY and limits" in director.ctl("svc change", *WEB, words, code=7)
+    director.ctl("compat -E -t", WEB[1], "-s rr")
+    for form in ("", "-F json"):
+        saved = director.ctl("save", form)
+        director.ctl("svc flush --yes")
+        director.ctl("restore", stdin=saved)
+        assert policy(director) == {"conn_state": 1}
+    director.ctl("svc change", *WEB, "conn-state eager")
+    assert policy(director) == {}
+    said = director.ctl("svc change", *WEB, "conn-state lazy", code=7)
+    assert "needs a scheduler that hashes: mh, sh or dh" in said
+    said = director.ctl("svc add udp", WEB[1], "scheduler mh conn-state lazy", code=7)
+    assert "for TCP and SCTP" in said and len(director.json("show")["services"]) == 1
+    assert policy(director) == {}
+
+
 @pytest.mark.smoke
 @pytest.mark.tool
 def test_policy_is_set_shown_and_kept(director):

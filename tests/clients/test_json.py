@@ -24,6 +24,7 @@ owner web protected on shadow mh server 10.0.0.12 tun type gue port 6080 csum \
 server 10.0.0.13 tun type gue port 6081 remcsum
 svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
 svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
+svc add tcp {VIP}:55 scheduler mh conn-state lazy server 10.0.0.11
 sync start receive dev d0 id 7"""
 
 SHOWN = ("show", "conn show", "conn count by state", "stats", "stats latency", "stats percpu", "-b -n top 1",

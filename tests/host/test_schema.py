@@ -85,6 +85,7 @@ LINES = {
     "limit_burst: 10000000": True, "limit-conns: 2147483647": True, "limit-conns: 2147483648": False,
     "limit_conns: off": True, "limit-conns: {}": False, "limit-reply: reset": True, "limit_reply: drop": True,
     "limit-reply: rst": False, "latency: on": True, "latency: off": True, "latency: 1": False,
+    "conn-state: lazy": True, "conn_state: eager": True, "conn-state: off": False, "conn-state: 1": False,
     "priority: las 16K,128K": True, "priority: las 1,2,3,4": False, "priority: x": False,
     "priority: las\n  las-bytes: [1, 2K, 3M]": True, "priority: las\n  las-bytes: 1": False,
     "owner: web-1": True, "owner: none": True, "owner: 1234567890abcdef": False, "owner: 'a b'": False,

@@ -67,3 +67,12 @@ def test_headings_are_the_usages(words, usage):
             PAGE.write_text(page, "utf-8")
         else:
             assert heading in there
+
+
+def test_every_setting_is_in_the_help():
+    """And so in the completion, which is made from the same grammar."""
+    text = (SOURCES / "policy.h").read_text("utf-8")
+    words = re.findall(r'"([\w-]+)"', re.search(r"#define POLICY_WORDS (.*?)\n#define", text, re.S)[1])
+    shown = help_text("service", "add")
+    assert len(words) > 10
+    assert [word for word in words if not re.search(rf"(?<![\w-]){word} ", shown)] == []

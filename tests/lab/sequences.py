@@ -34,7 +34,8 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "on_drain": (0, 1, 2), "guard": (0, 1, 2), "fast_path": (0, 1, 2, 3),
           "priority": (0, 1), "sync": (0, 1, 2, 3), "log": (0, 1), "ramp": (0, 1, 1, 60),
           "limit_rate": (0, 2, 1000), "limit_burst": (0, 5), "limit_conns": (0, 3, 200),
-          "limit_reply": (0, 1), "latency": (0, 1)}
+          "limit_reply": (0, 1), "latency": (0, 1), "conn_state": (0, 0, 0, 1)}
+HASHING = ("mh", "sh", "dh")
 
 
 def by_chance(sched, many):
@@ -70,9 +71,21 @@ class Model:
     def do_policy(self, service, values):
         if service not in self.services:
             return errno.ESRCH
-        policy = self.services[service]["policy"] | values
-        self.services[service]["policy"] = {k: v for k, v in policy.items() if v}
+        found = self.services[service]
+        policy = found["policy"] | values
+        if self.never_lazy(service, policy) or (
+                policy.get("conn_state") and not found["policy"].get("conn_state")
+                and (found["flags"] & PERSISTENT or found["sched"] not in HASHING)):
+            return errno.EOPNOTSUPP
+        found["policy"] = {k: v for k, v in policy.items() if v}
         return 0
+
+    @staticmethod
+    def never_lazy(service, policy):
+        """Is the conn-state lazy of POLICY one that SERVICE cannot have?"""
+        return policy.get("conn_state") and (
+            service < SERVICES // 2
+            or any(policy.get(name) for name in ("latency", "limit_rate", "limit_conns")))
 
     def do_shadow(self, service, _sched):
         return 0 if service in self.services else errno.ESRCH
@@ -116,6 +129,9 @@ class Model:
 
     def do_batch(self, entries, replace):
         """Services that exist keep the servers that a merge does not name, but no policy."""
+        if any(self.never_lazy(service, policy)
+               for service, *_, policies in ((e[0], e[5:]) for e in entries) for policy in policies):
+            return errno.EOPNOTSUPP
         if replace:
             self.services = {s: v for s, v in self.services.items()
                              if s in [entry[0] for entry in entries]}

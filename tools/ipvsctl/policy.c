@@ -58,6 +58,8 @@ static const char *const sync_words[] = {
 
 static const char *const log_words[] = { "off", "on", NULL };
 
+static const char *const state_words[] = { "eager", "lazy", NULL };
+
 static const char *const reply_words[] = { "drop", "reset", NULL };
 
 static const char *const priority_words[] = { "off", "las", NULL };
@@ -82,6 +84,7 @@ static const struct {
 	{ "limit-reply", "limit_reply", L4LB_POLICY_ATTR_LIMIT_REPLY,
 	  reply_words },
 	{ "latency", "latency", L4LB_POLICY_ATTR_LATENCY, log_words },
+	{ "conn-state", "conn_state", L4LB_POLICY_ATTR_CONN_STATE, state_words },
 	{ "priority", "priority", L4LB_POLICY_ATTR_PRIORITY, priority_words },
 	{ "protected", "protected", POLICY_PROTECTED, protected_words },
 };

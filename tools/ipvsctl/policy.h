@@ -38,12 +38,12 @@ struct policy_opts {
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
 		     "fast-path", "sync", "log", "ramp", "limit-rate", \
 		     "limit-burst", "limit-conns", "limit-reply", "latency", \
-		     "priority", \
+		     "conn-state", "priority", \
 		     "owner", "protected", "shadow"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
 		    "fast_path", "sync", "log", "ramp", "limit_rate", \
 		    "limit_burst", "limit_conns", "limit_reply", \
-		    "latency", "priority", "las_bytes", \
+		    "latency", "conn_state", "priority", "las_bytes", \
 		    "owner", "protected", "shadow"
 
 /* Is it one of POLICY_WORDS? */

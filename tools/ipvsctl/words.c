@@ -39,7 +39,7 @@ static const struct word words[] = {
 	  "guard reject|drop|off, fast-path off|on|new|default,\n"
 	  "sync on|off|templates|exceptions, log on|off,\n"
 	  "ramp DUR|off, limit-rate N|off, limit-burst N|off, limit-conns N|off,\n"
-	  "limit-reply drop|reset,\n"
+	  "limit-reply drop|reset, latency on|off, conn-state eager|lazy,\n"
 	  "priority las [SIZE,...]|off,\n"
 	  "owner NAME|none, protected on|off, shadow SCHED|none" },
 	{ "SRVOPT",
@@ -55,8 +55,9 @@ static const struct word words[] = {
 	  NULL },
 	{ "LOSSOPT", "on-loss {keep|move|reset|default}|on-drain {keep|move|default}", NULL },
 	{ "PATHOPT",
-	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|ramp {DUR|off}|LIMITOPT|PRIORITY|CLAIM",
+	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|ramp {DUR|off}|CONNOPT|PRIORITY|CLAIM",
 	  NULL },
+	{ "CONNOPT", "LIMITOPT|latency {on|off}|conn-state {eager|lazy}", NULL },
 	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
 	{ "CLAIM", "owner {NAME|none}|protected {on|off}|shadow {SCHED|none}", NULL },
 	{ "LIMITOPT",
