@@ -56,6 +56,8 @@ NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TC
 LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, True), (ACK, False))
 # What a service with four servers has, by VIP.
 SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13)
+# The same for TCP through NAT, with mh: conn-state.
+STATES = ("eager", 14), ("lazy", 15)
 # What is measured again while the director announces its connections to others.
 ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
@@ -159,6 +161,18 @@ def settings(bed, director, counts):
             bed, 4, "udp", "dr", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
+def states(bed, director, counts):
+    """A client's SYN where it makes an entry, and where it does not."""
+    director.set_fast_path(bed, 0)
+    for state, (what, vip) in enumerate(STATES):
+        # A lazy service knows its replies by the real servers' address and port.
+        director.configure(bed, service_lines(4, "tcp", vip, "nat", 4, scheduler="mh", port=9000 + vip))
+        with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
+            l4lb.set_policy(ipvs.service(FAMILIES[4].vip(vip), PORT, add=False), conn_state=state)
+        counts.add(f"{director.name}: tcp4 nat {what} new", lambda v=vip: Traffic(
+            bed, 4, "tcp", "nat", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
+
+
 def by_skb(bed, director, counts):
     for part in PARTS:
         for name, value in director.fast_paths:
@@ -166,6 +180,7 @@ def by_skb(bed, director, counts):
             part(bed, counts, name)
     if director is L4LB:
         settings(bed, director, counts)
+        states(bed, director, counts)
 
 
 def by_xdp(bed, director, counts):

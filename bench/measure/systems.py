@@ -18,11 +18,11 @@ DRIVER = 1 << 2     # XDP_FLAGS_DRV_MODE
 MODULES = {"ip_vs": "ip_vs", "l4lb": "l4lb"}
 
 
-def service_lines(family, proto, vip, method, servers=1, *, scheduler="rr"):
-    """A service as `ipvsadm -R` reads it."""
+def service_lines(family, proto, vip, method, servers=1, *, scheduler="rr", port=None):
+    """A service as `ipvsadm -R` reads it. PORT: of the real servers, if it is another one."""
     f = FAMILIES[family]
     name = f"-{proto[0]} {f.bracket(f.vip(vip))}:{PORT}"
-    port = SERVER_PORT if method == "nat" else PORT
+    port = port or (SERVER_PORT if method == "nat" else PORT)
     yield f"-A {name} -s {scheduler}"
     for n in range(1, servers + 1):
         yield f"-a {name} -r {f.bracket(f.server(n))}:{port} {FLAG[method]} -w 1"
