@@ -27,6 +27,7 @@ DR6 = (f"ipvsctl service add tcp [{VIP6}]:PORT scheduler rr server [2001:db8:1::
 TUN = f"ipvsctl service add tcp {VIP}:PORT scheduler rr server 203.0.113.11 tun server 203.0.113.12 tun"
 TUN6 = (f"ipvsctl service add tcp [{VIP6}]:PORT scheduler rr server [2001:db8:3::11] tun "
         "server 203.0.113.12 tun type gue port 6080")
+LAZY = f"ipvsctl service add tcp {VIP}:PORT scheduler mh conn-state lazy"
 ONE = f"ipvsctl service add tcp {VIP}:PORT scheduler rr server"
 MODULES = "mount -t tmpfs none /lib/modules; mkdir /lib/modules/$(uname -r); cd /lib/modules/*; "
 SYS = "mount -t tmpfs none /sys/module; cd /sys/module; mkdir -p l4lb module/parameters; "
@@ -166,6 +167,19 @@ director# ipvsctl service add udp {VIP}:PORT scheduler rr server 192.0.2.11 nat 
 director# ipvsctl -q conn kill --yes
 director# ipvsctl service add udp {VIP}:PORT scheduler rr server 192.0.2.11 nat
 {knock(4, "udp")}""", settings={"net/ipv4/vs/conn_max": 5}, l4lb=True),
+    "lazy by turns": Row("lazy", "nat", f"""\
+director# {LAZY} server 192.0.2.11 nat
+director# ipvsctl compat -E -t {VIP}:PORT -s rr""", l4lb=True),
+    "lazy and persistent": Row("lazy", "dr", f"""\
+director# {LAZY} server 198.51.100.11 dr
+director# ipvsctl compat -E -t {VIP}:PORT -s mh -p""", l4lb=True),
+    "lazy with a threshold": Row("lazy", "dr", f"""\
+director# {LAZY} server 198.51.100.11 dr max-conns 100 server 198.51.100.12 dr""", l4lb=True),
+    "lazy and tracked": Row("lazy", "dr", f"director# {LAZY} server 198.51.100.11 dr",
+                            settings={"net/ipv4/vs/conntrack": 1}, l4lb=True),
+    "lazy twice": Row("lazy", "nat", f"""\
+director# {LAZY} server 192.0.2.11 nat server 192.0.2.12 nat
+director# ipvsctl service add tcp {VIP}:9 scheduler rr server 192.0.2.11:PORT nat""", l4lb=True),
     "VRRP without sync": Row("sync", "dr", f"director# {DR}", vrrp=True),
     "sync device": Row("sync", "dr", f"""\
 director# {DR}
@@ -303,7 +317,7 @@ def test_healthy(name, ward):
     one.do(knock(2) if shape == "nat" else "")
     assert one.found() == ""
     code, text = one.doctor("-4")
-    assert (code, text) == (0, "25 checks, no problem found\n")
+    assert (code, text) == (0, "26 checks, no problem found\n")
 
 
 @pytest.mark.parametrize("setting", ("net/ipv4/vs/fast_path", "net/ipv4/ip_forward"))
@@ -391,7 +405,7 @@ def test_probe(ward, service, dip, rips):
         # Between two processors the end of a connection may overtake the last segment of its
         # handshake: then the server has not seen it.
         for turn in range(3):
-            assert one.doctor(options="--probe") == (0, "26 checks, no problem found\n")
+            assert one.doctor(options="--probe") == (0, "27 checks, no problem found\n")
             counts = asked(good, 1), asked(other, 1)
             if counts == (1, 1):
                 break
@@ -448,7 +462,7 @@ def test_without_the_right_to_ask(ward):
         done = run([*drop, IPVSCTL, "doctor"], check=False)
         assert done.returncode == 0
         assert "not checked: vip-answer: a link cannot be asked" in done.stdout
-        assert "25 checks, no problem found\n" in done.stdout
+        assert "26 checks, no problem found\n" in done.stdout
         done = run([*[w.replace("net_raw", "net_admin") for w in drop], IPVSCTL, "doctor"],
                    check=False)
         assert (done.returncode, done.stdout) == (6, "")

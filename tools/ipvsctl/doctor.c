@@ -7,6 +7,7 @@
 #include "args.h"
 #include "cmd.h"
 #include "doctor_arp.h"
+#include "doctor_lazy.h"
 #include "doctor_listen.h"
 #include "doctor_load.h"
 #include "doctor_machine.h"
@@ -50,6 +51,7 @@ static const struct check {
 	{ "overload", check_overload, 0 },
 	{ "conn-max", check_conn_max, 0 },
 	{ "conntrack", check_conntrack, 0 },
+	{ "lazy", check_lazy, 0 },
 	{ "sync", check_sync, 0 },
 	{ "peer", check_peer, 0 },
 };
