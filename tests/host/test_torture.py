@@ -47,6 +47,14 @@ def test_pieces_add_up(tmp_path):
     assert found["honest connections alive at the end"][1] == "60 of 60"
     assert found["rounds"][1] == "2"
     assert (path.parent / "record.md").read_text() == state.table()
+    # A fresh checkout carries on from the record in the tree, and does not change it.
+    before = path.read_bytes()
+    for rounds in ("3", "4"):
+        with record.State.change(tmp_path / "fresh/state.json", path) as state:
+            state.next_seed()
+            state.add("6.12", ROUND, True)
+        assert rows(record.State(tmp_path / "fresh/state.json").table())["rounds"][1] == rounds
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(("lines", "status", "phase", "kind"), [

@@ -46,21 +46,22 @@ def repeat(kernel, seed, phase):
 
 
 class State:
-    """The totals, which a run carries on from the one before."""
+    """The totals, which a run carries on from the one before; the first, from those at EARLIER."""
 
-    def __init__(self, path):
+    def __init__(self, path, earlier=None):
         self.path = path
-        self.data = json.loads(path.read_text("utf-8")) if path.exists() else \
+        begun = next((p for p in (path, earlier) if p and p.exists()), None)
+        self.data = json.loads(begun.read_text("utf-8")) if begun else \
             {"seed": 1, "kernels": {}, "failures": []}
 
     @classmethod
     @contextlib.contextmanager
-    def change(cls, path):
+    def change(cls, path, earlier=None):
         """The state, to change it within the block; other runs, on other kernels, wait."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(path.with_suffix(".lock"), "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            state = cls(path)
+            state = cls(path, earlier)
             yield state
             state.save()
 
