@@ -457,8 +457,8 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
     raise AssertionError("no end of allocations")
 
 
-# A new weight needs no new pool, unless the scheduler makes a table of the weights.
-WITH_TABLE = ("mh", "rr", "sh", "twos", "wrr")
+# A new weight needs no new pool, unless the scheduler makes a table.
+WITH_TABLE = ("dh", "mh", "rr", "sh", "twos", "wrr")
 
 
 @pytest.mark.smoke
