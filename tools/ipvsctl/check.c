@@ -27,6 +27,23 @@ static int check_flags(const struct service *svc, const char *object)
 	return RC_OK;
 }
 
+static int check_lazy(const struct service *svc, const char *object)
+{
+	const uint32_t *value = svc->policy.value;
+
+	if (value[L4LB_POLICY_ATTR_CONN_STATE] != L4LB_SERVICE_STATE_LAZY)
+		return RC_OK;
+	if (svc->id.fwmark || svc->id.proto == IPPROTO_UDP)
+		return fail(RC_USAGE, object,
+			    "conn-state lazy is for tcp and sctp services by address");
+	if (value[L4LB_POLICY_ATTR_LATENCY] ||
+	    value[L4LB_POLICY_ATTR_LIMIT_RATE] ||
+	    value[L4LB_POLICY_ATTR_LIMIT_CONNS])
+		return fail(RC_USAGE, object,
+			    "conn-state lazy excludes latency, limit-rate and limit-conns");
+	return RC_OK;
+}
+
 int service_check(const struct service *svc)
 {
 	bool persistent = svc->flags & IP_VS_SVC_F_PERSISTENT;
@@ -58,7 +75,8 @@ int service_check(const struct service *svc)
 	if (svc->id.fwmark && svc->policy.value[L4LB_POLICY_ATTR_GUARD])
 		return fail(RC_USAGE, object,
 			    "guard is for services by address: a fwmark service has none");
-	return check_flags(svc, object);
+	rc = check_lazy(svc, object);
+	return rc ? rc : check_flags(svc, object);
 }
 
 /* "server NAME" and what is wrong with it. */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <linux/ip_vs.h>
+
 #include "args.h"
 #include "check.h"
 #include "cmd.h"
@@ -41,6 +43,23 @@ static int parse_server_clause(struct args *a, struct service *svc)
 	return rc;
 }
 
+/* The kernel looks at this when latency is set, and a new service has no server then. */
+static int check_latency(const struct service *svc)
+{
+	size_t i;
+	int rc;
+
+	if (!svc->policy.value[L4LB_POLICY_ATTR_LATENCY] || !svc->nservers)
+		return RC_OK;
+	for (i = 0; i < svc->nservers; i++)
+		if (svc->servers[i].forward == IP_VS_CONN_F_MASQ)
+			return RC_OK;
+	rc = fail(RC_USAGE, svc_text(&svc->id),
+		  "latency needs a server with nat: replies of others do not pass here");
+	hint("try: without latency, or: server ... nat");
+	return rc;
+}
+
 static int parse_add(struct args *a, struct service *svc)
 {
 	struct svc_opts o;
@@ -60,7 +79,7 @@ static int parse_add(struct args *a, struct service *svc)
 		arg_next(a);	/* "server": nothing else ends the options */
 		rc = parse_server_clause(a, svc);
 	}
-	return rc;
+	return rc ? rc : check_latency(svc);
 }
 
 /* This run has added the service, so deleting it again loses nothing. */
