@@ -19,10 +19,10 @@ svc add udp {VIP}:5353 scheduler rr persistent 50 mask 24 on-loss move on-drain 
 guard drop fast-path off timeout tcp 2h tcp-fin 9 udp 30 sctp 9 server 10.0.0.11 dr \
 max-conns 70000 min-conns 50
 svc add tcp {VIP}:80 scheduler lblc option expire 300 on-idle reset sync templates priority las 16K,1M \
-ramp 30s limit-rate 5000 limit-burst 500 limit-conns 200000 limit-reply reset latency on \
+ramp 30s limit-rate 5000 limit-burst 500 limit-conns 200000 limit-reply reset \
 owner web protected on shadow mh server 10.0.0.12 tun type gue port 6080 csum \
 server 10.0.0.13 tun type gue port 6081 remcsum
-svc add fwmark 7 scheduler sh flags fallback,port persistent 50 server 10.0.0.11
+svc add fwmark 7 scheduler sh flags fallback,port persistent 50 latency on server 10.0.0.11
 svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
 svc add tcp {VIP}:55 scheduler mh conn-state lazy server 10.0.0.11
 sync start receive dev d0 id 7"""
