@@ -3,11 +3,13 @@
 
 import errno
 import ipaddress
+import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
-from lab import genl
+from lab import genl, packet
 from lab.counters import counts
 from lab.farm import Farm, fresh_port, http_get
 from lab.fast import ready
@@ -425,6 +427,34 @@ def test_follows_the_configuration(nat, family):
     assert source() == vip
     raw.service.delete()
     assert source() == server and not stray()
+
+
+def test_replies_while_a_service_is_added(nat):
+    """Its real servers are known a moment before it has a pool to choose from: they may still send for old
+    connections when a configuration is restored."""
+    raw = Raw(nat, TCP)     # keeps the hooks
+    port, over = nat.fresh_port(), threading.Event()
+    servers = [genl.batch_server(address, raw.dport + 1) for address in
+               (raw.address(1), *(f"10.9.{n >> 8}.{n & 255}" for n in range(600)))]
+    stray = packet.tcp_packet(raw.address(1), raw.dport + 1, nat.client_address(), 4000, ACK, payload=b"old")
+
+    def talk():
+        """Whenever the command lets other processes run."""
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        while not over.wait(0.001):
+            raw.taps[1].send(stray)
+    thread = threading.Thread(target=talk)
+    thread.start()
+    try:
+        with genl.L4lb(nat.director.ns) as l4lb:
+            for _ in range(200):
+                l4lb.set_services([genl.batch_entry(raw.vip, port, servers, sched="mh",
+                                                    policy={"conn_state": LAZY})], genl.MERGE)
+                nat.ipvs.service(raw.vip, port, add=False).delete()
+    finally:
+        over.set()
+        thread.join()
+    assert raw.client().open() == 1
 
 
 def test_strangers_of_a_real_server(nat, family):
