@@ -39,7 +39,7 @@ static void fill_conn(struct l4lb_conn *conn, const struct l4lb_flow *flow,
  * @flow: flow of the reply; with an ICMP error: of a reply to the quoted packet
  * @quoted: offset of the packet that the ICMP error quotes, 0 if it is no error
  *
- * The caller looks at ln->n_one_packet first, which is cheaper than this call.
+ * The caller checks ln->n_one_packet first, which is cheaper than this call.
  *
  * Context: RCU, BH off.
  * Return: the verdict, or -ENOENT if the packet does not come from a real
