@@ -18,6 +18,7 @@ from lab.sync_wire import Record
 pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits, pytest.mark.dear]
 
 KEY = bytes(range(32))
+FIRST_PORT = 2000   # of clients
 SMALL = 400         # bytes of a message: few records, so there are many messages
 
 
@@ -58,9 +59,10 @@ class Traffic:
     def send(self, count, burst=20):
         for n in range(count):
             with self.lab.client.ns.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.bind(("", 0))
+                # Another one each time: a port that comes again is no new connection.
+                self.ports.append(FIRST_PORT + len(self.ports))
+                sock.bind(("", self.ports[-1]))
                 sock.sendto(b"x", (self.vip, self.port))
-                self.ports.append(sock.getsockname()[1])
             if n % burst == burst - 1:
                 time.sleep(0.01)
 
@@ -277,19 +279,52 @@ def test_new_peer_under_loss(nat, request):
                    what="no difference")
 
 
-def test_no_difference_after_loss(nat):
-    """New connections, while 5 % of the messages are lost and 10 % overtake others."""
+@contextlib.contextmanager
+def deaf(ns, device):
+    """Of what reaches DEVICE, 5 % are lost there: the other end's counters have all."""
+    ns.run(["nft", "-f", "-"], text_input=(
+        "table netdev deaf { chain in { type filter hook ingress device "
+        f"{device} priority 0; numgen random mod 20 == 0 drop; }}; }}"))
+    try:
+        yield
+    finally:
+        ns.run("nft delete table netdev deaf", check=False)
+
+
+def octets(*namespaces):
+    """Bytes that the ends of the cable to the first peer have sent."""
+    lines = [line.split() for ns in namespaces for line in ns.read("/proc/net/dev").splitlines()]
+    return sum(int(words[9]) for words in lines if words[0] == "peer1:")
+
+
+def test_no_difference_after_loss(nat, request):
+    """New connections, while 5 % of the messages are lost and 10 % overtake others: the peer has
+    all soon after the last one, and little more is sent than without loss."""
+    count = amount(request.config, few=2000, all=20_000)
     with directors(nat, 1) as others, announced(nat) as traffic, contextlib.ExitStack() as stack:
         with_service(traffic, others[0], stack)
         peers = stack.enter_context(all_peers(nat, others, 4, KEY))
         in_step(peers)
-        with lossy(nat.director.ns, "peer1", "delay 10ms reorder 90% loss 5%"):
-            traffic.send(4000)
+        # Those of the start are no part of it.
+        peers[1].compare(address(4, 1, 1))
+
+        def cost(number):
+            before = octets(nat.director.ns, others[0])
+            traffic.send(number)
             wait_until(lambda: traffic.known(others[0]) >= set(traffic.ports), 5,
                        what="all connections there")
+            return (octets(nat.director.ns, others[0]) - before) / number
+        with lossy(nat.director.ns, "peer1", "delay 10ms reorder 90%"):
+            plain = cost(count)
+            with deaf(others[0], "peer1"):
+                more = cost(count) / plain - 1
         result = peers[1].compare(address(4, 1, 1))
         assert result["difference"] == 0
         assert result["compared"] >= len(set(traffic.ports))
+        resent = peers[0].list()[address(4, 1, 2)]["resent"]
+        print(f"{resent} messages were sent again, {100 * more:.1f} % more traffic")
+        assert resent > count / SMALL, "nothing was lost"
+        assert more <= 0.15
 
 
 def test_returning_director(nat):
