@@ -62,6 +62,7 @@ help:
 	@echo '  bench-scale-out  several directors behind a router: cost, flows that break (KERNEL=6.12|6.1 QUICK=1)'
 	@echo '  bench-failover  10,000 downloads through a pair of which one director dies and comes back, and ip_vs'"'"'s pair'
 	@echo '              (DOWNLOADS=10000 QUICK=1; 9 minutes, quick 3)'
+	@echo '  bench-resync  all connections to a peer that has none, and what is forwarded meanwhile'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
@@ -224,8 +225,9 @@ options_priority    = counts seeds ends jobs
 options_scale-out   = kernel
 # The drill of doc/high-availability.md.
 options_failover    = downloads
+options_resync      = kernel
 
-BENCHES = schedulers connections site relay priority scale-out failover
+BENCHES = schedulers connections site relay priority scale-out failover resync
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:

@@ -118,12 +118,21 @@ def announcing(bed, device="sync0"):
     """The director announces its connections to others, of which there are none."""
     bed.ns.ip(f"link add {device} type dummy", f"addr add 192.0.2.1/32 dev {device}",
               f"link set {device} up")
+    try:
+        with announcing_on(bed, device):
+            yield
+    finally:
+        bed.ns.ip(f"link del {device}")
+
+
+@contextlib.contextmanager
+def announcing_on(bed, device):
+    """The director announces its connections on DEVICE."""
     bed.ns.run(["ipvsadm", "--start-daemon", "master", "--mcast-interface", device])
     try:
         yield
     finally:
         bed.ns.run(["ipvsadm", "--stop-daemon", "master"])
-        bed.ns.ip(f"link del {device}")
 
 
 def vehicle():

@@ -113,6 +113,19 @@ def test_paths_that_a_kernel_command_line_cannot_carry(monkeypatch):
         run.check_paths()
 
 
+@pytest.mark.parametrize("measure, has", ((None, False), ("time", True), ("instructions", True)))
+def test_emulated_processor(measure, has):
+    """Without the instruction of which QEMU gets the flags wrong, but where instructions are
+    counted, or times measured; KVM's is the machine's own."""
+    class Nowhere(type(Path())):
+        path = Path("/nowhere")
+    options = types.SimpleNamespace(measure=measure, stock=False, image=None, cpus=2, memory="1G",
+                                    plugin=None, link=None)
+    argv = run.qemu_argv(Nowhere("/nowhere"), "6.12", options, kvm=False)
+    assert ("max,-cx16" in argv) == (not has)
+    assert "max,-cx16" not in run.qemu_argv(Nowhere("/nowhere"), "6.12", options, kvm=True)
+
+
 def test_modules_refuse_a_wrong_kernel_directory(tmp_path):
     done = call("make", "-C", TOP, "modules", f"KDIR={tmp_path}")
     assert done.returncode == 2
