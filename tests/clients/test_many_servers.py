@@ -211,7 +211,8 @@ def test_replaced_at_once(ns):
         took = time.monotonic() - began
     listed = ns.run("cat /proc/net/ip_vs").stdout.split("-> 0A")
     assert len(listed) == 1 + count and all(line[:2] == "02" for line in listed[1:])
-    assert took <= 5 * SLOW, took
+    # The checks of a debug kernel are most of its time.
+    assert took <= (5 if SLOW == 1 else 30), took
 
 
 def test_killed_in_one_service(ns):
