@@ -15,7 +15,7 @@ PROTOS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
 KINDS = [(family, proto, "plain") for proto in PROTOS for family in (4, 6)] + \
     [(family, proto, service) for family in (4, 6)
      for proto, service in (("tcp", "persistent"), ("udp", "persistent"), ("udp", "mark"))]
-SECONDS = 4         # by which two directors' timeouts may differ
+SECONDS = 2         # by which two directors' timeouts may differ
 SERVERS = (1, 2)
 
 
@@ -84,10 +84,13 @@ def prefix(number, kind):
 
 
 def rows_of(ns, number):
-    """{connection: its row} of the clients of Matrix NUMBER, with the time of its end."""
-    clients = tuple(prefix(number, kind) for kind in KINDS)
-    return {name_of(row): {**row, "end": time.time() + row["expires"]}
-            for row in genl.conns(ns, origin=True) if row["client"].startswith(clients)}
+    """{connection: its row} of the clients of Matrix NUMBER, with the first and the last
+    moment at which it may end: rows are read one after the other, and have whole seconds."""
+    clients, began = tuple(prefix(number, kind) for kind in KINDS), time.time()
+    rows = [row for row in genl.conns(ns, origin=True) if row["client"].startswith(clients)]
+    ended = time.time()
+    return {name_of(row): {**row, "ends": (began + row["expires"], ended + row["expires"] + 1)}
+            for row in rows}
 
 
 def differences(sent, got):
@@ -100,8 +103,10 @@ def differences(sent, got):
                 for key in ("server", "dport", "state") if ours[key] != theirs[key]]
         if ours["origin"] != "SYNC":
             out.append(f"{name}: origin {ours['origin']}")
-        if abs(ours["end"] - theirs["end"]) > SECONDS:
-            out.append(f"{name}: ends {ours['end'] - theirs['end']:+.1f} s later")
+        early, late = theirs["ends"][0] - ours["ends"][1], ours["ends"][0] - theirs["ends"][1]
+        if max(early, late) > SECONDS:
+            out.append(f"{name}: ends at least {early:.1f} s earlier" if early > 0 else
+                       f"{name}: ends at least {late:.1f} s later")
     return sorted(out)
 
 
