@@ -279,17 +279,18 @@ def failing_load(backend, nth, log):
     """Loads the module while its NTH allocation fails; whether there were that many."""
     libc = ctypes.CDLL(None, use_errno=True)
     image = os.open(backend.modules / "l4lb.ko", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        # sysfs and the slab allocator log a failure to create an object, with a stack.
-        with faults.injection(), log.provoked(CREATION):
-            with Fault(nth) as fault:
+    # sysfs and the slab allocator log a failure to create an object, with a stack. Of a tracepoint
+    # whose directory it could not create the kernel loses count when the module goes.
+    with log.provoked(CREATION):
+        try:
+            with faults.injection(), Fault(nth) as fault:
                 error = libc.syscall(FINIT_MODULE, image, b"", 0) and ctypes.get_errno()
-    finally:
-        os.close(image)
-    if backend.loaded() != (not error):
-        raise RuntimeError(f"failure {nth}: error {error}, and loaded is {backend.loaded()}")
-    if not error:
-        backend.unload()
+        finally:
+            os.close(image)
+        if backend.loaded() != (not error):
+            raise RuntimeError(f"failure {nth}: error {error}, and loaded is {backend.loaded()}")
+        if not error:
+            backend.unload()
     return fault.hit
 
 
