@@ -183,7 +183,8 @@
  *		RAMP has begun, and is not over, for it }.
  *
  *	L4LB_CMD_TRY_SCHEDULER
- *		dump: SERVICE, TRIAL { SCHEDULER, FLOWS; CLIENTS, HOLD, SEED, WITHOUT }.
+ *		dump: SERVICE, TRIAL { SCHEDULER, FLOWS; CLIENTS or LIVE, HOLD, SEED,
+ *		WITHOUT }.
  *		What a scheduler would choose for FLOWS flows, with the weights
  *		and thresholds of the service's real servers but without their
  *		connections: each choice adds one (active, but with UDP; none with
@@ -196,8 +197,11 @@
  *		real server of the service.
  *		Replies: TRIAL { SCHEDULER }; after the trial, which ends after 30
  *		seconds whatever is left, TRIAL { FLOWS that began, REFUSED,
- *		COST_50, COST_99; with WITHOUT, LOST, and MOVED of schedulers that
+ *		COST_50, COST_99; with LIVE, CLIENTS; with WITHOUT, LOST, and MOVED of schedulers that
  *		look only at flow and servers }; and TRIAL { SERVER } for each.
+ *		Clients that are LIVE are those of the service's connections, as
+ *		often as they have some, of a sample of 65,536 if there are more;
+ *		without connections no flow begins.
  *
  *	L4LB_CMD_GET_SHADOW
  *		dump: SERVICE.  What the service's SHADOW would have done: a second
@@ -585,7 +589,9 @@ enum l4lb_trial_attr {
 	L4LB_TRIAL_ATTR_UNSPEC,
 	L4LB_TRIAL_ATTR_SCHEDULER, /* string: its name */
 	L4LB_TRIAL_ATTR_FLOWS,	/* u32: 1 to L4LB_TRIAL_FLOWS_MAX */
-	L4LB_TRIAL_ATTR_CLIENTS, /* u32: of so many clients; 0: of one each */
+	L4LB_TRIAL_ATTR_CLIENTS, /* u32: of so many clients; 0: of one each; reply with
+				 * LIVE: connections whose clients they are
+				 */
 	L4LB_TRIAL_ATTR_HOLD,	/* u32: so many connections are open at once, at
 				 * most; 0: none ends
 				 */
@@ -599,6 +605,7 @@ enum l4lb_trial_attr {
 	L4LB_TRIAL_ATTR_COST_50, /* u32: nanoseconds of half of the choices, ... */
 	L4LB_TRIAL_ATTR_COST_99, /* ... and of 99 in 100, at most */
 	L4LB_TRIAL_ATTR_SERVER,	/* nest: enum l4lb_trial_server_attr */
+	L4LB_TRIAL_ATTR_LIVE,	/* flag: of clients that have connections */
 
 	__L4LB_TRIAL_ATTR_MAX,
 	L4LB_TRIAL_ATTR_MAX = __L4LB_TRIAL_ATTR_MAX - 1

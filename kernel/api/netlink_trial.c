@@ -13,6 +13,7 @@
 
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
+#include "conn/clients.h"
 #include "service/registry.h"
 #include "service/trial.h"
 
@@ -32,6 +33,7 @@ const struct nla_policy l4lb_nl_trial_policy[] = {
 	[L4LB_TRIAL_ATTR_HOLD] = { .type = NLA_U32 },
 	[L4LB_TRIAL_ATTR_SEED] = { .type = NLA_U64 },
 	[L4LB_TRIAL_ATTR_WITHOUT] = NLA_POLICY_NESTED(server_policy),
+	[L4LB_TRIAL_ATTR_LIVE] = { .type = NLA_FLAG },
 };
 
 enum {
@@ -94,6 +96,17 @@ static int parse_without(struct l4lb_trial *trial, u16 af,
 	return l4lb_nl_parse_server_name(&trial->without, af, &name, extack);
 }
 
+static int parse_live(struct l4lb_trial *trial, const struct nlattr *live,
+		      struct netlink_ext_ack *extack)
+{
+	trial->lives = live;
+	if (!live || !trial->clients)
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, live,
+			    "trial: LIVE clients are those that there are: leave CLIENTS out");
+	return -EINVAL;
+}
+
 static int parse_trial(struct l4lb_trial *trial, u16 af, struct nlattr **tb,
 		       struct netlink_ext_ack *extack)
 {
@@ -102,6 +115,7 @@ static int parse_trial(struct l4lb_trial *trial, u16 af, struct nlattr **tb,
 	return parse_number(&trial->flows, tb[L4LB_TRIAL_ATTR_FLOWS], 1, extack) ?:
 	       parse_number(&trial->clients, tb[L4LB_TRIAL_ATTR_CLIENTS], 0,
 			    extack) ?:
+	       parse_live(trial, tb[L4LB_TRIAL_ATTR_LIVE], extack) ?:
 	       parse_number(&trial->hold, tb[L4LB_TRIAL_ATTR_HOLD], 0, extack) ?:
 	       parse_without(trial, af, tb[L4LB_TRIAL_ATTR_WITHOUT], extack);
 }
@@ -237,6 +251,9 @@ static int fill_total(struct sk_buff *skb, const struct dump *dump)
 	    nla_put_u32(skb, L4LB_TRIAL_ATTR_COST_99,
 			l4lb_trial_cost(trial, 99)))
 		return -EMSGSIZE;
+	if (trial->lives &&
+	    nla_put_u32(skb, L4LB_TRIAL_ATTR_CLIENTS, trial->n_live))
+		return -EMSGSIZE;
 	if (!trial->lacks)
 		return 0;
 	/* Others choose anew each time: that they move tells nothing. */
@@ -283,6 +300,14 @@ static int put_reply(struct sk_buff *skb, const struct netlink_callback *cb,
 	return 0;
 }
 
+static int make_trial(struct dump *dump)
+{
+	struct l4lb_trial *trial = &dump->trial;
+	int err = trial->lives ? l4lb_conn_clients(dump->ln, trial) : 0;
+
+	return err ?: l4lb_trial_run(trial);
+}
+
 /* Called for each buffer: first when the request is sent, under a lock that all of
  * generic netlink waits for; then when the reader has taken the buffer before.
  */
@@ -296,7 +321,7 @@ int l4lb_nl_dump_trial(struct sk_buff *skb, struct netlink_callback *cb)
 		return put_reply(skb, cb, fill_name) ?: skb->len;
 	}
 	if (dump->ready) {
-		err = l4lb_trial_run(&dump->trial);
+		err = make_trial(dump);
 		end(dump);
 		if (err)
 			return err;

@@ -7,7 +7,7 @@
 
 #include <net/genetlink.h>
 
-extern const struct nla_policy l4lb_nl_trial_policy[L4LB_TRIAL_ATTR_WITHOUT + 1];
+extern const struct nla_policy l4lb_nl_trial_policy[L4LB_TRIAL_ATTR_MAX + 1];
 
 int l4lb_nl_start_trial(struct netlink_callback *cb);
 int l4lb_nl_dump_trial(struct sk_buff *skb, struct netlink_callback *cb);

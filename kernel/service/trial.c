@@ -229,6 +229,7 @@ void l4lb_trial_end(struct l4lb_trial *trial)
 void l4lb_trial_free(struct l4lb_trial *trial)
 {
 	kvfree(trial->server);
+	kvfree(trial->live);
 }
 
 /* ---- flows ---- */
@@ -240,22 +241,12 @@ static u64 hash(const struct l4lb_trial *trial, u32 what, u32 i)
 	return siphash_1u64(i, &key);
 }
 
-/* The @i-th flow.  Clients of a service by firewall mark ask for many addresses. */
-static void make_flow(const struct l4lb_trial *trial, u32 i,
-		      struct l4lb_flow *flow)
+/* Clients of a service by firewall mark ask for many addresses. */
+static void invent_addresses(const struct l4lb_trial *trial, u32 i, u64 client,
+			     struct l4lb_flow *flow)
 {
-	u64 port = hash(trial, 0, i), client, vip;
+	u64 vip = trial->key.fwmark ? hash(trial, L4LB_TRIAL_DRAWS_VIP, i) : 0;
 
-	client = hash(trial, 1, trial->clients ?
-				reciprocal_scale(port >> 32, trial->clients) : i);
-	*flow = (struct l4lb_flow) {
-		.daddr	= trial->key.addr,
-		.sport	= htons(1024 + (u16)port % (65536 - 1024)),
-		.dport	= trial->key.port,
-		.af	= trial->key.af,
-		.proto	= trial->key.protocol ?: IPPROTO_TCP,
-	};
-	vip = trial->key.fwmark ? hash(trial, 2, i) : 0;
 	if (flow->af == AF_INET) {
 		flow->saddr.ip = htonl((u32)client);
 		if (vip)
@@ -270,6 +261,32 @@ static void make_flow(const struct l4lb_trial *trial, u32 i,
 	flow->daddr.ip6[0] = htonl(0x20010db8);
 	flow->daddr.ip6[2] = htonl(vip >> 32);
 	flow->daddr.ip6[3] = htonl((u32)vip);
+}
+
+/* The @i-th flow. */
+static void make_flow(const struct l4lb_trial *trial, u32 i,
+		      struct l4lb_flow *flow)
+{
+	u64 port = hash(trial, L4LB_TRIAL_DRAWS_PORT, i);
+	u32 one = i;
+
+	if (trial->lives)
+		one = reciprocal_scale(port >> 32, trial->n_live);
+	else if (trial->clients)
+		one = reciprocal_scale(port >> 32, trial->clients);
+	*flow = (struct l4lb_flow) {
+		.daddr	= trial->key.addr,
+		.sport	= htons(1024 + (u16)port % (65536 - 1024)),
+		.dport	= trial->key.port,
+		.af	= trial->key.af,
+		.proto	= trial->key.protocol ?: IPPROTO_TCP,
+	};
+	if (trial->lives) {
+		flow->saddr = trial->live[one].addr;
+		flow->daddr = trial->live[one].vip;
+		return;
+	}
+	invent_addresses(trial, i, hash(trial, L4LB_TRIAL_DRAWS_CLIENT, one), flow);
 }
 
 /* ---- choices ---- */
@@ -384,12 +401,14 @@ int l4lb_trial_run(struct l4lb_trial *trial)
 	u32 i = 0;
 
 	might_sleep();
-	do {
+	if (trial->lives && !trial->n_live)
+		trial->flows = 0;
+	while (i < trial->flows && time_before(jiffies, end)) {
 		i = choose_some(trial, i);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
-	} while (i < trial->flows && time_before(jiffies, end));
+	}
 	trial->flows = i;
 	return 0;
 }

@@ -9,6 +9,15 @@ struct l4lb_trial_side;
 
 #define L4LB_TRIAL_COSTS	336	/* see cost_index() */
 #define L4LB_TRIAL_TIME		(30 * HZ)
+#define L4LB_TRIAL_LIVE_MAX	65536U
+
+/* What a seed decides: each has numbers of its own. */
+enum {
+	L4LB_TRIAL_DRAWS_PORT,
+	L4LB_TRIAL_DRAWS_CLIENT,
+	L4LB_TRIAL_DRAWS_VIP,
+	L4LB_TRIAL_DRAWS_SAMPLE,
+};
 
 /**
  * struct l4lb_trial_server - a real server in a trial
@@ -27,12 +36,25 @@ struct l4lb_trial_server {
 };
 
 /**
+ * struct l4lb_trial_client - a client that has a connection
+ * @addr: its address
+ * @vip: the address that it asked for
+ */
+struct l4lb_trial_client {
+	union nf_inet_addr	addr;
+	union nf_inet_addr	vip;
+};
+
+/**
  * struct l4lb_trial - a scheduler that chooses for flows that no client has
  * @key: of the service whose real servers it chooses from
  * @ops: the scheduler
  * @flows: how many flows begin, one after the other; after the trial, how many did
  *	within %L4LB_TRIAL_TIME
  * @clients: different clients among them; 0: each flow has its own
+ * @lives: they are clients of connections, @live
+ * @n_live: connections, see l4lb_conn_clients()
+ * @live: their clients, each as often as it has connections
  * @hold: connections that are open at once, at most: the oldest ends before one
  *	more begins; 0: none ends
  * @seed: of the flows
@@ -55,6 +77,9 @@ struct l4lb_trial {
 	struct l4lb_svc_key		key;
 	const struct l4lb_sched_ops	*ops;
 	u32				flows, clients, hold;
+	bool				lives;
+	u32				n_live;
+	struct l4lb_trial_client	*live;
 	u64				seed;
 	struct l4lb_server_config	without;
 	bool				lacks;
@@ -74,7 +99,7 @@ struct l4lb_trial {
  */
 int l4lb_trial_prepare(struct l4lb_trial *trial, struct l4lb_service *svc,
 		       struct netlink_ext_ack *extack);
-/* Lets it choose.  May sleep; neither the mutex nor a lock of netlink that others wait for
+/* Lets it choose, for no flow if @lives and there are no such clients.  May sleep; neither the mutex nor a lock of netlink that others wait for
  * may be held: it takes %L4LB_TRIAL_TIME.  Return: 0, or -EINTR: the caller is to die.
  */
 int l4lb_trial_run(struct l4lb_trial *trial);

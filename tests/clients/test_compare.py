@@ -67,6 +67,20 @@ def test_without(web):
     assert compare(web, "with rr flows 1 without 10.0.0.12:80")["without"] == "10.0.0.12:80"
 
 
+def test_live_clients(fresh):
+    """The only client, whose flows all go to one server, as the kernel says."""
+    dns = "udp", f"{VIP}:53"
+    fresh.ctl("svc add", *dns, "scheduler rr", *(f"server {s}" for s in SERVERS[:2]))
+    said = fresh.ctl("scheduler compare", *dns, "with sh clients live", code=4)
+    assert said.strip() == f"ipvsctl: udp {VIP}:53: it has no connections whose clients could begin more"
+    fresh.ns.datagrams((VIP, 53), 12)
+    found = fresh.json("scheduler compare", *dns, "with sh,rr flows 1000 clients live")["comparison"]
+    assert (found["clients"], found["live"], found["flows"]) == (0, 12, 1000)
+    sh, rr = ([s["chosen"] for s in t["servers"]] for t in found["trials"])
+    assert sorted(sh) == [0, 1000] and rr == [500, 500]
+    assert "live" not in fresh.json("scheduler compare", *dns, "with rr")["comparison"]
+
+
 def test_nothing_was_chosen(web):
     for number in (11, 12):
         web.ctl("rs change", *WEB, f"10.0.0.{number} weight 0")

@@ -11,10 +11,12 @@ TRIAL = genl.L4LB.sets["trial"]
 SERVER = genl.L4LB.sets["trial-server"]
 
 
-def request(service, scheduler="rr", flows=1, without=None, **numbers):
+def request(service, scheduler="rr", flows=1, without=None, live=False, **numbers):
     """The payload of a request; without SCHEDULER or FLOWS if they are None."""
     values = {"scheduler": scheduler, "flows": flows, **numbers}
     inner = [genl.attr(TRIAL[k].number, TRIAL[k].pack(v)) for k, v in values.items() if v is not None]
+    if live:
+        inner.append(genl.attr(TRIAL["live"].number, b""))
     if without:
         address, port = without
         inner.append(genl.attr(TRIAL["without"].number, [

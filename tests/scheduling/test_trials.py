@@ -230,6 +230,7 @@ def test_bad_values(nat, l4lb):
             ({"flows": most + 1}, errno.EINVAL, "FLOWS must be 1 to"),
             ({"clients": most + 1}, errno.EINVAL, "CLIENTS and HOLD"),
             ({"hold": most + 1}, errno.EINVAL, "CLIENTS and HOLD"),
+            ({"live": True, "clients": 1}, errno.EINVAL, "leave CLIENTS out"),
             ({"without": ("198.51.100.9", 80)}, errno.EADDRNOTAVAIL, "WITHOUT is no real server"),
             ({"without": ("198.51.100.1", 81)}, errno.EADDRNOTAVAIL, "WITHOUT is no real server"),
             ({"without": ("2001:db8::1", 80)}, errno.EADDRNOTAVAIL, "WITHOUT is no real server")):
@@ -248,8 +249,8 @@ def test_bad_values(nat, l4lb):
 
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 @pytest.mark.smoke
-@pytest.mark.parametrize("sched", ("lblcr", "mh", "wlc"))
-def test_no_memory(nat, ns, backend, sched):
+@pytest.mark.parametrize("sched, live", (("lblcr", False), ("mh", True), ("wlc", False)))
+def test_no_memory(nat, ns, backend, sched, live):
     """Each allocation in turn fails: an error, and the next trial is made."""
     backend.need_scheduler(sched)
     service = service_of(nat, (1,) * 20)
@@ -257,7 +258,8 @@ def test_no_memory(nat, ns, backend, sched):
         for nth in range(1, 400):
             faulty.nth = nth
             try:
-                attempt(faulty, service, sched, 50, hold=5, without=("198.51.100.1", 80))
+                attempt(faulty, service, sched, 50, hold=5, live=live,
+                        without=("198.51.100.1", 80))
             except OSError as error:
                 assert error.errno in (errno.ENOMEM, errno.EFAULT, errno.ENOBUFS), error
             hit, faulty.nth = faulty.hit, 0

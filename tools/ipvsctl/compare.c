@@ -100,6 +100,22 @@ static int check_word(struct comparison *c, const char *word)
 	return RC_OK;
 }
 
+/* N, or those that there are. */
+static int parse_clients(struct comparison *c, struct args *a)
+{
+	const struct range range = RANGE(1, L4LB_TRIAL_FLOWS_MAX);
+	const char *value = arg_peek(a), *object = svc_text(&c->id);
+
+	if (!value || strspn(value, "0123456789") == strlen(value))
+		return arg_u32(a, object, "clients", range, &c->flows.clients);
+	if (strcmp(value, "live"))
+		return fail(RC_USAGE, object,
+			    "bad clients \"%s\": write a number, or live", value);
+	arg_next(a);
+	c->flows.live = true;
+	return RC_OK;
+}
+
 static int parse_option(struct comparison *c, struct args *a, const char *word)
 {
 	struct trial_flows *f = &c->flows;
@@ -109,7 +125,6 @@ static int parse_option(struct comparison *c, struct args *a, const char *word)
 		struct range range;
 	} numbers[] = {
 		{ "flows", &f->flows, RANGE(1, L4LB_TRIAL_FLOWS_MAX) },
-		{ "clients", &f->clients, RANGE(1, L4LB_TRIAL_FLOWS_MAX) },
 		{ "hold", &f->hold, RANGE(1, L4LB_TRIAL_FLOWS_MAX) },
 		{ "seed", &f->seed, RANGE(0, UINT32_MAX) },
 	};
@@ -119,6 +134,8 @@ static int parse_option(struct comparison *c, struct args *a, const char *word)
 
 	if (rc)
 		return rc;
+	if (!strcmp(word, "clients"))
+		return parse_clients(c, a);
 	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		if (!strcmp(word, numbers[i].name))
 			return arg_u32(a, object, word, numbers[i].range,
@@ -217,6 +234,8 @@ static int print_json(const struct comparison *c)
 	const char *name;
 	size_t i;
 
+	if (f->live)
+		json_object_set_new(o, "live", json_integer(c->n ? c->trials[0].live : 0));
 	if (f->lacks) {
 		name = ip_port_text(f->without.af, &f->without.addr,
 				    f->without.port);
@@ -367,6 +386,9 @@ static int check_trial(const struct comparison *c, const struct trial *t)
 {
 	int rc;
 
+	if (c->flows.live && !t->live)
+		return fail(RC_MISSING, svc_text(&c->id),
+			    "it has no connections whose clients could begin more");
 	if (t->flows < c->flows.flows)
 		note("%s: the time was up after %u flows", t->scheduler, t->flows);
 	if (same_servers(t, &c->trials[0]))

@@ -58,6 +58,7 @@ static void take_trial(struct nlmsghdr *nlh, void *arg)
 		return;
 	trial->flows = kern_get_u32(tb[L4LB_TRIAL_ATTR_FLOWS]);
 	trial->refused = kern_get_u32(tb[L4LB_TRIAL_ATTR_REFUSED]);
+	trial->live = kern_get_u32(tb[L4LB_TRIAL_ATTR_CLIENTS]);
 	trial->compares = tb[L4LB_TRIAL_ATTR_MOVED];
 	trial->lost = kern_get_u32(tb[L4LB_TRIAL_ATTR_LOST]);
 	trial->moved = kern_get_u32(tb[L4LB_TRIAL_ATTR_MOVED]);
@@ -93,6 +94,8 @@ static struct nl_msg *request(const struct svc_id *id, const char *scheduler,
 	nla_put_u32(msg, L4LB_TRIAL_ATTR_CLIENTS, flows->clients);
 	nla_put_u32(msg, L4LB_TRIAL_ATTR_HOLD, flows->hold);
 	nla_put_u64(msg, L4LB_TRIAL_ATTR_SEED, flows->seed);
+	if (flows->live)
+		nla_put_flag(msg, L4LB_TRIAL_ATTR_LIVE);
 	if (flows->lacks)
 		put_without(msg, &flows->without);
 	nla_nest_end(msg, nest);

@@ -12,6 +12,7 @@
 /* What the flows of a trial are; see L4LB_CMD_TRY_SCHEDULER in l4lb.h. */
 struct trial_flows {
 	uint32_t flows, clients, hold, seed;
+	bool live;		/* of clients that have connections */
 	bool lacks;		/* a real server, .without */
 	struct srv_id without;	/* with a port */
 };
@@ -26,6 +27,7 @@ struct trial_server {
 struct trial {
 	char scheduler[16];
 	uint32_t flows;		/* that began before the kernel's time was up */
+	uint32_t live;		/* connections whose clients they were of, if .live */
 	uint32_t refused;
 	bool compares;		/* .moved has a meaning */
 	uint32_t lost, moved;

@@ -359,7 +359,7 @@ static const struct verb verbs[] = {
 	{ "set", scheduler_set, "ID SCHED",
 	  "give a service another scheduler; connections stay", 0 },
 	{ "compare", scheduler_compare,
-	  "ID [with SCHEDS] [flows N] [clients N] [hold N] [seed N] [without SRV]",
+	  "ID [with SCHEDS] [flows N] [clients {N|live}] [hold N] [seed N] [without SRV]",
 	  "what algorithms would choose, without a packet", 0 },
 	{ "stats", scheduler_stats, "ID",
 	  "what a service's shadow would have done", 0 },
