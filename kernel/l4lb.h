@@ -197,11 +197,13 @@
  *		real server of the service.
  *		Replies: TRIAL { SCHEDULER }; after the trial, which ends after 30
  *		seconds whatever is left, TRIAL { FLOWS that began, REFUSED,
- *		COST_50, COST_99; with LIVE, CLIENTS; with WITHOUT, LOST, and MOVED of schedulers that
- *		look only at flow and servers }; and TRIAL { SERVER } for each.
+ *		COST_50, COST_99; with LIVE, CLIENTS; with WITHOUT, LOST, and MOVED
+ *		of schedulers that look only at flow and servers }; and TRIAL
+ *		{ SERVER } for each.
  *		Clients that are LIVE are those of the service's connections, as
  *		often as they have some, of a sample of 65,536 if there are more;
- *		without connections no flow begins.
+ *		they are read before the 30 seconds begin.  Without connections no
+ *		flow begins.
  *
  *	L4LB_CMD_GET_SHADOW
  *		dump: SERVICE.  What the service's SHADOW would have done: a second
@@ -589,7 +591,8 @@ enum l4lb_trial_attr {
 	L4LB_TRIAL_ATTR_UNSPEC,
 	L4LB_TRIAL_ATTR_SCHEDULER, /* string: its name */
 	L4LB_TRIAL_ATTR_FLOWS,	/* u32: 1 to L4LB_TRIAL_FLOWS_MAX */
-	L4LB_TRIAL_ATTR_CLIENTS, /* u32: of so many clients; 0: of one each; reply with
+	L4LB_TRIAL_ATTR_CLIENTS,
+				/* u32: of so many clients; 0: of one each; reply with
 				 * LIVE: connections whose clients they are
 				 */
 	L4LB_TRIAL_ATTR_HOLD,	/* u32: so many connections are open at once, at

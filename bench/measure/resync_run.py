@@ -27,7 +27,7 @@ STEP = 0.2              # seconds between two looks at memory
 
 
 class Forwarding(threading.Thread):
-    """Sends packets through the director; SAMPLES are (when one began, packets a second)."""
+    """Sends packets through the director; SAMPLES: when each PACKETS of them began and ended."""
 
     def __init__(self, traffic, packets):
         super().__init__(daemon=True)
@@ -40,7 +40,7 @@ class Forwarding(threading.Thread):
             while not self.ends.is_set():
                 began = time.monotonic()
                 self.traffic.random(64, self.packets)
-                self.samples.append((began, self.packets / (time.monotonic() - began)))
+                self.samples.append((began, time.monotonic()))
         except (OSError, MeasureError) as e:
             self.fault = e
 
@@ -51,11 +51,11 @@ class Forwarding(threading.Thread):
             raise self.fault
 
     def rate(self, first, last):
-        """Packets a second of the samples that began from FIRST to LAST."""
-        some = [rate for began, rate in self.samples if first <= began < last]
+        """Packets a second of the samples from FIRST to LAST."""
+        some = [ended - began for began, ended in self.samples if first <= began and ended <= last]
         if not some:
             raise MeasureError("nothing was forwarded meanwhile")
-        return len(some) / sum(1 / rate for rate in some)
+        return self.packets * len(some) / sum(some)
 
 
 def settle(ns, lines):
@@ -96,7 +96,7 @@ def watch(until):
             raise MeasureError(f"the peer is not in step after {LONGEST} s")
         most = max(most, in_use())
         time.sleep(STEP)
-    return most
+    return max(most, in_use())
 
 
 def resync(bed, other, spec, count):
@@ -133,13 +133,14 @@ def resync(bed, other, spec, count):
             time.sleep(1)
             compared = two.compare(DIRECTOR[4])
         agreed = time.monotonic() - began
-        row = {"count": count, "seconds": ended - began, "records": progress["bulk_in"],
+        row = {"count": count, "there": connections(bed), "seconds": ended - began, "records": progress["bulk_in"],
                "copies": listed(other), "agreed": agreed,
                "difference": compared["difference"], "compared": compared["compared"],
                "alone": forwarding.rate(0, began), "meanwhile": forwarding.rate(began, ended),
                "after": forwarding.rate(ended, time.monotonic()),
-               "grown": most - used, "kept": one.settings()["kept"],
-               "curve": [(round(at - began, 3), round(rate)) for at, rate in forwarding.samples]}
+               "grown": most - used,
+               "curve": [(round(at - began, 3), round(spec["packets"] / (till - at)))
+                         for at, till in forwarding.samples]}
     return row
 
 

@@ -214,6 +214,8 @@ void l4lb_trial_end(struct l4lb_trial *trial)
 {
 	unsigned int i;
 
+	kvfree(trial->live);
+	trial->live = NULL;
 	if (!trial->side[0])
 		return;
 	for (i = 0; i < ARRAY_SIZE(trial->side); i++)
@@ -229,7 +231,6 @@ void l4lb_trial_end(struct l4lb_trial *trial)
 void l4lb_trial_free(struct l4lb_trial *trial)
 {
 	kvfree(trial->server);
-	kvfree(trial->live);
 }
 
 /* ---- flows ---- */

@@ -16,7 +16,6 @@ enum {
 	L4LB_TRIAL_DRAWS_PORT,
 	L4LB_TRIAL_DRAWS_CLIENT,
 	L4LB_TRIAL_DRAWS_VIP,
-	L4LB_TRIAL_DRAWS_SAMPLE,
 };
 
 /**
@@ -99,8 +98,9 @@ struct l4lb_trial {
  */
 int l4lb_trial_prepare(struct l4lb_trial *trial, struct l4lb_service *svc,
 		       struct netlink_ext_ack *extack);
-/* Lets it choose, for no flow if @lives and there are no such clients.  May sleep; neither the mutex nor a lock of netlink that others wait for
- * may be held: it takes %L4LB_TRIAL_TIME.  Return: 0, or -EINTR: the caller is to die.
+/* Lets it choose, for no flow if @lives and there are no such clients.  May sleep;
+ * neither the mutex nor a lock of netlink that others wait for may be held: it takes
+ * %L4LB_TRIAL_TIME.  Return: 0, or -EINTR: the caller is to die.
  */
 int l4lb_trial_run(struct l4lb_trial *trial);
 /* Frees the copies; what came of the trial stays.  May sleep; no lock held. */

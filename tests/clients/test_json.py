@@ -30,7 +30,8 @@ sync start receive dev d0 id 7"""
 SHOWN = ("show", "conn show", "conn count by state", "stats", "stats latency", "stats percpu", "-b -n top 1",
          "timeout show", "sync show",
          "scheduler list", "scheduler show lblc", "info", "save",
-         f"scheduler compare udp:{VIP}:5353 with rr,mh flows 9 without 10.0.0.11", f"scheduler stats tcp:{VIP}:80",
+         f"scheduler compare udp:{VIP}:5353 with rr,mh flows 9 clients live without 10.0.0.11",
+         f"scheduler stats tcp:{VIP}:80",
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
 # A file for apply, in which udp VIP:54 differs.
 FILE = f"{{version: 1, timeouts: {{tcp: 20m}}, services: [{{service: 'udp {VIP}:54', servers: [10.0.0.11]}}]}}"

@@ -113,14 +113,14 @@ def test_paths_that_a_kernel_command_line_cannot_carry(monkeypatch):
         run.check_paths()
 
 
-@pytest.mark.parametrize("measure, has", ((None, False), ("time", True), ("instructions", True)))
+@pytest.mark.parametrize("measure, has", ((None, False), ("time", False), ("instructions", True), ("virtual", True)))
 def test_emulated_processor(measure, has):
     """Without the instruction of which QEMU gets the flags wrong, but where instructions are
-    counted, or times measured; KVM's is the machine's own."""
+    counted; KVM's is the machine's own."""
     class Nowhere(type(Path())):
         path = Path("/nowhere")
     options = types.SimpleNamespace(measure=measure, stock=False, image=None, cpus=2, memory="1G",
-                                    plugin=None, link=None)
+                                    plugin=None, link=None, shift=2, seed=1)
     argv = run.qemu_argv(Nowhere("/nowhere"), "6.12", options, kvm=False)
     assert ("max,-cx16" in argv) == (not has)
     assert "max,-cx16" not in run.qemu_argv(Nowhere("/nowhere"), "6.12", options, kvm=True)

@@ -93,7 +93,7 @@ def test_clients_stay(dr, family, request):
                     client.send(ACK)
                     assert client.arrive()[0] == numbers[client]
             held = both.templates()
-            assert {a: both.raw.address(numbers[c]) for c in clients for a in [c.address]} == {
+            assert {c.address: both.raw.address(numbers[c]) for c in clients} == {
                 a: s for a, s in held.items() if a in every}
             for client in clients:
                 assert both.raw.client(client.address).open() == numbers[client]

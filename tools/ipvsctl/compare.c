@@ -100,7 +100,7 @@ static int check_word(struct comparison *c, const char *word)
 	return RC_OK;
 }
 
-/* N, or those that there are. */
+/* How many, or "live": those of connections. */
 static int parse_clients(struct comparison *c, struct args *a)
 {
 	const struct range range = RANGE(1, L4LB_TRIAL_FLOWS_MAX);
@@ -208,6 +208,8 @@ static json_t *trial_json(const struct comparison *c, const struct trial *t)
 			      "p50", (json_int_t)t->cost_50,
 			      "p99", (json_int_t)t->cost_99);
 
+	if (c->flows.live)
+		json_object_set_new(o, "live", json_integer(t->live));
 	json_object_set_new(o, "max_over_mean",
 			    f.known ? json_real(f.max_over_mean) : json_null());
 	json_object_set_new(o, "cv", f.known ? json_real(f.cv) : json_null());
@@ -234,8 +236,6 @@ static int print_json(const struct comparison *c)
 	const char *name;
 	size_t i;
 
-	if (f->live)
-		json_object_set_new(o, "live", json_integer(c->n ? c->trials[0].live : 0));
 	if (f->lacks) {
 		name = ip_port_text(f->without.af, &f->without.addr,
 				    f->without.port);
