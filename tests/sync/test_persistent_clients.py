@@ -77,6 +77,7 @@ def pair(lab, family, announces):
             lab.ipvs.flush()
 
 
+@pytest.mark.smoke
 def test_clients_stay(dr, family, request):
     """Each client's connection goes on for more than two timeouts of its template, which the
     second director has, too; then a new connection goes where the first one went."""
