@@ -7,7 +7,7 @@
 import statistics
 
 from counted import measured
-from pages import SYSTEMS, again, below, colours, figure, shaded, thousands
+from pages import SYSTEMS, again, below, colours, figure, shaded, thousands, writer
 
 RATES = list(range(2800, 21001, 1400))
 BEYOND = [23_800]    # above the paper's rates, all of which a director may manage
@@ -178,12 +178,7 @@ def draw(res, path):
         below(drawn, *grid)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    res = Results(results)
-    (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw(res, directory / "rates.png")
-    return ["rates.png"]
+write = writer(render, draw, "rates.png", Results)
 
 
 if __name__ == "__main__":

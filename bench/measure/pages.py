@@ -135,6 +135,17 @@ def shaded(axes, x, values, middle, label, **options):
     axes.fill_between(x, each(min), each(max), color=line.get_color(), alpha=0.15, lw=0)
 
 
+def writer(render, draw, picture, of=lambda results: results):
+    """A report's write(results, directory): table.md with the text of RENDER, and DRAW's PICTURE,
+    both of OF(results); it returns the pictures' names."""
+    def write(results, directory):
+        found = of(results)
+        (directory / "table.md").write_text(render(found), encoding="utf-8")
+        draw(found, directory / picture)
+        return [picture]
+    return write
+
+
 def again(write):
     """A report's main program: calls WRITE with the results.json of the given directory."""
     where = Path(sys.argv[1])

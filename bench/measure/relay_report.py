@@ -5,7 +5,7 @@
 """
 
 from counted import measured
-from pages import SYSTEMS, again, below, colours, figure, thousands
+from pages import SYSTEMS, again, below, colours, figure, thousands, writer
 
 STRAIGHT, PROXIES, RELAY = "direct", "two proxies", "NAT and relay"
 # Message sizes in the table: the powers of two, which NetPIPE always measures.
@@ -130,12 +130,7 @@ def draw(res, path):
         below(drawn, *grid)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    res = Results(results)
-    (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw(res, directory / "messages.png")
-    return ["messages.png"]
+write = writer(render, draw, "messages.png", Results)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
   python3 bench/measure/resync_report.py DIRECTORY     draws them again
 """
 
-from pages import SYSTEMS, again, below, figure, thousands
+from pages import SYSTEMS, again, below, figure, thousands, writer
 
 # Of doc/high-availability.md: {connections: seconds}; the least share of packets forwarded
 # meanwhile.
@@ -30,7 +30,7 @@ def bars(row):
     yield "packets a second before", None, f"{row['alone']:,.0f}", True
     yield ("... meanwhile", None, f"{row['meanwhile']:,.0f}", True)
     yield ("... afterwards", None, f"{row['after']:,.0f}", True)
-    yield ("... meanwhile, of before or afterwards", f">= {SHARE}", f"{share:.2f}", share >= SHARE)
+    yield ("... meanwhile, of the lower one of these", f">= {SHARE}", f"{share:.2f}", share >= SHARE)
     yield ("memory of both, more for each connection, bytes", None,
            f"{row['grown'] / row['count']:.0f}", True)
 
@@ -56,7 +56,7 @@ def draw(r, path):
             axes.axvspan(0, row["seconds"], color="black", alpha=0.08, label="being sent")
             axes.plot(*zip(*row["curve"]), color=SYSTEMS["l4lb"], lw=1, label="l4lb forwards")
             axes.axhline(SHARE * min(row["alone"], row["after"]), color="black", lw=1, ls="--",
-                         label=f"{SHARE:.0%} of before")
+                         label=f"{SHARE:.0%} of before or after")
             axes.set_title(f"{row['count']:,} connections")
             axes.set_xlabel("seconds")
             axes.set_ylim(bottom=0)
@@ -67,11 +67,7 @@ def draw(r, path):
         below(drawn, *grid)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    (directory / "table.md").write_text(render(results), encoding="utf-8")
-    draw(results, directory / "forwarding.png")
-    return ["forwarding.png"]
+write = writer(render, draw, "forwarding.png")
 
 
 if __name__ == "__main__":

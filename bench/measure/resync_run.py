@@ -18,7 +18,7 @@ from bed import Bed, MeasureError, Traffic
 from lab.netns import Namespace
 from lab.peers import Peers
 from lab.sync_group import DEVICE, DIRECTOR, PEER, cable
-from scale import connections
+from scale import connections, in_use
 from systems import L4LB, announcing_on, service_lines
 
 LONGEST = 600           # seconds until the peer is in step
@@ -81,22 +81,15 @@ def threads():
     return found
 
 
-def in_use():
-    """Bytes of the kernel's allocators."""
-    text = Path("/proc/meminfo").read_text("ascii")
-    kb = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()}
-    return 1024 * sum(kb[name] for name in ("Slab", "VmallocUsed", "Percpu"))
-
-
 def watch(until):
-    """The most bytes in_use() until UNTIL() is true."""
+    """The most bytes of the allocators until UNTIL() is true."""
     most, end = 0, time.monotonic() + LONGEST
     while not until():
         if time.monotonic() > end:
             raise MeasureError(f"the peer is not in step after {LONGEST} s")
-        most = max(most, in_use())
+        most = max(most, in_use()[1])
         time.sleep(STEP)
-    return max(most, in_use())
+    return max(most, in_use()[1])
 
 
 def resync(bed, other, spec, count):
@@ -107,8 +100,8 @@ def resync(bed, other, spec, count):
         settle(ns, lines)
     for _ in range(0, count, TOGETHER):
         Traffic(bed, proto="tcp", method="dr", flows=TOGETHER, scheduled=True).preload(64)
-    if connections(bed) != count:
-        raise MeasureError(f"{connections(bed)} connections, not {count}")
+    if connections(bed.ns) != count:
+        raise MeasureError(f"{connections(bed.ns)} connections, not {count}")
     busy = Traffic(bed, proto="tcp", method="dr", flows=spec["flows"], scheduled=True)
     busy.preload(64)
     with Peers(bed.ns) as one, Peers(other) as two:
@@ -120,7 +113,7 @@ def resync(bed, other, spec, count):
         forwarding = Forwarding(busy, spec["packets"])
         forwarding.start()
         time.sleep(spec["alone"])
-        used, began = in_use(), time.monotonic()
+        used, began = in_use()[1], time.monotonic()
         one.add(PEER[4])
         most = watch(lambda: two.list()[DIRECTOR[4]]["state"] == "in step")
         ended = time.monotonic()
@@ -133,8 +126,8 @@ def resync(bed, other, spec, count):
             time.sleep(1)
             compared = two.compare(DIRECTOR[4])
         agreed = time.monotonic() - began
-        row = {"count": count, "there": connections(bed), "seconds": ended - began, "records": progress["bulk_in"],
-               "copies": listed(other), "agreed": agreed,
+        row = {"count": count, "there": connections(bed.ns), "seconds": ended - began,
+               "records": progress["bulk_in"], "copies": connections(other), "agreed": agreed,
                "difference": compared["difference"], "compared": compared["compared"],
                "alone": forwarding.rate(0, began), "meanwhile": forwarding.rate(began, ended),
                "after": forwarding.rate(ended, time.monotonic()),
@@ -142,12 +135,6 @@ def resync(bed, other, spec, count):
                "curve": [(round(at - began, 3), round(spec["packets"] / (till - at)))
                          for at, till in forwarding.samples]}
     return row
-
-
-def listed(ns):
-    """The number of connections in the table of namespace NS."""
-    lines = map(str.split, ns.read("/proc/net/ip_vs").splitlines())
-    return sum(int(w[4]) + int(w[5]) for w in lines if w[:1] == ["->"] and w[4].isdigit())
 
 
 def run(spec):

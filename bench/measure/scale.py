@@ -23,16 +23,21 @@ IPVSCTL = str(Path(__file__).resolve().parents[2] / "build/ipvsctl")
 
 
 def memory():
-    """Two measures of bytes in use: minus the free bytes, and the allocators' sum."""
+    """Two measures of bytes in use: minus the free bytes, and the allocators' sum, without caches."""
     Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+    return in_use()
+
+
+def in_use():
+    """The same, as it is."""
     text = Path("/proc/meminfo").read_text("ascii")
     kb = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()}
     return -kb["MemFree"] * 1024, sum(kb[k] for k in MEMORY[1:]) * 1024
 
 
-def connections(bed):
-    """The number of connections of all servers, active and inactive."""
-    lines = map(str.split, bed.ns.read("/proc/net/ip_vs").splitlines())
+def connections(ns):
+    """The number of connections of all servers in NS, active and inactive."""
+    lines = map(str.split, ns.read("/proc/net/ip_vs").splitlines())
     return sum(int(w[4]) + int(w[5]) for w in lines if w[:1] == ["->"] and w[4].isdigit())
 
 
@@ -84,13 +89,13 @@ def expiry(session):
     traffic = Traffic(bed, method="dr", flows=spec["many"])
     traffic.each(64)
     ended, spent, stall = time.monotonic(), busy(), 0
-    while connections(bed):
+    while connections(bed.ns):
         slept = time.monotonic()
         time.sleep(0.005)
         stall = max(stall, time.monotonic() - slept - 0.005)
         if time.monotonic() - ended > idle + 120:
             session.sheet.fault(session.group, "late by", session.name,
-                                f"{connections(bed)} connections are left after 2 min")
+                                f"{connections(bed.ns)} connections are left after 2 min")
             return
     late = time.monotonic() - ended - idle
     session.figure("late by", lambda: late, "s")

@@ -4,7 +4,7 @@
   python3 bench/measure/scale_out_report.py DIRECTORY     draws them again
 """
 
-from pages import SCHEDULERS, again, below, figure, ruled, thousands
+from pages import SCHEDULERS, again, below, figure, ruled, thousands, writer
 
 PACKETS = ("established", "new", "taken over")
 SPEED = 1_000_000_000       # instructions
@@ -126,12 +126,7 @@ def draw(res, path):
         below(drawn, rates)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    res = Results(results)
-    (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw(res, directory / "flows.png")
-    return ["flows.png"]
+write = writer(render, draw, "flows.png", Results)
 
 
 if __name__ == "__main__":

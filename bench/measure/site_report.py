@@ -7,7 +7,7 @@
 import statistics
 
 from counted import measured
-from pages import SYSTEMS, again, below, figure, ruled, thousands
+from pages import SYSTEMS, again, below, figure, ruled, thousands, writer
 
 TOOLS = {"ab": "ab", "wr": "wrk", "hp": "httperf, 10 requests a connection"}
 NETWORKS = {"lan": "plain", "fwl": "through the firewall"}
@@ -175,12 +175,7 @@ def draw(res, path):
         below(drawn, axes)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    res = Results(results)
-    (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw(res, directory / "requests.png")
-    return ["requests.png"]
+write = writer(render, draw, "requests.png", Results)
 
 
 if __name__ == "__main__":

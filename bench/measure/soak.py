@@ -146,9 +146,9 @@ def one_round(bed):
 def ended(bed):
     """Waits until all connections have expired; bytes that the allocators then use."""
     limit = time.monotonic() + 120
-    while connections(bed):
+    while connections(bed.ns):
         if time.monotonic() > limit:
-            raise MeasureError(f"{connections(bed)} connections are left after 2 min")
+            raise MeasureError(f"{connections(bed.ns)} connections are left after 2 min")
         time.sleep(0.5)
     time.sleep(2)
     return memory()[1]

@@ -4,7 +4,7 @@
   python3 bench/measure/soak_report.py DIRECTORY     draws them again
 """
 
-from pages import GREY, SYSTEMS, again, below, figure
+from pages import GREY, SYSTEMS, again, below, figure, writer
 
 
 def render(r):
@@ -32,11 +32,7 @@ def draw(r, path):
         below(drawn, axes)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    (directory / "table.md").write_text(render(results), encoding="utf-8")
-    draw(results, directory / "memory.png")
-    return ["memory.png"]
+write = writer(render, draw, "memory.png")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from report import percentile
 # Last, because this directory has a report.py, too.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 
-from pages import SYSTEMS, again, below, figure, shaded, thousands  # noqa: E402
+from pages import SYSTEMS, again, below, figure, shaded, thousands, writer  # noqa: E402
 
 WAYS = ("without", "LAS, prio", "LAS, ets")
 # Documents by size; the largest hundredth has a class of its own.
@@ -198,12 +198,7 @@ def draw(res, path):
         below(drawn, *grid.flat)
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    res = Results(results)
-    (directory / "table.md").write_text(render(res), encoding="utf-8")
-    draw(res, directory / "response.png")
-    return ["response.png"]
+write = writer(render, draw, "response.png", Results)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 # Last, because this directory has a report.py, too.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 
-from pages import SCHEDULERS, again, colours, figure, ruled  # noqa: E402
+from pages import SCHEDULERS, again, colours, figure, ruled, writer  # noqa: E402
 
 SHOWN = 3           # fair shares; what has more is a number at the edge
 
@@ -121,11 +121,7 @@ def draw(results, path):
                        "absence moves")
 
 
-def write(results, directory):
-    """table.md and the plot in DIRECTORY; the plot's name."""
-    (directory / "table.md").write_text(render(results), encoding="utf-8")
-    draw(results, directory / "compare.png")
-    return ["compare.png"]
+write = writer(render, draw, "compare.png")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class Held:
     def there(self):
         """The number of connections in the table, as the kernel counts them for servers."""
         from scale import connections
-        return connections(self.bed)
+        return connections(self.bed.ns)
 
     def expire(self):
         """A packet of each connection, and then none, until all have expired; raises if they do
