@@ -113,6 +113,21 @@ def test_paths_that_a_kernel_command_line_cannot_carry(monkeypatch):
         run.check_paths()
 
 
+UNMAPPING = "#7  0x000000006002778d in flush_tlb_kernel_range_common ()\n"
+
+
+@pytest.mark.parametrize("stack, log, again", (
+    (UNMAPPING, "all is well\n", True), (None, "all is well\n", False),
+    ("#1  0x0000000060034f0f in os_idle_sleep ()\n", "all is well\n", False),
+    (UNMAPPING, "BUG: KASAN: use-after-free in f\n", False)))
+def test_a_guest_that_unmaps_starts_again(tmp_path, stack, log, again):
+    """But one that is stuck elsewhere, or has a report in its log, has failed."""
+    if stack:
+        (tmp_path / "stack").write_text(stack, encoding="utf-8")
+    (tmp_path / "dmesg.log").write_text(log, encoding="utf-8")
+    assert run.only_unmaps(tmp_path) == again
+
+
 @pytest.mark.parametrize("measure, has", ((None, False), ("time", False), ("instructions", True), ("virtual", True)))
 def test_emulated_processor(measure, has):
     """Without the instruction of which QEMU gets the flags wrong, but where instructions are
