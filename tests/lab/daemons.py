@@ -58,6 +58,11 @@ def start(ipvs, role, ifname=DEVICE, sync_id=0, **more):
     request(ipvs, genl.NEW_DAEMON, state(role), *options(ifname, sync_id, **more))
 
 
+def start_both(ipvs, **more):
+    for role in ROLE:
+        start(ipvs, role, **more)
+
+
 def stop(ipvs, role):
     request(ipvs, genl.DEL_DAEMON, state(role))
 

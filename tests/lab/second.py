@@ -4,9 +4,9 @@ clients' packets, and with NAT the servers', go through one of the two."""
 
 import contextlib
 
-from . import genl
+from . import daemons, genl
 from .netns import Namespace, wait_until
-from .sync_group import up
+from .sync_group import cable, up
 from .topology import FRONT, HOST, LENGTH, NETWORK, VIPS, addresses
 
 NUMBER = 5                  # its address in the networks of the first one
@@ -129,3 +129,17 @@ def second(lab):
         yield one
     finally:
         one.destroy()
+
+
+@contextlib.contextmanager
+def announcing(lab, announces=True):
+    """second(), with a cable between the two, over which each tells the other of its connections,
+    if it ANNOUNCES any. The first one has no services afterwards."""
+    with second(lab) as other, cable(lab.director.ns, other.ns):
+        try:
+            for ipvs in (lab.ipvs, other.ipvs) if announces else ():
+                daemons.start_both(ipvs)
+            yield other
+        finally:
+            daemons.stop_all(lab.ipvs)
+            lab.ipvs.flush()

@@ -5,14 +5,14 @@ import contextlib
 import time
 
 import pytest
-from lab import daemons, genl
+from lab import genl
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
 from lab.packet import ACK, TCP
 from lab.raw import Raw
 from lab.rows import amount
-from lab.second import second
-from lab.sync_group import DEVICE, cable
+from lab.second import announcing
+from lab.sync_group import DEVICE
 from lab.topology import FRONT, HOST
 
 pytestmark = [pytest.mark.usefixtures("only_l4lb"), pytest.mark.waits]
@@ -64,24 +64,12 @@ class Pair:
             tap.peer = before
 
 
-@contextlib.contextmanager
-def pair(lab, family, announces):
-    with second(lab) as other, cable(lab.director.ns, other.ns):
-        try:
-            for ipvs in (lab.ipvs, other.ipvs) if announces else ():
-                for role in ("master", "backup"):
-                    daemons.start(ipvs, role)
-            yield Pair(lab, other, family)
-        finally:
-            daemons.stop_all(lab.ipvs)
-            lab.ipvs.flush()
-
-
 @pytest.mark.smoke
 def test_clients_stay(dr, family, request):
     """Each client's connection goes on for more than two timeouts of its template, which the
     second director has, too; then a new connection goes where the first one went."""
-    with pair(dr, family, True) as both:
+    with announcing(dr) as other:
+        both = Pair(dr, other, family)
         clients = [both.raw.client() for _ in range(amount(request.config, few=30, all=1000))]
         numbers = {client: client.establish() for client in clients}
         every = {client.address for client in clients}
@@ -102,7 +90,8 @@ def test_clients_stay(dr, family, request):
 
 def test_clients_move_without_templates(dr, family, request):
     """The control: when the second director knows nothing, most go elsewhere."""
-    with pair(dr, family, False) as both:
+    with announcing(dr, announces=False) as other:
+        both = Pair(dr, other, family)
         clients = [both.raw.client() for _ in range(amount(request.config, few=30, all=100))]
         numbers = {client: client.establish() for client in clients}
         # Another order, or the same choices would be made again.

@@ -158,8 +158,7 @@ def masters(lab, family, wire):
         other.ns.sysctl("net/ipv4/vs/sync_threshold", "0 0")
         try:
             for ipvs in (lab.ipvs, other.ipvs):
-                for role in ("master", "backup"):
-                    daemons.start(ipvs, role)
+                daemons.start_both(ipvs)
             both = Masters(lab, other, family)
             with both.stack:
                 both.wire(WIRES[wire])

@@ -74,8 +74,7 @@ def test_of_all(nat):
     """As much as it can be: all peers, both daemons, and all messages that are kept."""
     with cable(nat.director.ns), setting(nat, "sync_threshold", "1 2"), \
             Peers(nat.director.ns) as peers:
-        for role in ("master", "backup"):
-            daemons.start(nat.ipvs, role, maxlen=8000)
+        daemons.start_both(nat.ipvs, maxlen=8000)
         for n in range(PEERS):
             peers.add(nobody(n))
         send(nat, 700)

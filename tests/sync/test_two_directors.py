@@ -6,11 +6,10 @@ import contextlib
 import time
 
 import pytest
-from lab import daemons, genl
+from lab import genl
 from lab.genl import PERSISTENT
 from lab.netns import wait_until
-from lab.second import second
-from lab.sync_group import cable
+from lab.second import announcing
 from lab.talk import WAITS, Flow, Listeners
 
 CONNECTIONS = 40
@@ -46,17 +45,10 @@ class Pair:
 
 @contextlib.contextmanager
 def pair(lab, family, **options):
-    with second(lab) as other, cable(lab.director.ns, other.ns):
-        try:
-            for ipvs in (lab.ipvs, other.ipvs):
-                for role in ("master", "backup"):
-                    daemons.start(ipvs, role)
-            one = Pair(lab, other, family, **options)
-            with contextlib.closing(one.listener):
-                yield one
-        finally:
-            daemons.stop_all(lab.ipvs)
-            lab.ipvs.flush()
+    with announcing(lab) as other:
+        one = Pair(lab, other, family, **options)
+        with contextlib.closing(one.listener):
+            yield one
 
 
 def lose_memory(lab, pairs):
