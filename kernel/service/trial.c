@@ -235,6 +235,13 @@ void l4lb_trial_free(struct l4lb_trial *trial)
 
 /* ---- flows ---- */
 
+/* What a seed decides: each has numbers of its own. */
+enum {
+	DRAW_PORT,
+	DRAW_CLIENT,
+	DRAW_VIP,
+};
+
 static u64 hash(const struct l4lb_trial *trial, u32 what, u32 i)
 {
 	siphash_key_t key = { { trial->seed, what } };
@@ -246,7 +253,7 @@ static u64 hash(const struct l4lb_trial *trial, u32 what, u32 i)
 static void invent_addresses(const struct l4lb_trial *trial, u32 i, u64 client,
 			     struct l4lb_flow *flow)
 {
-	u64 vip = trial->key.fwmark ? hash(trial, L4LB_TRIAL_DRAWS_VIP, i) : 0;
+	u64 vip = trial->key.fwmark ? hash(trial, DRAW_VIP, i) : 0;
 
 	if (flow->af == AF_INET) {
 		flow->saddr.ip = htonl((u32)client);
@@ -268,7 +275,7 @@ static void invent_addresses(const struct l4lb_trial *trial, u32 i, u64 client,
 static void make_flow(const struct l4lb_trial *trial, u32 i,
 		      struct l4lb_flow *flow)
 {
-	u64 port = hash(trial, L4LB_TRIAL_DRAWS_PORT, i);
+	u64 port = hash(trial, DRAW_PORT, i);
 	u32 one = i;
 
 	if (trial->lives)
@@ -287,7 +294,7 @@ static void make_flow(const struct l4lb_trial *trial, u32 i,
 		flow->daddr = trial->live[one].vip;
 		return;
 	}
-	invent_addresses(trial, i, hash(trial, L4LB_TRIAL_DRAWS_CLIENT, one), flow);
+	invent_addresses(trial, i, hash(trial, DRAW_CLIENT, one), flow);
 }
 
 /* ---- choices ---- */

@@ -11,13 +11,6 @@ struct l4lb_trial_side;
 #define L4LB_TRIAL_TIME		(30 * HZ)
 #define L4LB_TRIAL_LIVE_MAX	65536U
 
-/* What a seed decides: each has numbers of its own. */
-enum {
-	L4LB_TRIAL_DRAWS_PORT,
-	L4LB_TRIAL_DRAWS_CLIENT,
-	L4LB_TRIAL_DRAWS_VIP,
-};
-
 /**
  * struct l4lb_trial_server - a real server in a trial
  * @addr: its address

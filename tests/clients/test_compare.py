@@ -72,7 +72,9 @@ def test_live_clients(fresh):
     dns = "udp", f"{VIP}:53"
     fresh.ctl("svc add", *dns, "scheduler rr", *(f"server {s}" for s in SERVERS[:2]))
     said = fresh.ctl("scheduler compare", *dns, "with sh clients live", code=4)
-    assert said.strip() == f"ipvsctl: udp {VIP}:53: it has no connections whose clients could begin more"
+    assert said.splitlines() == [
+        f"ipvsctl: udp {VIP}:53: it has no connections whose clients could begin more",
+        "  try: the command without clients live, for invented ones"]
     fresh.ns.datagrams((VIP, 53), 12)
     found = fresh.json("scheduler compare", *dns, "with sh,rr flows 1000 clients live")["comparison"]
     assert (found["clients"], found["flows"]) == (0, 1000)

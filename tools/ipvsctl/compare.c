@@ -386,9 +386,12 @@ static int check_trial(const struct comparison *c, const struct trial *t)
 {
 	int rc;
 
-	if (c->flows.live && !t->live)
-		return fail(RC_MISSING, svc_text(&c->id),
-			    "it has no connections whose clients could begin more");
+	if (c->flows.live && !t->live) {
+		rc = fail(RC_MISSING, svc_text(&c->id),
+			  "it has no connections whose clients could begin more");
+		hint("try: the command without clients live, for invented ones");
+		return rc;
+	}
 	if (t->flows < c->flows.flows)
 		note("%s: the time was up after %u flows", t->scheduler, t->flows);
 	if (same_servers(t, &c->trials[0]))
