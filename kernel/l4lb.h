@@ -271,6 +271,7 @@
 #define L4LB_WHAT_LEN		80	/* of WHAT, likewise */
 #define L4LB_OPTIONS_MAX	16	/* options of one scheduler */
 #define L4LB_KEY_LEN		16	/* bytes of a scheduler's secret */
+#define L4LB_PATH_LEN		128	/* of PATH, with its NUL */
 #define L4LB_SERVICES_MAX	65536	/* entries of one message */
 #define L4LB_DESTS_MAX		1048576	/* real servers of one message */
 #define L4LB_TIMEOUT_MAX	1209600	/* seconds: two weeks */
@@ -370,6 +371,9 @@ enum l4lb_option_attr {
 	L4LB_OPTION_ATTR_DEFAULT, /* u32 */
 	L4LB_OPTION_ATTR_WHAT,	/* string: unit and meaning, for people */
 	L4LB_OPTION_ATTR_KEY,	/* L4LB_KEY_LEN bytes; in replies empty */
+	L4LB_OPTION_ATTR_FD,	/* s32, request: a file that the sender has open */
+	L4LB_OPTION_ATTR_PATH,	/* string: of the file; in replies empty without one */
+	L4LB_OPTION_ATTR_COUNT,	/* flag, replies: nobody sets it, and save leaves it out */
 
 	__L4LB_OPTION_ATTR_MAX,
 	L4LB_OPTION_ATTR_MAX = __L4LB_OPTION_ATTR_MAX - 1

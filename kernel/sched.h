@@ -16,6 +16,8 @@
 #include <linux/ip_vs.h>
 #include <linux/module.h>
 #include <linux/netfilter.h>
+#include <linux/netlink.h>
+#include <linux/refcount.h>
 #include <linux/siphash.h>
 #include <linux/workqueue.h>
 
@@ -25,6 +27,7 @@
 #define L4LB_SCHED_NAME_MAX	16	/* with the terminating NUL */
 #define L4LB_SCHED_WHAT_MAX	80	/* likewise, of an option's line */
 #define L4LB_SCHED_OPTIONS_MAX	16
+#define L4LB_SCHED_PATH_MAX	128	/* likewise, of an option's file */
 
 /* Service flags of the hashing schedulers, in l4lb_pool.flags */
 #define L4LB_SCHED_FALLBACK	IP_VS_SVC_F_SCHED1 /* try other servers */
@@ -83,6 +86,22 @@ struct l4lb_sched_server {
 };
 
 /**
+ * struct l4lb_sched_file - what the option with .file names
+ * @data: what l4lb_sched_ops.open() made of the open file
+ * @id: the number that it gave: never 0
+ * @ops: private to the core
+ * @refs: private to the core
+ * @path: where user space found the file
+ */
+struct l4lb_sched_file {
+	void				*data;
+	u32				id;
+	const struct l4lb_sched_ops	*ops;
+	refcount_t			refs;
+	char				path[L4LB_SCHED_PATH_MAX];
+};
+
+/**
  * struct l4lb_rank - how good a choice a real server is; the lowest is best
  * @load: divided by @weight this is the rank.  The product of one server's
  *	@load and another's @weight must fit 64 bits
@@ -101,6 +120,7 @@ struct l4lb_rank {
  * @option: values of the scheduler's options; read them with l4lb_option()
  * @key: the service's secret, if the scheduler has an option for one and that is
  *	not 0; only for build(), which copies it
+ * @file: of the option with .file, if that is not 0
  * @flags: service flags (IP_VS_SVC_F_SCHED1.. are the scheduler's own)
  * @af: family of the service: AF_INET or AF_INET6
  * @inst: private to the core
@@ -119,6 +139,7 @@ struct l4lb_pool {
 	void				*table;
 	const u32			*option;
 	const siphash_key_t		*key;
+	struct l4lb_sched_file		*file;
 	u32				flags;
 	u8				af;
 	struct l4lb_sched_inst		*inst;
@@ -142,6 +163,10 @@ struct l4lb_pool {
  * @key: a secret of 128 bits, l4lb_pool.key, that cannot be read back; the value
  *	is its fingerprint, 0 without one.  With @name "key", @rebuild, @min 0,
  *	@max U32_MAX and @def 0
+ * @file: user space opens a file, l4lb_pool.file; the value is the number that
+ *	l4lb_sched_ops.open() gives it, 0 without one.  At most one; @rebuild,
+ *	@min 0, @max U32_MAX and @def 0
+ * @count: nobody sets it: l4lb_sched_ops.count() gives its value
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler
  * instance: they outlive changes of the pool, but not of the scheduler.
@@ -153,6 +178,8 @@ struct l4lb_sched_option {
 	bool		sysctl;
 	bool		rebuild;
 	bool		key;
+	bool		file;
+	bool		count;
 };
 
 /* Option "order" of schedulers whose table depends on the order of the servers. */
@@ -197,6 +224,12 @@ enum l4lb_maps {
  *	scheduler that acts on that at once.  build() has run before if one with
  *	.rebuild has changed, otherwise it does not run (optional; with @init;
  *	may sleep)
+ * @open: makes something of the open file @fd of the calling process, and gives it
+ *	a number by which people recognise it; ERR_PTR() and a sentence if it
+ *	cannot (with an option that has .file; may sleep)
+ * @close: releases that, after the last pool that has it is gone (with @open; may
+ *	sleep)
+ * @count: the value of option @i, which has .count (any context)
  * @options: the options that a service may set; the scheduler chooses the order
  * @n_options: their number, 0 to %L4LB_SCHED_OPTIONS_MAX
  * @flags: those of %L4LB_SCHED_FLAGS that it understands; others, which a
@@ -223,6 +256,9 @@ struct l4lb_sched_ops {
 	void *(*init)(const u32 *option);
 	void (*exit)(void *state);
 	void (*changed)(void *state);
+	void *(*open)(int fd, u32 *id, struct netlink_ext_ack *extack);
+	void (*close)(void *data);
+	u32 (*count)(const void *state, unsigned int i);
 
 	const struct l4lb_sched_option	*options;
 	unsigned int			n_options;

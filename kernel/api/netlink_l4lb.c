@@ -38,6 +38,7 @@
 static_assert(L4LB_NAME_LEN == L4LB_SCHED_NAME_MAX);
 static_assert(L4LB_WHAT_LEN == L4LB_SCHED_WHAT_MAX);
 static_assert(L4LB_OPTIONS_MAX == L4LB_SCHED_OPTIONS_MAX);
+static_assert(L4LB_PATH_LEN == L4LB_SCHED_PATH_MAX);
 
 /* ---- requests ---- */
 
@@ -243,19 +244,26 @@ static int parse_options(struct l4lb_service *svc,
 
 /* ---- replies ---- */
 
-static int fill_option(struct sk_buff *skb, const struct l4lb_sched_option *o,
-		       const u32 *value, u32 def)
+/* Of option @i.  @svc: a service with this scheduler, or NULL. */
+static int fill_option(struct sk_buff *skb, const struct l4lb_sched_ops *ops,
+		       unsigned int i, const struct l4lb_service *svc)
 {
+	u32 def = svc ? l4lb_sched_default(svc->ln, ops, i) : ops->options[i].def;
+	const struct l4lb_sched_option *o = &ops->options[i];
 	struct nlattr *nest = nla_nest_start(skb, 1);
 
 	if (!nest ||
 	    nla_put_string(skb, L4LB_OPTION_ATTR_NAME, o->name) ||
-	    (value && nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, *value)) ||
+	    (svc && nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE,
+				l4lb_service_option(svc, i))) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MIN_VALUE, o->min) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_MAX_VALUE, o->max) ||
 	    nla_put_u32(skb, L4LB_OPTION_ATTR_DEFAULT, def) ||
 	    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o->what) ||
-	    (o->key && nla_put(skb, L4LB_OPTION_ATTR_KEY, 0, NULL)))
+	    (o->key && nla_put(skb, L4LB_OPTION_ATTR_KEY, 0, NULL)) ||
+	    (o->file && nla_put_string(skb, L4LB_OPTION_ATTR_PATH,
+				       svc ? l4lb_service_path(svc) : "")) ||
+	    (o->count && nla_put_flag(skb, L4LB_OPTION_ATTR_COUNT)))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
@@ -266,7 +274,6 @@ static int fill_scheduler(struct sk_buff *skb,
 			  const struct l4lb_sched_ops *ops,
 			  const struct l4lb_service *svc)
 {
-	const u32 *value = svc ? l4lb_service_options(svc) : NULL;
 	struct nlattr *nest, *options;
 	unsigned int i;
 
@@ -280,10 +287,7 @@ static int fill_scheduler(struct sk_buff *skb,
 	if (!options)
 		return -EMSGSIZE;
 	for (i = 0; ops && i < ops->n_options; i++)
-		if (fill_option(skb, &ops->options[i],
-				value ? &value[i] : NULL,
-				svc ? l4lb_sched_default(svc->ln, ops, i) :
-				      ops->options[i].def))
+		if (fill_option(skb, ops, i, svc))
 			return -EMSGSIZE;
 	nla_nest_end(skb, options);
 	nla_nest_end(skb, nest);
@@ -462,8 +466,8 @@ static int set_service_options(struct sk_buff *skb, struct genl_info *info)
 	err = svc ? parse_options(svc, &values, &seen, info) : -ESRCH;
 	if (!err)
 		err = l4lb_service_set_options(svc, &values, seen, info->extack);
+	l4lb_values_release(&values);
 	mutex_unlock(&ln->lock);
-	memzero_explicit(&values, sizeof(values));
 	return err;
 }
 

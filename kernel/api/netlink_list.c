@@ -89,7 +89,9 @@ static int fill_options(struct sk_buff *skb, const struct l4lb_service *svc)
 		if (!nest ||
 		    nla_put_string(skb, L4LB_OPTION_ATTR_NAME,
 				   ops->options[i].name) ||
-		    nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, value[i]))
+		    nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE, value[i]) ||
+		    (ops->options[i].file &&
+		     nla_put_string(skb, L4LB_OPTION_ATTR_PATH, l4lb_service_path(svc))))
 			return -EMSGSIZE;
 		nla_nest_end(skb, nest);
 		n++;

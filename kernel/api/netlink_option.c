@@ -7,6 +7,9 @@ const struct nla_policy l4lb_nl_option_policy[] = {
 				    .len = L4LB_NAME_LEN - 1 },
 	[L4LB_OPTION_ATTR_VALUE] = { .type = NLA_U32 },
 	[L4LB_OPTION_ATTR_KEY]	= NLA_POLICY_EXACT_LEN(L4LB_KEY_LEN),
+	[L4LB_OPTION_ATTR_FD]	= { .type = NLA_S32 },
+	[L4LB_OPTION_ATTR_PATH]	= { .type = NLA_NUL_STRING,
+				    .len = L4LB_SCHED_PATH_MAX - 1 },
 };
 
 /* The message lists the options of @ops, as many as fit. */
@@ -55,22 +58,62 @@ static void take_key(struct l4lb_sched_values *values, const struct nlattr *attr
 	memzero_explicit(nla_data(attr), L4LB_KEY_LEN);
 }
 
-static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
-		       struct l4lb_sched_values *values, u32 *value,
-		       struct netlink_ext_ack *extack)
+static int take_file(struct l4lb_sched_values *values, const struct l4lb_sched_ops *ops,
+		     struct nlattr **tb, struct netlink_ext_ack *extack)
+{
+	const struct nlattr *path = tb[L4LB_OPTION_ATTR_PATH];
+	struct l4lb_sched_file *file;
+
+	file = l4lb_file_open(ops, nla_get_s32(tb[L4LB_OPTION_ATTR_FD]),
+			      path ? nla_data(path) : "", extack);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	values->file = file;
+	return 0;
+}
+
+/* Another kind of value than the option has? */
+static int check_kind(const struct l4lb_sched_option *o, struct nlattr **tb,
+		      struct netlink_ext_ack *extack)
 {
 	const struct nlattr *key = tb[L4LB_OPTION_ATTR_KEY];
-	u32 wanted;
+	const struct nlattr *fd = tb[L4LB_OPTION_ATTR_FD];
 
-	if (key && !o->key) {
+	if (o->count)
+		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_NAME],
+				  "%s is a count: leave it out", o->name);
+	else if (key && !o->key)
 		l4lb_err_attr_fmt(extack, key, "option %s is no key: give a VALUE",
 				  o->name);
-		return -EINVAL;
-	}
-	if (key) {
-		take_key(values, key);
-		*value = l4lb_key_fingerprint(&values->key);
+	else if (fd && !o->file)
+		l4lb_err_attr_fmt(extack, fd, "option %s is no file: give a VALUE",
+				  o->name);
+	else
 		return 0;
+	return -EINVAL;
+}
+
+static int parse_value(const struct l4lb_sched_ops *ops, unsigned int i,
+		       struct nlattr **tb, struct l4lb_sched_values *values,
+		       struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_option *o = &ops->options[i];
+	u32 wanted;
+	int err;
+
+	err = check_kind(o, tb, extack);
+	if (err)
+		return err;
+	if (tb[L4LB_OPTION_ATTR_KEY]) {
+		take_key(values, tb[L4LB_OPTION_ATTR_KEY]);
+		values->option[i] = l4lb_key_fingerprint(&values->key);
+		return 0;
+	}
+	if (tb[L4LB_OPTION_ATTR_FD]) {
+		err = take_file(values, ops, tb, extack);
+		if (!err)
+			values->option[i] = values->file->id;
+		return err;
 	}
 	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
 	if (wanted < o->min || wanted > o->max) {
@@ -79,27 +122,29 @@ static int parse_value(const struct l4lb_sched_option *o, struct nlattr **tb,
 				  o->min, o->max);
 		return -ERANGE;
 	}
-	*value = wanted;
+	values->option[i] = wanted;
 	return 0;
 }
 
 static int parse_pair(struct nlattr **tb, const struct nlattr *nest,
 		      struct netlink_ext_ack *extack)
 {
-	int err = nla_parse_nested(tb, L4LB_OPTION_ATTR_KEY, nest,
+	int err = nla_parse_nested(tb, L4LB_OPTION_ATTR_PATH, nest,
 				   l4lb_nl_option_policy, extack);
+	unsigned int values;
 
 	if (err)
 		return err;
-	if (!tb[L4LB_OPTION_ATTR_NAME] ||
-	    (!tb[L4LB_OPTION_ATTR_VALUE] && !tb[L4LB_OPTION_ATTR_KEY])) {
+	values = !!tb[L4LB_OPTION_ATTR_VALUE] + !!tb[L4LB_OPTION_ATTR_KEY] +
+		 !!tb[L4LB_OPTION_ATTR_FD];
+	if (!tb[L4LB_OPTION_ATTR_NAME] || !values) {
 		NL_SET_ERR_MSG_ATTR(extack, nest,
 				    "option: attribute NAME or VALUE is missing");
 		return -EINVAL;
 	}
-	if (tb[L4LB_OPTION_ATTR_VALUE] && tb[L4LB_OPTION_ATTR_KEY]) {
+	if (values > 1) {
 		NL_SET_ERR_MSG_ATTR(extack, nest,
-				    "option: give VALUE or KEY, not both");
+				    "option: give one of VALUE, KEY and FD");
 		return -EINVAL;
 	}
 	return 0;
@@ -110,8 +155,7 @@ int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
 			 const struct nlattr *nest,
 			 struct netlink_ext_ack *extack)
 {
-	struct nlattr *tb[L4LB_OPTION_ATTR_KEY + 1];
-	const struct l4lb_sched_option *o;
+	struct nlattr *tb[L4LB_OPTION_ATTR_PATH + 1];
 	unsigned int i;
 	int err;
 
@@ -125,12 +169,11 @@ int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
 	if (!ops || i == ops->n_options)
 		return l4lb_nl_unknown_option(ops, tb[L4LB_OPTION_ATTR_NAME], extack);
 
-	o = &ops->options[i];
 	if (__test_and_set_bit(i, seen)) {
 		l4lb_err_attr_fmt(extack, nest,
 				  "option %s is named twice: name it once",
-				  o->name);
+				  ops->options[i].name);
 		return -EINVAL;
 	}
-	return parse_value(o, tb, values, &values->option[i], extack);
+	return parse_value(ops, i, tb, values, extack);
 }

@@ -57,10 +57,9 @@ void l4lb_batch_free(struct l4lb_batch *b)
 	unsigned int i;
 
 	for (i = 0; i < b->n_services; i++) {
+		l4lb_values_release(&b->services[i].values);
 		l4lb_sched_put(b->services[i].ops);
 		l4lb_sched_put(b->services[i].shadow_ops);
-		memzero_explicit(&b->services[i].values,
-				 sizeof(b->services[i].values));
 	}
 	kvfree(b->services);
 	kvfree(b->servers);
@@ -503,6 +502,7 @@ static void commit_service(struct l4lb_batch *b, struct l4lb_batch_service *s,
 	retire_others(b, s, removed);
 	if (s->swapped)
 		l4lb_values_commit(&s->values, s->inst, s->set);
+	l4lb_values_release(&s->values);	/* what the instance had */
 	l4lb_service_apply_policy(svc, &s->policy);
 	svc->claim = s->claim;
 	if (shadows)

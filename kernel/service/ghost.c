@@ -63,6 +63,8 @@ void l4lb_ghost_options(struct l4lb_sched_inst *inst,
 	for (i = 0; i < own->ops->n_options; i++)
 		WRITE_ONCE(inst->option[i], own->option[i]);
 	inst->key = own->key;
+	l4lb_file_put(inst->file);
+	inst->file = l4lb_file_get(own->file);
 	if (inst->ops->changed)
 		inst->ops->changed(inst->state);
 }

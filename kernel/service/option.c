@@ -10,10 +10,15 @@
  * that has the fingerprint of the present key keeps it, so that a listing can be
  * sent back; any other fingerprint is refused, because a table without the key
  * would send each client elsewhere.
+ *
+ * A file is opened by the process that sends the request; the scheduler makes
+ * something of it, and numbers that.  A listing has number and path.  As with a
+ * key a request that has the present number keeps the file.
  */
 #include "service/option.h"
 
 #include <linux/netlink.h>
+#include <linux/slab.h>
 
 #include "service/event.h"
 #include "service/pool.h"
@@ -30,13 +35,57 @@ u32 l4lb_key_fingerprint(const siphash_key_t *key)
 	return (u32)siphash_1u64(0, key) ?: 1;
 }
 
+struct l4lb_sched_file *l4lb_file_open(const struct l4lb_sched_ops *ops, int fd,
+				       const char *path,
+				       struct netlink_ext_ack *extack)
+{
+	struct l4lb_sched_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!file) {
+		NL_SET_ERR_MSG(extack, "no memory for the scheduler's file");
+		return ERR_PTR(-ENOMEM);
+	}
+	file->data = ops->open(fd, &file->id, extack);
+	if (IS_ERR(file->data)) {
+		err = PTR_ERR(file->data);
+		kfree(file);
+		return ERR_PTR(err);
+	}
+	file->ops = ops;
+	strscpy(file->path, path, sizeof(file->path));
+	refcount_set(&file->refs, 1);
+	return file;
+}
+
+void l4lb_values_release(struct l4lb_sched_values *values)
+{
+	l4lb_file_put(values->file);
+	memzero_explicit(values, sizeof(*values));
+}
+
+static int settle_file(struct l4lb_sched_values *values, u32 id,
+		       const struct l4lb_sched_inst *inst,
+		       struct netlink_ext_ack *extack)
+{
+	if (values->file || !id)
+		return 0;
+	if (!inst->file || inst->file->id != id) {
+		NL_SET_ERR_MSG(extack,
+			       "the service has no file with this number: give its path");
+		return -EINVAL;
+	}
+	values->file = l4lb_file_get(inst->file);
+	return 0;
+}
+
 /**
- * l4lb_values_settle() - find the key of a fingerprint
- * @values: of a request; gets the key
+ * l4lb_values_settle() - find the key of a fingerprint, and the file of a number
+ * @values: of a request; gets key and file
  * @inst: the instance that is to have them; its scheduler has options
  * @extack: gets a sentence
  *
- * Return: 0, or -EINVAL if @inst has no key with this fingerprint.
+ * Return: 0, or -EINVAL if @inst does not have them.
  */
 int l4lb_values_settle(struct l4lb_sched_values *values,
 		       const struct l4lb_sched_inst *inst,
@@ -44,8 +93,12 @@ int l4lb_values_settle(struct l4lb_sched_values *values,
 {
 	const struct l4lb_sched_option *o = inst->ops->options;
 	unsigned int i;
+	int err;
 
 	for (i = 0; i < inst->ops->n_options; i++) {
+		err = o[i].file ? settle_file(values, values->option[i], inst, extack) : 0;
+		if (err)
+			return err;
 		if (!o[i].key || values->keyed)
 			continue;
 		if (values->option[i] && values->option[i] != inst->option[i]) {
@@ -82,6 +135,7 @@ bool l4lb_values_swap(struct l4lb_sched_values *values,
 	/* Two keys may have one fingerprint. */
 	differs |= !!memcmp(&values->key, &inst->key, sizeof(inst->key));
 	swap(values->key, inst->key);
+	swap(values->file, inst->file);
 	return differs;
 }
 

@@ -10,12 +10,26 @@
  * @option: values, in the order of l4lb_sched_ops.options
  * @key: the secret, if the request has it
  * @keyed: @key was in the request; otherwise it has at most the fingerprint
+ * @file: the file, with a reference, if the request has it
  */
 struct l4lb_sched_values {
 	u32		option[L4LB_SCHED_OPTIONS_MAX];
 	siphash_key_t	key;
 	bool		keyed;
+	struct l4lb_sched_file	*file;
 };
+
+/* Opens @fd of the calling process for a scheduler with an option that has .file.  Return:
+ * a reference, or ERR_PTR() with a sentence.  May sleep.
+ */
+struct l4lb_sched_file *l4lb_file_open(const struct l4lb_sched_ops *ops, int fd,
+				       const char *path,
+				       struct netlink_ext_ack *extack);
+
+/* Forgets key and file, which may be those that others had before.  The scheduler must
+ * still be there: a reference on it, or the mutex.  May sleep.
+ */
+void l4lb_values_release(struct l4lb_sched_values *values);
 
 u32 l4lb_key_fingerprint(const siphash_key_t *key);
 
@@ -26,7 +40,7 @@ int l4lb_service_set_options(struct l4lb_service *svc,
 			     struct l4lb_sched_values *values, unsigned long set,
 			     struct netlink_ext_ack *extack);
 
-/* The steps of that, for a batch: find the key of a fingerprint; exchange the
+/* The steps of that, for a batch: find key and file of their numbers; exchange the
  * values that build() reads, which undoes itself; set the others, too.
  */
 int l4lb_values_settle(struct l4lb_sched_values *values,

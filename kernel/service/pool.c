@@ -53,15 +53,32 @@ struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 	inst->ops = ops;
 	inst->state = state;
 	inst->set = 0;
+	inst->file = NULL;
 	memset(&inst->key, 0, sizeof(inst->key));
 	refcount_set(&inst->refs, 1);
 	return inst;
+}
+
+struct l4lb_sched_file *l4lb_file_get(struct l4lb_sched_file *file)
+{
+	if (file)
+		refcount_inc(&file->refs);
+	return file;
+}
+
+void l4lb_file_put(struct l4lb_sched_file *file)
+{
+	if (!file || !refcount_dec_and_test(&file->refs))
+		return;
+	file->ops->close(file->data);
+	kfree(file);
 }
 
 void l4lb_inst_put(struct l4lb_sched_inst *inst)
 {
 	if (!inst || !refcount_dec_and_test(&inst->refs))
 		return;
+	l4lb_file_put(inst->file);
 	if (inst->ops->exit)
 		inst->ops->exit(inst->state);
 	kfree_sensitive(inst);
@@ -74,6 +91,7 @@ static void pool_release(struct l4lb_pool *pool)
 		l4lb_pool_free(pool->ramp->settled);
 		kvfree(pool->ramp);
 	}
+	l4lb_file_put(pool->file);
 	l4lb_inst_put(pool->inst);
 	l4lb_tournament_put(pool->tournament);
 	kvfree(pool);
@@ -131,6 +149,7 @@ static int build_table(struct l4lb_pool *pool, struct l4lb_sched_inst *inst,
 	pool->state = inst->state;
 	pool->option = inst->option;
 	pool->key = &inst->key;
+	pool->file = l4lb_file_get(inst->file);
 	err = pool->ops->build ? pool->ops->build(pool, old) : 0;
 	if (!err)
 		return 0;

@@ -18,6 +18,7 @@ struct l4lb_server;
  * @refs: held by the service and by each of its pools
  * @set: bits of the options that the service has set for itself
  * @key: secret of the option with .key, if that is not 0
+ * @file: of the option with .file, if that is not 0
  * @option: values, as in ops->options
  */
 struct l4lb_sched_inst {
@@ -26,6 +27,7 @@ struct l4lb_sched_inst {
 	refcount_t			refs;
 	unsigned long			set;
 	siphash_key_t			key;
+	struct l4lb_sched_file		*file;
 	u32				option[];
 };
 
@@ -45,6 +47,11 @@ static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc
 struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops);
 void l4lb_inst_put(struct l4lb_sched_inst *inst);
+
+/* Another reference, or NULL of NULL. */
+struct l4lb_sched_file *l4lb_file_get(struct l4lb_sched_file *file);
+/* The last one closes the file.  May sleep. */
+void l4lb_file_put(struct l4lb_sched_file *file);
 
 /* A pool of @n places, each of which the caller fills with l4lb_pool_put()
  * before l4lb_pool_build(); NULL without memory.  May sleep.

@@ -49,6 +49,31 @@ static struct l4lb_sched_ops *sched_find(const char *name)
 	return NULL;
 }
 
+static bool is_any_number(const struct l4lb_sched_option *o)
+{
+	return o->rebuild && !o->min && !o->def && o->max == U32_MAX;
+}
+
+static const char *file_fault(const struct l4lb_sched_ops *ops)
+{
+	const struct l4lb_sched_option *o;
+	unsigned int files = 0, counts = 0;
+
+	for (o = ops->options; o < ops->options + ops->n_options; o++) {
+		files += o->file;
+		counts += o->count;
+		if (o->file && !is_any_number(o))
+			return "has a file without .rebuild, or not from 0 to U32_MAX";
+		if (o->count && (o->rebuild || o->sysctl || o->key || o->file))
+			return "has a count that can be set";
+	}
+	if (files > 1 || files != !!ops->open || !ops->open != !ops->close)
+		return "has two options with .file, or one without open() and close()";
+	if (!counts != !ops->count || (counts && !ops->init))
+		return "has only one of count(), with init(), and an option with .count";
+	return NULL;
+}
+
 static const char *key_fault(const struct l4lb_sched_ops *ops)
 {
 	const struct l4lb_sched_option *o;
@@ -58,9 +83,7 @@ static const char *key_fault(const struct l4lb_sched_ops *ops)
 			return "has an option with .rebuild, but no build(), or a sysctl for it";
 		if (o->key != !strcmp(o->name, "key"))
 			return "has a key of another name, or a \"key\" that is none";
-		if (!o->key)
-			continue;
-		if (!o->rebuild || o->min || o->def || o->max != U32_MAX)
+		if (o->key && !is_any_number(o))
 			return "has a key without .rebuild, or not from 0 to U32_MAX";
 	}
 	return NULL;
@@ -85,7 +108,7 @@ static const char *option_fault(const struct l4lb_sched_ops *ops)
 			if (!strcmp(other->name, o->name))
 				return "has two options of one name";
 	}
-	return key_fault(ops);
+	return key_fault(ops) ?: file_fault(ops);
 }
 
 /* The fault in @ops, or NULL. */

@@ -342,6 +342,23 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
 	return svc->inst ? svc->inst->option : NULL;
 }
 
+/* One of them as people see it: a count, too.  Its scheduler is not "none". */
+u32 l4lb_service_option(const struct l4lb_service *svc, unsigned int i)
+{
+	const struct l4lb_sched_inst *inst = svc->inst;
+
+	lockdep_assert_held(&svc->ln->lock);
+	return inst->ops->options[i].count ? inst->ops->count(inst->state, i) :
+					     inst->option[i];
+}
+
+/* Of the scheduler's file; empty without one. */
+const char *l4lb_service_path(const struct l4lb_service *svc)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	return svc->inst && svc->inst->file ? svc->inst->file->path : "";
+}
+
 /* The counters of a service and of its real servers start again from 0. */
 void l4lb_service_zero(struct l4lb_service *svc)
 {

@@ -135,6 +135,8 @@ void l4lb_service_zero(struct l4lb_service *svc);
 const char *l4lb_service_sched_name(const struct l4lb_service *svc);
 const struct l4lb_sched_ops *l4lb_service_sched(const struct l4lb_service *svc);
 const u32 *l4lb_service_options(const struct l4lb_service *svc);
+u32 l4lb_service_option(const struct l4lb_service *svc, unsigned int i);
+const char *l4lb_service_path(const struct l4lb_service *svc);
 
 /* The steps of adding and editing: create a service, add it to the table, apply
  * its settings.
