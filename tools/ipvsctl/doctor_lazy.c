@@ -30,7 +30,7 @@ static bool hashes(const char *scheduler)
 {
 	static const char *const others[] = {
 		"none", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "sed", "nq",
-		"fo", "ovf", "twos", "ewma",
+		"fo", "ovf", "twos", "ewma", "bpf",
 	};
 	size_t i;
 

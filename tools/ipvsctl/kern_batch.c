@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* A batch is one message, packed here: it may be too large for libnl. */
 #include <arpa/inet.h>
-#include <err.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,8 @@
 #include "kern_batch.h"
 #include "kern_l4lb.h"
 #include "model.h"
+#include "must.h"
+#include "program.h"
 #include "wire.h"
 
 enum { NEST_MAX = 60000 };	/* an attribute's length has 16 bits */
@@ -35,13 +36,6 @@ struct batch {
 	const struct service *open;	/* its entry is not complete */
 	size_t entry, dests;		/* offsets of its nests */
 };
-
-static void *must(void *p)
-{
-	if (!p)
-		err(3, "out of memory");
-	return p;
-}
 
 /* There may be keys in it. */
 static void wipe(struct batch *b)
@@ -149,17 +143,27 @@ static void put_ident(struct batch *b, const struct svc_id *id)
 	put_u16(b, IPVS_SVC_ATTR_PORT, htons(id->port));
 }
 
+static void put_program(struct batch *b, int fd, const char *path)
+{
+	put_u32(b, L4LB_OPTION_ATTR_FD, (uint32_t)fd);
+	put(b, L4LB_OPTION_ATTR_PATH, path, strlen(path) + 1);
+}
+
 static void put_options(struct batch *b, const struct service *svc)
 {
 	size_t list = nest_begin(b, L4LB_ATTR_OPTIONS), nest, i;
+	int fd;
 
 	for (i = 0; i < svc->noptions; i++) {
 		const struct svc_option *o = &svc->options[i];
 
 		nest = nest_begin(b, 1);
 		put(b, L4LB_OPTION_ATTR_NAME, o->name, strlen(o->name) + 1);
+		fd = o->path ? program_fd(o->value) : -1;
 		if (o->key)
 			put(b, L4LB_OPTION_ATTR_KEY, o->key, L4LB_KEY_LEN);
+		else if (fd >= 0)
+			put_program(b, fd, o->path);
 		else
 			put_u32(b, L4LB_OPTION_ATTR_VALUE, o->value);
 		nest_end(b, nest);
@@ -335,7 +339,9 @@ static void take_options(struct nlattr *list, struct service *svc)
 			continue;
 		nla_strlcpy(name, tb[L4LB_OPTION_ATTR_NAME], sizeof(name));
 		service_option_set(svc, name,
-				   nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]));
+				   nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]),
+				   tb[L4LB_OPTION_ATTR_PATH] ?
+				   nla_get_string(tb[L4LB_OPTION_ATTR_PATH]) : "");
 	}
 }
 

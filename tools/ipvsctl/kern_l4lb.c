@@ -13,6 +13,7 @@
 #include "kern_msg.h"
 #include "kern_l4lb.h"
 #include "model.h"
+#include "program.h"
 #include "wire.h"
 
 static struct nla_policy option_policy[L4LB_OPTION_ATTR_MAX + 1] = {
@@ -23,6 +24,8 @@ static struct nla_policy option_policy[L4LB_OPTION_ATTR_MAX + 1] = {
 	[L4LB_OPTION_ATTR_DEFAULT]	= { .type = NLA_U32 },
 	[L4LB_OPTION_ATTR_WHAT]		= { .type = NLA_STRING },
 	[L4LB_OPTION_ATTR_KEY]		= { .type = NLA_UNSPEC },
+	[L4LB_OPTION_ATTR_PATH]		= { .type = NLA_STRING },
+	[L4LB_OPTION_ATTR_COUNT]	= { .type = NLA_FLAG },
 };
 
 static struct nla_policy sched_policy[L4LB_SCHED_ATTR_MAX + 1] = {
@@ -51,6 +54,10 @@ static void get_option(struct nlattr *nest, struct sched_option *o)
 	if (tb[L4LB_OPTION_ATTR_DEFAULT])
 		o->def = nla_get_u32(tb[L4LB_OPTION_ATTR_DEFAULT]);
 	o->key = tb[L4LB_OPTION_ATTR_KEY];
+	o->file = tb[L4LB_OPTION_ATTR_PATH];
+	if (o->file)
+		nla_strlcpy(o->path, tb[L4LB_OPTION_ATTR_PATH], sizeof(o->path));
+	o->count = tb[L4LB_OPTION_ATTR_COUNT];
 	o->value = tb[L4LB_OPTION_ATTR_VALUE]
 		? nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]) : o->def;
 }
@@ -135,7 +142,7 @@ static struct nl_msg *service_request(int cmd, const struct svc_id *id)
 	return msg;
 }
 
-static int read_options(const struct svc_id *id, struct sched_info *info)
+int kern_options(const struct svc_id *id, struct sched_info *info)
 {
 	struct nl_msg *msg = service_request(L4LB_CMD_GET_OPTIONS, id);
 
@@ -153,14 +160,22 @@ static int get_options(struct service *svc)
 	int err;
 
 	svc->noptions = 0;
-	err = read_options(&svc->id, &info);
+	err = kern_options(&svc->id, &info);
 	if (err)
 		return err;
-	for (i = 0; i < info.n && !strcmp(info.name, svc->scheduler); i++)
-		if (info.options[i].value != info.options[i].def)
-			service_option_set(svc, info.options[i].name,
-					   info.options[i].value);
+	for (i = 0; i < info.n && !strcmp(info.name, svc->scheduler); i++) {
+		const struct sched_option *o = &info.options[i];
+
+		if (o->value != o->def && !o->count)
+			service_option_set(svc, o->name, o->value, o->path);
+	}
 	return 0;
+}
+
+static void put_program(struct nl_msg *msg, int fd, const char *path)
+{
+	nla_put_s32(msg, L4LB_OPTION_ATTR_FD, fd);
+	nla_put_string(msg, L4LB_OPTION_ATTR_PATH, path);
 }
 
 /* @wanted: NULL for the default. */
@@ -169,14 +184,17 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 {
 	uint32_t value = wanted ? wanted->value : o->def;
 	const uint8_t *key = wanted ? wanted->key : NULL;
+	int fd = wanted && wanted->path ? program_fd(value) : -1;
 	struct nlattr *nest;
 
-	if (!key && o->value == value)
+	if (o->count || (!key && o->value == value))
 		return false;
 	nest = nla_nest_start(msg, 1);
 	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
 	if (key)
 		nla_put(msg, L4LB_OPTION_ATTR_KEY, L4LB_KEY_LEN, key);
+	else if (fd >= 0)
+		put_program(msg, fd, wanted->path);
 	else
 		nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);
 	nla_nest_end(msg, nest);
@@ -192,7 +210,7 @@ static int sync_options(const struct service *svc)
 	unsigned int i;
 	int err;
 
-	err = read_options(&svc->id, &info);
+	err = kern_options(&svc->id, &info);
 	if (err)
 		return err;
 	msg = service_request(L4LB_CMD_SET_OPTIONS, &svc->id);

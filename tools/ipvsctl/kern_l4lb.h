@@ -15,6 +15,7 @@
 
 struct nlattr;
 struct service;
+struct svc_id;
 
 /* Read a service's policy and bands from a message. */
 void l4lb_take_policy(struct nlattr *nest, struct service *svc);
@@ -26,6 +27,9 @@ struct sched_option {
 	uint32_t value;			/* of a service; else the default */
 	uint32_t min, max, def;
 	bool key;			/* a secret; values are fingerprints */
+	bool file;			/* a program; values are numbers */
+	bool count;			/* not to be set */
+	char path[L4LB_PATH_LEN];	/* of a service's program */
 	char what[L4LB_WHAT_LEN];	/* unit and meaning */
 };
 
@@ -46,6 +50,9 @@ int kern_scheduler(const char *name, struct sched_info *info);
 
 /* All that are registered; free .v. Without the family: 0, and none. */
 int kern_schedulers(struct sched_infos *infos);
+
+/* The options of a service's scheduler, and its counts. */
+int kern_options(const struct svc_id *id, struct sched_info *info);
 
 /* Adds options and policy to a service that was read: values that are not at
  * their default. Without the family: 0, and none.

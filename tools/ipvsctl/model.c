@@ -9,7 +9,9 @@
 
 #include <linux/ip_vs.h>
 
+#include "keep.h"
 #include "model.h"
+#include "must.h"
 
 /* Room for one more element: doubles when @n is 0 or a power of two. */
 static void *grow(void *v, size_t n, size_t size)
@@ -57,13 +59,6 @@ void service_free(struct service *svc)
 	svc->nservers = 0;
 	svc->options = NULL;
 	svc->noptions = 0;
-}
-
-static void *must(void *p)
-{
-	if (!p)
-		err(3, "out of memory");
-	return p;
 }
 
 void service_copy(struct service *to, const struct service *from)
@@ -193,9 +188,12 @@ bool service_option_put(struct service *svc, const struct svc_option *option)
 	return true;
 }
 
-bool service_option_set(struct service *svc, const char *name, uint32_t value)
+bool service_option_set(struct service *svc, const char *name, uint32_t value,
+			const char *path)
 {
-	struct svc_option o = { .value = value };
+	struct svc_option o = {
+		.value = value, .path = path[0] ? keep_text(path) : NULL,
+	};
 
 	snprintf(o.name, sizeof(o.name), "%s", name);
 	return service_option_put(svc, &o);

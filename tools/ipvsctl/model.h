@@ -62,11 +62,14 @@ enum {
 	SCHED_FLAGS = 0x38,	/* IP_VS_SVC_F_SCHED1 to 3 */
 };
 
-/* An option of the scheduler. The kernel takes keys and shows fingerprints. */
+/* An option of the scheduler. The kernel takes keys and shows fingerprints. It takes
+ * programs as open files, and shows their numbers and the paths of their pins.
+ */
 struct svc_option {
 	char name[16];
-	uint32_t value;		/* of a key, its fingerprint */
+	uint32_t value;		/* of a key, its fingerprint; of a program, its number */
 	const uint8_t *key;	/* L4LB_KEY_LEN bytes instead of .value, or NULL */
+	const char *path;	/* of a program, by keep_text(), or NULL; .value 0: not opened yet */
 };
 
 /* What a service's shadow has counted. */
@@ -134,9 +137,10 @@ struct server *server_search(const struct service *svc,
 /* The scheduler's option @name, or NULL if it is at its default. */
 const struct svc_option *service_option(const struct service *svc,
 					const char *name);
-/* Sets or adds an option; false if there are too many. */
+/* Sets or adds an option; false if there are too many. @path: empty for none. */
 bool service_option_put(struct service *svc, const struct svc_option *option);
-bool service_option_set(struct service *svc, const char *name, uint32_t value);
+bool service_option_set(struct service *svc, const char *name, uint32_t value,
+			const char *path);
 /* Services have other places in @list than before: service_find() looks anew. */
 void service_list_moved(struct service_list *list);
 void service_list_sort(struct service_list *list);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Most options are numbers. "order" has names for its numbers; "key" is a secret
  * of 16 bytes, which the kernel does not give back: it shows a number by which
- * the key can be recognised.
+ * the key can be recognised. "program" is the path of a BPF program's pin.
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "../../kernel/l4lb.h"
 #include "args.h"
 #include "err.h"
+#include "keep.h"
 #include "keyfile.h"
 #include "model.h"
 #include "optword.h"
@@ -53,9 +55,27 @@ static int parse_key(struct svc_option *o, const char *word, const char *object)
 	return rc;
 }
 
+static int parse_program(struct svc_option *o, const char *word, const char *object)
+{
+	int rc;
+
+	if (!strcmp(word, "none") || parse_u32(word, 0, UINT32_MAX, &o->value))
+		return RC_OK;
+	if (word[0] == '/' && strlen(word) < L4LB_PATH_LEN) {
+		o->path = keep_text(word);
+		return RC_OK;
+	}
+	rc = fail(RC_USAGE, object,
+		  "bad program \"%s\": write the path of its pin, at most %d characters",
+		  word, L4LB_PATH_LEN - 1);
+	hint("try: option program /sys/fs/bpf/NAME, or none to remove it");
+	return rc;
+}
+
 bool option_has_words(const char *name)
 {
-	return !strcmp(name, "key") || !strcmp(name, "order");
+	return !strcmp(name, "key") || !strcmp(name, "order") ||
+	       !strcmp(name, "program");
 }
 
 int option_word_parse(struct svc_option *o, const char *word, const char *object)
@@ -64,8 +84,11 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 
 	o->value = 0;
 	o->key = NULL;
+	o->path = NULL;
 	if (!strcmp(o->name, "key"))
 		return parse_key(o, word, object);
+	if (!strcmp(o->name, "program"))
+		return parse_program(o, word, object);
 	if (!strcmp(o->name, "order"))
 		for (i = 0; i < ARRAY_SIZE(orders); i++)
 			if (!strcmp(word, orders[i])) {
@@ -90,6 +113,8 @@ const char *option_word(const struct svc_option *o)
 		return orders[o->value];
 	if (o->key)
 		return "(secret)";
+	if (o->path)
+		return o->path;
 	snprintf(number, sizeof(number), "%u", o->value);
 	return number;
 }

@@ -15,7 +15,9 @@ bool option_has_words(const char *name);
  */
 int option_word_parse(struct svc_option *o, const char *word, const char *object);
 
-/* The value as option_word_parse() reads it; of a key the fingerprint. */
+/* The value as option_word_parse() reads it; of a key the fingerprint. A program has its
+ * path, if that is known.
+ */
 const char *option_word(const struct svc_option *o);
 
 #endif

@@ -2,22 +2,15 @@
 /* Both lists are sorted, so they are walked side by side: the work grows with
  * their length, not with its square.
  */
-#include <err.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "latency.h"
 #include "model.h"
+#include "must.h"
 #include "rates.h"
 #include "snapshot.h"
-
-static void *must(void *p)
-{
-	if (!p)
-		err(3, "out of memory");
-	return p;
-}
 
 static bool has_grown(const struct counters *a, const struct counters *b)
 {

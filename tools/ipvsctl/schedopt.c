@@ -11,6 +11,7 @@
 #include "err.h"
 #include "kern_l4lb.h"
 #include "model.h"
+#include "program.h"
 #include "refuse.h"
 #include "schedopt.h"
 #include "scheduler_list.h"
@@ -53,28 +54,46 @@ static int unknown_option(const struct service *svc, const char *name,
 	return arg_unknown(svc_text(&svc->id), what, name, known);
 }
 
+static int check_option(const struct service *svc, struct svc_option *o,
+			const struct sched_option *known)
+{
+	const char *object = svc_text(&svc->id);
+	const char *kind = o->key && !known->key ? "key" :
+			   o->path && !known->file ? "program" : NULL;
+
+	if (kind)
+		return fail(RC_USAGE, object,
+			    "option %s of scheduler %s is a number, not a %s",
+			    o->name, svc->scheduler, kind);
+	if (known->count)
+		return fail(RC_USAGE, object,
+			    "%s of scheduler %s is a count: leave it out",
+			    o->name, svc->scheduler);
+	if (o->value < known->min || o->value > known->max)
+		return fail(RC_USAGE, object,
+			    "bad %s \"%u\": write a whole number from %u to %u (%s)",
+			    o->name, o->value, known->min, known->max,
+			    known->what);
+	return o->path && !o->value ? program_open(o, object) : RC_OK;
+}
+
 static int check_options(struct service *svc, const struct sched_info *info)
 {
 	size_t i, kept = 0;
 	unsigned int j;
+	int rc;
 
 	for (i = 0; i < svc->noptions; i++) {
-		const struct svc_option *o = &svc->options[i];
 		const struct sched_option *known = info->options;
+		struct svc_option *o = &svc->options[i];
 
 		for (j = 0; j < info->n && strcmp(known->name, o->name); j++)
 			known++;
 		if (j == info->n)
 			return unknown_option(svc, o->name, info);
-		if (o->key && !known->key)
-			return fail(RC_USAGE, svc_text(&svc->id),
-				    "option %s of scheduler %s is a number, not a key",
-				    o->name, svc->scheduler);
-		if (o->value < known->min || o->value > known->max)
-			return fail(RC_USAGE, svc_text(&svc->id),
-				    "bad %s \"%u\": write a whole number from %u to %u (%s)",
-				    o->name, o->value, known->min, known->max,
-				    known->what);
+		rc = check_option(svc, o, known);
+		if (rc)
+			return rc;
 		if (o->value != known->def)
 			svc->options[kept++] = *o;
 	}

@@ -40,6 +40,7 @@ static const struct { const char *name, *idea; } ideas[] = {
 	{ "ovf", "overflow: the heaviest server until it is full" },
 	{ "twos", "the better of two random choices" },
 	{ "ewma", "the server expected to answer first (with latency on)" },
+	{ "bpf", "a BPF program chooses (option program)" },
 };
 
 /* The module's own description, for schedulers not in the table above. The name
@@ -237,7 +238,7 @@ static int options_table(const struct sched_info *info)
 		struct row *row = table_row(t, NULL);
 
 		table_cell(t, row, NAME, "%s", o->name);
-		if (!o->key) {
+		if (!o->key && !o->file && !o->count) {
 			table_cell(t, row, DEFAULT, "%u", o->def);
 			table_cell(t, row, MIN, "%u", o->min);
 			table_cell(t, row, MAX, "%u", o->max);
@@ -362,7 +363,7 @@ static const struct verb verbs[] = {
 	  "ID [with SCHEDS] [flows N] [clients {N|live}] [hold N] [seed N] [without SRV]",
 	  "what algorithms would choose, without a packet", 0 },
 	{ "stats", scheduler_stats, "ID",
-	  "what a service's shadow would have done", 0 },
+	  "what a service's scheduler counts, and its shadow", 0 },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl scheduler stats`: what a service's shadow would have done. */
+/* `ipvsctl scheduler stats`: what a service's scheduler counts, and what its shadow would
+ * have done.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 #include "err.h"
 #include "fairness.h"
 #include "ident.h"
+#include "kern_l4lb.h"
 #include "kern_shadow.h"
 #include "kern_trial.h"
 #include "lookup.h"
@@ -26,6 +29,9 @@ enum { REAL, SHADOW, SIDES };
 struct report {
 	struct svc_id id;
 	char scheduler[16];
+	struct sched_info sched;
+	bool counts;		/* .sched has some */
+	bool has_shadow;
 	struct shadow shadow;
 	/* What each side has given to the servers, for fairness_of(). */
 	struct trial_server *given[SIDES];
@@ -115,21 +121,39 @@ static json_t *servers_json(const struct report *r)
 	return all;
 }
 
-static int print_json(const struct report *r)
+static json_t *counts_json(const struct report *r)
+{
+	json_t *counts = json_object();
+	unsigned int i;
+
+	for (i = 0; i < r->sched.n; i++)
+		if (r->sched.options[i].count)
+			json_object_set_new(counts, r->sched.options[i].name,
+					    json_integer(r->sched.options[i].value));
+	return counts;
+}
+
+static json_t *shadow_json(const struct report *r)
 {
 	const struct shadow *s = &r->shadow;
+
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
+			 "service", svc_word(&r->id),
+			 "age_ms", (json_int_t)s->age,
+			 "choices", (json_int_t)s->choices,
+			 "agreed", (json_int_t)s->agreed,
+			 "refused", (json_int_t)s->refused,
+			 "real", side_json(r, REAL),
+			 "shadow", side_json(r, SHADOW),
+			 "servers", servers_json(r));
+}
+
+static int print_json(const struct report *r)
+{
 	json_t *doc = doc_new();
 
-	json_object_set_new(doc, "shadow",
-			    json_pack("{s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
-				      "service", svc_word(&r->id),
-				      "age_ms", (json_int_t)s->age,
-				      "choices", (json_int_t)s->choices,
-				      "agreed", (json_int_t)s->agreed,
-				      "refused", (json_int_t)s->refused,
-				      "real", side_json(r, REAL),
-				      "shadow", side_json(r, SHADOW),
-				      "servers", servers_json(r)));
+	json_object_set_new(doc, "counts", counts_json(r));
+	json_object_set_new(doc, "shadow", r->has_shadow ? shadow_json(r) : json_null());
 	return print_doc(doc);
 }
 
@@ -224,10 +248,42 @@ static int print_servers(const struct report *r)
 	return rc ? rc : table_print(t);
 }
 
+/* What the scheduler counts, whether it has a shadow or not. */
+static int print_counts(const struct report *r)
+{
+	static const struct column cols[] = {
+		{ .key = "count", .head = "COUNT" },
+		{ "value", "VALUE", .right = true },
+		{ .key = "what", .head = "WHAT" },
+	};
+	struct table *t;
+	unsigned int i;
+	int rc = table_new(&t, cols, ARRAY_SIZE(cols), NULL);
+
+	for (i = 0; !rc && i < r->sched.n; i++) {
+		const struct sched_option *o = &r->sched.options[i];
+		struct row *row = o->count ? table_row(t, NULL) : NULL;
+
+		if (!row)
+			continue;
+		table_cell(t, row, 0, "%s", o->name);
+		table_cell(t, row, 1, "%u", o->value);
+		table_cell(t, row, 2, "%s", o->what);
+	}
+	return rc ? rc : table_print(t);
+}
+
 static int print_text(const struct report *r)
 {
-	int rc = print_summary(r);
+	int rc;
 
+	if (r->counts && !(opt.columns && r->has_shadow)) {
+		rc = print_counts(r);
+		if (rc || !r->has_shadow)
+			return rc;
+		putchar('\n');
+	}
+	rc = print_summary(r);
 	if (rc || opt.columns || !r->shadow.nservers)
 		return rc;
 	if (r->shadow.nservers > SERVERS_SHOWN && !opt.verbose) {
@@ -252,19 +308,26 @@ static int no_shadow(const struct svc_id *id)
 static int read_all(struct report *r)
 {
 	struct service svc;
+	unsigned int i;
 	int err, rc = service_lookup(&r->id, &svc, false);
 
 	if (rc)
 		return rc;
 	snprintf(r->scheduler, sizeof(r->scheduler), "%s", svc.scheduler);
 	service_free(&svc);
-	err = kern_shadow(&r->id, &r->shadow);
-	if (err == -ENOENT)
-		return no_shadow(&r->id);
+	err = kern_options(&r->id, &r->sched);
 	if (err)
+		return refuse(err, svc_text(&r->id), "the scheduler's options");
+	for (i = 0; i < r->sched.n; i++)
+		r->counts |= r->sched.options[i].count;
+	err = kern_shadow(&r->id, &r->shadow);
+	if (err && err != -ENOENT)
 		return refuse(err, svc_text(&r->id), "the shadow");
-	/* It went while it was read. */
-	return r->shadow.scheduler[0] ? weigh(r) : no_shadow(&r->id);
+	/* It may have gone while it was read. */
+	r->has_shadow = !err && r->shadow.scheduler[0];
+	if (!r->has_shadow)
+		return r->counts ? RC_OK : no_shadow(&r->id);
+	return weigh(r);
 }
 
 int scheduler_stats(struct args *a)

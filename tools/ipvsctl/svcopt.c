@@ -196,7 +196,7 @@ static int svc_opt(struct args *a, const struct svc_id *id, const char *word,
 	/* Without its word before it, as people write it. */
 	static const char *const schedulers[] = {
 		"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "sed",
-		"nq", "fo", "ovf", "mh", "twos", "ewma"
+		"nq", "fo", "ovf", "mh", "twos", "ewma", "bpf"
 	};
 	const char *object = svc_text(id), *value;
 	size_t i;

@@ -8,6 +8,7 @@
 #include "opt.h"
 #include "out.h"
 #include "plan.h"
+#include "program.h"
 #include "refuse.h"
 #include "undo.h"
 
@@ -57,9 +58,12 @@ static int collect(struct plan *p, const struct plan_item *item, void *arg)
 void undo_of_plan(struct undo *u, struct plan *p)
 {
 	struct collector c = { .undo = u, .prune = p->prune };
+	size_t i;
 
 	memset(u, 0, sizeof(*u));
 	plan_walk(p, collect, &c);
+	for (i = 0; i < u->before.n; i++)
+		program_hold(&u->before.v[i]);
 	service_list_sort(&u->before);
 	service_list_sort(&u->after);
 }

@@ -150,6 +150,8 @@ static json_t *options_json(const struct service *svc)
 
 	for (i = 0; i < svc->noptions; i++)
 		json_object_set_new(options, svc->options[i].name,
+				    svc->options[i].path ?
+				    json_string(svc->options[i].path) :
 				    json_integer(svc->options[i].value));
 	return options;
 }
