@@ -3,7 +3,8 @@
 
     python3 instructions.py SPEC FILE
 
-Writes {name: instructions for a packet} to FILE (JSON); SPEC is empty. Each figure includes
+Writes {name: instructions for a packet} to FILE (JSON). SPEC is JSON: program, the object file
+of a program for scheduler bpf. Each figure includes
 the generator and the kernel around the director; "redirect" is the least that these take.
 """
 
@@ -25,6 +26,7 @@ from bed import (
     Traffic,
     least,
 )
+from lab import bpf
 from lab.genl import ROUTE, Ipvs, L4lb
 from lab.packet import UDP
 from systems import (
@@ -58,6 +60,7 @@ LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, Tr
 SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13)
 # The same for TCP through NAT, with mh: conn-state.
 STATES = ("eager", 14), ("lazy", 15)
+PROGRAMMED = 16
 # What is measured again while the director announces its connections to others.
 ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
@@ -173,7 +176,20 @@ def states(bed, director, counts):
             bed, 4, "tcp", "nat", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
-def by_skb(bed, director, counts):
+def programmed(bed, director, counts, program):
+    """A program in BPF chooses one of four."""
+    director.set_fast_path(bed, 0)
+    director.configure(bed, service_lines(4, "udp", PROGRAMMED, "dr", 4, scheduler="bpf"))
+    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs, bpf.program_of(program) as value:
+        service = ipvs.service(FAMILIES[4].vip(PROGRAMMED), PORT, proto=UDP, add=False)
+        l4lb.set(service, program=value)
+        counts.add(f"{director.name}: udp4 dr bpf new", lambda: Traffic(
+            bed, 4, "udp", "dr", PROGRAMMED, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
+        if l4lb.values(service)["otherwise"]:
+            raise MeasureError("not all choices were the program's")
+
+
+def by_skb(bed, director, counts, program):
     for part in PARTS:
         for name, value in director.fast_paths:
             director.set_fast_path(bed, value)
@@ -181,9 +197,10 @@ def by_skb(bed, director, counts):
     if director is L4LB:
         settings(bed, director, counts)
         states(bed, director, counts)
+        programmed(bed, director, counts, program)
 
 
-def by_xdp(bed, director, counts):
+def by_xdp(bed, director, counts, _):
     """Packets that never become an skb."""
     director.set_fast_path(bed, 2)
     with l4lb_xdp(bed):
@@ -196,7 +213,7 @@ def by_xdp(bed, director, counts):
 RUNS = (IP_VS, by_skb), (L4LB, by_skb), (L4LB, by_xdp)
 
 
-def measure():
+def measure(spec):
     counts = Counts()
     bed = Bed()
     with bed.stand():
@@ -206,9 +223,10 @@ def measure():
             bed = Bed(servers=4)
             with bed.stand():
                 director.standard(bed)
-                way(bed, director, counts)
+                way(bed, director, counts, spec["program"])
     return counts.figures
 
 
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(measure(), indent=1) + "\n", encoding="utf-8")
+    found = measure(json.loads(Path(sys.argv[1]).read_text("utf-8")))
+    Path(sys.argv[2]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -23,7 +23,8 @@ SYSTEMS = {
 SCHEDULERS = {
     "standalone": GREY, "rr": "#1f77b4", "wrr": "#aec7e8", "lc": "#2ca02c", "wlc": "#98df8a",
     "lblc": "#9467bd", "lblcr": "#c5b0d5", "dh": "#e377c2", "sh": "#bcbd22", "mh": "#8c564b",
-    "sed": "#ff7f0e", "nq": "#ffbb78", "fo": "#d62728", "ovf": "#ff9896", "twos": "#17becf", "ewma": "#9edae5"}
+    "sed": "#ff7f0e", "nq": "#ffbb78", "fo": "#d62728", "ovf": "#ff9896", "twos": "#17becf", "ewma": "#9edae5",
+    "bpf": "#393b79"}
 OTHERS = ("#003f5c", "#a05195", "#f95d6a", "#665191", "#2f4b7c", "#d45087")
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 
+from lab import bpf  # noqa: E402
 from lab.netns import Namespace, run, wait_until  # noqa: E402
 
 NET = "198.18"
@@ -107,6 +108,13 @@ class Bed:
     def ipvsctl(self, *words):
         return self.ns["director"].run([self.spec["ipvsctl"], *words]).stdout
 
+    def pinned(self, file):
+        """The path of a BPF program's pin, from its object FILE."""
+        folder = Path(self.spec["directory"]) / "bpf"
+        folder.mkdir()
+        run(["mount", "-t", "bpf", "bpf", str(folder)])
+        return bpf.load(file, folder / "program")
+
     def add_service(self):
         words = ["service", "add"]
         if self.spec["vips"] > 1:
@@ -117,7 +125,8 @@ class Bed:
         words += ["scheduler", self.spec["scheduler"]]
         for name, value in self.spec["options"].items():
             # The bed's word for a second scheduler that only counts.
-            words += [name, value] if name == "shadow" else ["option", name, value]
+            words += [name] if name == "shadow" else ["option", name]
+            words += [self.pinned(value) if name == "program" else value]
         if self.spec["method"] == "nat":
             words += ["latency", "on"]
         for number, weight in enumerate(self.spec["weights"], 1):

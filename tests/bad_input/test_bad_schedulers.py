@@ -401,7 +401,7 @@ def test_removal_never_fails(nat, moody, log):
 
 # ---- no memory: every allocation in turn ----
 
-ALL = "rr wrr lc wlc lblc lblcr dh sh mh sed nq fo ovf twos ewma".split()
+ALL = "rr wrr lc wlc lblc lblcr dh sh mh sed nq fo ovf twos ewma bpf".split()
 
 
 @pytest.fixture

@@ -284,7 +284,7 @@ def test_flags_merge(ipvs):
 
 
 @pytest.mark.parametrize("sched", ("none", "rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh",
-                                   "mh", "sed", "nq", "fo", "ovf", "twos", "ewma"))
+                                   "mh", "sed", "nq", "fo", "ovf", "twos", "ewma", "bpf"))
 def test_flags_a_scheduler_does_not_have(ipvs, backend, sched):
     """They are stored, shown, and have no effect: keepalived would lose the whole virtual
     server otherwise."""

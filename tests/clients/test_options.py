@@ -392,7 +392,7 @@ def test_key_and_number_are_not_exchangeable(ipvs, l4lb):
         "option order is no key: give a VALUE"
     both = attr(genl.O_NAME, text("key")) + attr(genl.O_KEY, KEYS[0]) + attr(genl.O_VALUE, u32(0))
     assert refused("EINVAL", lambda: l4lb.request(genl.SET_OPTIONS, key() + pairs(both))) == \
-        "option: give VALUE or KEY, not both"
+        "option: give one of VALUE, KEY and FD"
     assert "order must be 0 to 1" in refused("ERANGE", lambda: l4lb.set(s, order=2))
     assert l4lb.values(s) == {"order": 0, "key": 0}
 

@@ -22,15 +22,16 @@ def sim(tmp_path_factory):
                                       "service/order.c", "service/tournament.h",
                                       "service/tournament.c")]
     sources = [ROOT / f"schedulers/{name}.c" for name in SCHEDULERS]
-    more = {"mh": ["mh_table"]}
+    more = {"mh": ["mh_table"], "bpf": ["bpf_program", "bpf_view"]}
     for i, source in enumerate(sources):
         if not source.exists():
             sources[i] = build / source.name
             sources[i].write_text(
                 re.search(r"^```c\n(.*?)^```$", README.read_text(), re.M | re.S)[1])
     headers = stubs("sched", [f.read_text() for f in [*core, *sources,
-                                            *(ROOT / "schedulers").glob("mh_table.[ch]")]])
-    shared = [UNIT / "sim.c", UNIT / "sim_registry.c", *(f for f in core if f.suffix == ".c")]
+                                            *(ROOT / "schedulers").glob("**/*_*.[ch]"),
+                                            *(ROOT / "schedulers/bpf").glob("*.c")]])
+    shared = [UNIT / "sim.c", UNIT / "sim_registry.c", UNIT / "sim_bpf.c", *(f for f in core if f.suffix == ".c")]
     sources += [ROOT / f"schedulers/{name}.c" for names in more.values() for name in names]
     objects = compiled(build, [*shared, *sources],
                        ["-include", "tests/unit/shim.h", "-I", headers])

@@ -411,8 +411,11 @@ def test_registry(sim):
     assert got.pop("good") == "0"
     assert got.pop("again") == "-17"
     assert got.pop("good-options") == "0"
-    assert got.pop("good-key") == "0"
-    for broken in ("owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
+    assert got.pop("good-key") == got.pop("good-file") == got.pop("good-count") == "0"
+    for broken in (*("file-" + word for word in (
+                       "closed", "open-only", "none", "late", "min", "max", "def", "two")),
+                   *("count-" + word for word in (
+                       "none", "no-init", "no-option", "rebuild", "sysctl")), "owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
                    "changed", "flags", *("key-" + word for word in (
                        "late", "min", "max", "def", "named", "number")), *("opt-" + word for word in (
                        "name", "long", "noname", "twice", "low", "high", "what", "whatlong",

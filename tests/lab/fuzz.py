@@ -20,7 +20,7 @@ TCP, UDP, SCTP = 6, 17, 132
 V4, V6 = 2, 10
 
 SCHEDULERS = ("rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo",
-              "ovf", "twos", "ewma")
+              "ovf", "twos", "ewma", "bpf")
 ODD_NAMES = ("none", "", "nosuch", "RR", "r" * 15, "r" * 16, "%s%n", "../rr", "rr\0lc", "rr ",
              "none\0rr")
 # Seconds near which ip_vs's arithmetic overflows, for every HZ.

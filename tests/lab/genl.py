@@ -348,7 +348,7 @@ MERGE, ADD, REPLACE, CHANGE = range(4)
 SAYS_WHY = not os.uname().release.startswith("6.1.")
 SO_SNDBUFFORCE = 32
 SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
-O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY = L4LB.numbers("option")
+O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY, O_FD, O_PATH, O_COUNT = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
 DRAIN = {name.replace("-", "_"): a for name, a in L4LB.sets["drain"].items()}
@@ -367,9 +367,14 @@ def without_connections(ns):
 
 
 def option(name, value):
-    """VALUE: a number, or the 16 bytes of a key."""
-    return attr(1, [attr(O_NAME, text(name)), attr(O_KEY, value) if isinstance(value, bytes)
-                    else attr(O_VALUE, u32(value))])
+    """VALUE: a number, the 16 bytes of a key, or a file: (descriptor, its path or None)."""
+    if isinstance(value, bytes):
+        inner = [attr(O_KEY, value)]
+    elif isinstance(value, tuple):
+        inner = [attr(O_FD, struct.pack("=i", value[0]))] + [attr(O_PATH, text(p)) for p in value[1:] if p]
+    else:
+        inner = [attr(O_VALUE, u32(value))]
+    return attr(1, [attr(O_NAME, text(name)), *inner])
 
 
 def decode_scheduler(payload):
@@ -383,6 +388,8 @@ def decode_scheduler(payload):
                 ("value", O_VALUE), ("min", O_MIN), ("max", O_MAX), ("default", O_DEFAULT))
                if kind in o},
             **({"key": True} if O_KEY in o else {}),
+            **({"path": o[O_PATH].rstrip(b"\0").decode()} if O_PATH in o else {}),
+            **({"count": True} if O_COUNT in o else {}),
             "what": o[O_WHAT].rstrip(b"\0").decode()}
     return {"name": a[SC_NAME].rstrip(b"\0").decode(),
             "flags": int.from_bytes(a[SC_FLAGS], "little"), "options": options}

@@ -21,7 +21,7 @@ import random
 SERVICES = 6            # the first half UDP, the others TCP
 SERVERS = 4
 SCHEDULERS = ("rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "fo",
-              "ovf", "twos", "ewma")
+              "ovf", "twos", "ewma", "bpf")
 PERSISTENT = 1
 # What a command that fails for lack of memory answers. EFAULT: the request was not read.
 # ENOBUFS: it was not sent, or done and not acknowledged.

@@ -25,7 +25,7 @@ CPUS = 2
 FOUR = (1, 2, 3, 4)
 HASHING = ("dh", "sh", "mh")
 LOCAL = ("lblc", "lblcr")
-ALL = ("rr", "wrr", "lc", "wlc", *LOCAL, *HASHING, "sed", "nq", "fo", "ovf", "twos", "ewma")
+ALL = ("rr", "wrr", "lc", "wlc", *LOCAL, *HASHING, "sed", "nq", "fo", "ovf", "twos", "ewma", "bpf")
 FALLBACK, PORT = 0x8, 0x10
 AMPLE = (50,) * 4       # no server is full or saturated
 

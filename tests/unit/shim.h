@@ -424,4 +424,10 @@ struct l4lb_net {
 	struct list_head	sched_nets;
 };
 
+#include "bpf_shim.h"
+
+/* Of an option that has .file; NULL without one. */
+struct l4lb_sched_ops;
+struct l4lb_sched_file *shim_file(const struct l4lb_sched_ops *ops, const u32 *option);
+
 #endif /* _L4LB_UNIT_SHIM_H */

@@ -179,6 +179,7 @@ static int rebuild(struct server *added, struct server *gone)
 	next->state = state;
 	next->option = option;
 	next->key = &key;
+	next->file = shim_file(ops, option);
 	next->af = service_af;
 	next->flags = service_flags;
 	next->n = n_order;
@@ -568,7 +569,8 @@ static void cmd_options(void)
 	for (i = 0; i < ops->n_options; i++) {
 		const struct l4lb_sched_option *o = &ops->options[i];
 
-		printf("%s=%u,%u,%u,%u ", o->name, l4lb_option(pool, i),
+		printf("%s=%u,%u,%u,%u ", o->name,
+		       o->count ? ops->count(state, i) : l4lb_option(pool, i),
 		       o->min, o->max, o->def);
 	}
 	putchar('\n');

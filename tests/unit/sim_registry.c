@@ -30,7 +30,7 @@ static void null_exit(void *s)
 
 static void try_register(const char *what, struct l4lb_sched_ops ops)
 {
-	static struct l4lb_sched_ops tried[48];
+	static struct l4lb_sched_ops tried[80];
 	static unsigned int n;
 
 	tried[n] = ops;
@@ -44,7 +44,7 @@ static const struct l4lb_sched_option good = {
 
 static struct l4lb_sched_option *next_table(void)
 {
-	static struct l4lb_sched_option table[32][L4LB_SCHED_OPTIONS_MAX + 1];
+	static struct l4lb_sched_option table[64][L4LB_SCHED_OPTIONS_MAX + 1];
 	static unsigned int n;
 
 	return table[n++];
@@ -85,6 +85,61 @@ static void try_keys(void)
 	strcpy(ops.name, "keyed");
 	TRY("good-key", 2, KEY(o[1]));
 #undef KEY
+}
+
+static void *null_open(int fd, u32 *id, struct netlink_ext_ack *extack)
+{
+	return NULL;
+}
+
+static void null_close(void *data)
+{
+}
+
+static u32 null_count(const void *state, unsigned int i)
+{
+	return 0;
+}
+
+/* Files, and what nobody sets. */
+static void try_files(void)
+{
+	struct l4lb_sched_ops ops = {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE,
+		.build = null_build, .free = null_free,
+	};
+
+#define MADE(o, ...) (o) = (struct l4lb_sched_option) { .name = "made", .what = "made", ##__VA_ARGS__ }
+#define FILED(o, ...) MADE(o, .max = U32_MAX, .rebuild = true, .file = true, ##__VA_ARGS__)
+	TRY("file-closed", 2, FILED(o[1]));
+	ops.open = null_open;
+	TRY("file-open-only", 2, FILED(o[1]));
+	ops.close = null_close;
+	TRY("file-none", 2);
+	TRY("file-late", 2, FILED(o[1], .rebuild = false));
+	TRY("file-min", 2, FILED(o[1], .min = 1, .def = 1));
+	TRY("file-max", 2, FILED(o[1], .max = 7));
+	TRY("file-def", 2, FILED(o[1], .def = 7));
+	TRY("file-two", 2, FILED(o[0]); FILED(o[1], .name = "b"));
+	strcpy(ops.name, "filed");
+	TRY("good-file", 2, FILED(o[1]));
+
+	ops = (struct l4lb_sched_ops) {
+		.name = "o", .pick = null_pick, .owner = THIS_MODULE,
+		.build = null_build, .free = null_free,
+	};
+	TRY("count-none", 2, MADE(o[1], .count = true));
+	ops.count = null_count;
+	TRY("count-no-init", 2, MADE(o[1], .count = true));
+	ops.init = null_init;
+	ops.exit = null_exit;
+	TRY("count-no-option", 2);
+	TRY("count-rebuild", 2, MADE(o[1], .count = true, .rebuild = true));
+	TRY("count-sysctl", 2, MADE(o[1], .count = true, .sysctl = true));
+	strcpy(ops.name, "counted");
+	TRY("good-count", 2, MADE(o[1], .count = true));
+#undef FILED
+#undef MADE
 }
 
 /* Tables of options: good ones with one mistake each, then one that is good. */
@@ -170,6 +225,7 @@ void cmd_registry(void)
 	try_register("empty", bad);
 	try_options();
 	try_keys();
+	try_files();
 
 	try_get("good");
 	try_get("absent");

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ipvsctl and the programs of scheduler bpf: paths, numbers, files, and what is said."""
+
+import re
+
+import pytest
+from lab import bpf, genl
+from lab.ctl import VIP, WEB
+from lab.netns import wait_until
+
+SET = ("svc change", *WEB, "option program")
+
+
+@pytest.fixture
+def pins(tmp_path):
+    folder = tmp_path / "bpf"
+    folder.mkdir()
+    with bpf.pins(folder) as path:
+        yield path
+
+
+@pytest.fixture
+def first(pins):
+    """The path of a pinned program."""
+    with bpf.Program(bpf.answer(0)) as program:
+        return program.pin(pins / "first")
+
+
+@pytest.fixture
+def web(director, first):
+    """A service with the pinned program."""
+    director.ctl("svc add", *WEB, "scheduler bpf option program", first, "option a 3 server 10.0.0.11",
+                 "server 10.0.0.12")
+    return director
+
+
+def number(director):
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        return l4lb.values(ipvs.service(VIP, 80, add=False))["program"]
+
+
+@pytest.mark.smoke
+@pytest.mark.tool
+def test_a_path_is_given_shown_and_saved(web, first, tmp_path):
+    present = number(web)
+    assert present
+    assert f"option program {first} option a 3" in web.ctl("show")
+    assert web.json("show")["services"][0]["options"] == {"program": first, "a": 3}
+    saved = web.ctl("save")
+    assert f"program {first} a 3" in saved
+    web.ctl("svc del", *WEB)
+    web.ctl("restore", stdin=saved)
+    assert number(web) == present and web.ctl("save") == saved
+    for form in ("yaml", "json"):
+        file = tmp_path / f"web.{form}"
+        file.write_text(web.ctl("export" if form == "yaml" else "save -F json"), encoding="utf-8")
+        assert first in file.read_text("utf-8")
+        assert web.ctl("diff", str(file)).count("\n") <= 1
+        web.ctl("svc change", *WEB, "option program none option a 0")
+        assert number(web) == 0 and "program" not in web.ctl("show")
+        web.ctl("apply", str(file))
+        assert number(web) == present and web.ctl("save") == saved
+
+
+def test_other_settings_leave_the_program(web, first, pins):
+    """Even if its pin has gone, or has another program."""
+    present = number(web)
+    (pins / "first").unlink()
+    web.ctl("svc change", *WEB, "option a 4 persistent 60")
+    with bpf.Program(bpf.answer(1)) as other:
+        other.pin(first)
+        web.ctl("svc change", *WEB, "option a 5")
+        assert number(web) == present
+        web.ctl(*SET, first)
+        assert number(web) == other.number
+
+
+def test_a_replaced_pin_is_a_difference(web, first, tmp_path):
+    file = tmp_path / "web.yaml"
+    file.write_text(web.ctl("export"), encoding="utf-8")
+    web.ctl("diff", str(file))
+    with bpf.Program(bpf.answer(1)) as other:
+        other.pin(first)
+        said = web.ctl("diff", str(file), code=1, out=True)
+        assert first in said
+        web.ctl("apply", str(file))
+        assert number(web) == other.number
+    web.ctl("diff", str(file))
+
+
+def test_an_apply_that_is_not_confirmed(web, first, pins, tmp_path):
+    """The program of before comes back, though nothing else has it any more."""
+    before = number(web)
+    file = tmp_path / "web.yaml"
+    with bpf.Program(bpf.answer(1)) as other:
+        second = other.pin(pins / "second")
+    file.write_text(web.ctl("export").replace(first, second), encoding="utf-8")
+    (pins / "first").unlink()
+    web.ctl("apply", str(file), "--confirm 1s")
+    assert number(web) != before
+    wait_until(lambda: number(web) == before, what="the program of before")
+    assert first in web.ctl("show")
+
+
+@pytest.mark.parametrize("word, code, said", [
+    ("mine.o", 2, r"bad program \"mine.o\": write the path of its pin, at most 127 characters"),
+    ("./mine", 2, "bad program"), ("", 2, ""), ("-1", 2, "bad program"),
+    ("/" + "x" * 127, 2, "at most 127 characters"),
+    ("{pins}/absent", 4, r"absent: No such file or directory\n.*bpftool prog load FILE.o {pins}/absent type socket"),
+    ("{pins}", 3, "option program"), ("{tmp}/file", 3, "option program"),
+    ("{pins}/array", 3, "pin of a BPF program"), ("{pins}/xdp", 3, "pin of a BPF program"),
+    ("4000000000", 3, "no file with this number")])
+def test_what_is_refused(web, pins, tmp_path, word, code, said):
+    before = web.state(), number(web)
+    (tmp_path / "file").touch()
+    if word.endswith("array"):
+        bpf.pin(bpf.array(), pins / "array")
+    with bpf.Program(bpf.answer(2), bpf.XDP) as wrong:
+        wrong.pin(pins / "xdp")
+    names = {"{pins}": str(pins), "{tmp}": str(tmp_path)}
+    for name, path in names.items():
+        word, said = word.replace(name, path), said.replace(name, re.escape(path))
+    got = web.ctl("svc change", *WEB, "persistent 50 option program", word, code=code)
+    assert re.search(said, got, re.S), got
+    assert (web.state(), number(web)) == before
+
+
+def test_options_that_are_no_programs(web, first):
+    assert "bad budget" in web.ctl("svc change", *WEB, "option budget", first, code=2)
+    for count in ("otherwise", "stopped"):
+        assert f"{count} of scheduler bpf is a count: leave it out" in web.ctl(
+            "svc change", *WEB, f"option {count} 0", code=2)
+    web.ctl("svc change", *WEB, "scheduler mh")
+    assert "unknown option of scheduler mh \"program\"" in web.ctl(
+        "svc change", *WEB, "option program", first, code=2)
+
+
+def test_counts_are_shown_and_not_saved(web):
+    lines = web.ctl("scheduler stats", *WEB).splitlines()
+    assert lines[0].split() == ["COUNT", "VALUE", "WHAT"]
+    assert [line.split()[:2] for line in lines[1:]] == [["otherwise", "0"], ["stopped", "0"]]
+    got = web.json("scheduler stats", *WEB)
+    assert got["counts"] == {"otherwise": 0, "stopped": 0} and got["shadow"] is None
+    web.ctl("svc change", *WEB, "shadow rr")
+    both = web.ctl("scheduler stats", *WEB)
+    assert "otherwise" in both and "in use" in both
+    assert web.json("scheduler stats", *WEB)["shadow"]["shadow"]["scheduler"] == "rr"
+    assert "otherwise" not in web.ctl("save") and "stopped" not in web.ctl("show")
+    shown = web.ctl("scheduler show bpf")
+    assert re.search(r"^program +BPF program, by the path of its pin", shown, re.M)
+    assert re.search(r"^budget +50 +1 +10000 ", shown, re.M)
