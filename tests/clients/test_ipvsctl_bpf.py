@@ -5,7 +5,7 @@ import re
 
 import pytest
 from lab import bpf, genl
-from lab.ctl import VIP, WEB
+from lab.ctl import VIP, WEB, knock
 from lab.netns import wait_until
 
 SET = ("svc change", *WEB, "option program")
@@ -135,7 +135,16 @@ def test_options_that_are_no_programs(web, first):
         "svc change", *WEB, "option program", first, code=2)
 
 
-def test_counts_are_shown_and_not_saved(web):
+def test_counts_are_not_saved(fresh):
+    fresh.ctl("svc add udp", f"{VIP}:5353", "scheduler bpf server 10.0.0.11")
+    knock(fresh, 3)
+    assert fresh.json(f"scheduler stats udp {VIP}:5353")["counts"]["otherwise"] == 3
+    for words in ("save", "show", "-j show", "export", "save -F json"):
+        assert "otherwise" not in fresh.ctl(words)
+    fresh.ctl(f"svc change udp {VIP}:5353 option a 1")      # nor sent back
+
+
+def test_counts_are_shown(web):
     lines = web.ctl("scheduler stats", *WEB).splitlines()
     assert lines[0].split() == ["COUNT", "VALUE", "WHAT"]
     assert [line.split()[:2] for line in lines[1:]] == [["otherwise", "0"], ["stopped", "0"]]
@@ -145,7 +154,6 @@ def test_counts_are_shown_and_not_saved(web):
     both = web.ctl("scheduler stats", *WEB)
     assert "otherwise" in both and "in use" in both
     assert web.json("scheduler stats", *WEB)["shadow"]["shadow"]["scheduler"] == "rr"
-    assert "otherwise" not in web.ctl("save") and "stopped" not in web.ctl("show")
     shown = web.ctl("scheduler show bpf")
     assert re.search(r"^program +BPF program, by the path of its pin", shown, re.M)
     assert re.search(r"^budget +50 +1 +10000 ", shown, re.M)
