@@ -63,6 +63,7 @@ help:
 	@echo '  bench-failover  10,000 downloads through a pair of which one director dies and comes back, and ip_vs'"'"'s pair'
 	@echo '              (DOWNLOADS=10000 QUICK=1; 9 minutes, quick 3)'
 	@echo '  bench-resync  all connections to a peer that has none, and what is forwarded meanwhile'
+	@echo '  bench-tool  ipvsctl with 10,000 services: apply, diff, top, events, an exchange of the module'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
@@ -226,8 +227,9 @@ options_scale-out   = kernel
 # The drill of doc/high-availability.md.
 options_failover    = downloads
 options_resync      = kernel
+options_tool        = kernel
 
-BENCHES = schedulers connections site relay priority scale-out failover resync
+BENCHES = schedulers connections site relay priority scale-out failover resync tool
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:

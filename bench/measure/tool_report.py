@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Table and plot of "make bench-tool" from its results.json.
+
+  python3 bench/measure/tool_report.py DIRECTORY     draws them again
+"""
+
+from pages import SYSTEMS, again, figure, writer
+
+RATIO, CHANGED, DIFF, PERIOD, EVENTS = 1.2, 0.5, 1.0, 1.1, 10_000
+
+
+def bars(r):
+    """(what, bar, measured, whether it is met)"""
+    spec, found = r["spec"], r["found"]
+    few, many = f"{spec['few']:,} services", f"{spec['many']:,} services"
+    ratio = found["apply few"] / found["restore few"]
+    yield f"`restore` of {few}, s", None, f"{found['restore few']:.2f}", True
+    yield f"`apply` of {few}, s", None, f"{found['apply few']:.2f}", True
+    yield "... of `restore`", f"<= {RATIO}", f"{ratio:.2f}", ratio <= RATIO
+    yield f"`apply` of {many}, s", None, f"{found['apply many']:.2f}", True
+    yield "... again, nothing to do, s", None, f"{found['apply many again']:.2f}", True
+    yield (f"... {spec['changed']} changed, s", f"<= {CHANGED}", f"{found['apply changed']:.2f}",
+           found["apply changed"] <= CHANGED)
+    yield "`diff` of these, s", f"<= {DIFF:.0f}", f"{found['diff']:.2f}", found["diff"] <= DIFF
+    yield (f"`top` with {many}: from one screen to the next, s", f"<= {PERIOD}",
+           f"{found['top period']:.2f}", found["top period"] <= PERIOD)
+    yield "... of a processor, s", None, f"{found['top processor']:.2f}", True
+    yield f"`-F prometheus stats` with {many}, s", None, f"{found['prometheus']:.2f}", True
+    yield ("events a second that `monitor` writes and a program reads", f">= {EVENTS:,}",
+           f"{found['events a second']:,.0f}", found["events a second"] >= EVENTS)
+    yield "... of which lost", "0", f"{found['events lost']:.0f}", not found["events lost"]
+    back = found["connections that are there again"]
+    yield (f"exchange of the module with {spec['conns']:,} connections: those that are there again",
+           f"{spec['conns']:,}", f"{back:,.0f}", back == spec["conns"])
+    for name in ("export", "flush", "unload and load", "import", "pause"):
+        yield f"... {name}, s", None, f"{found[name]:.2f}", True
+
+
+def render(r):
+    lines = ["# ipvsctl with large configurations", "",
+             f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU, two processors; services have 4 real "
+             "servers. See bench/README.md.", "", "| | bar | measured | |", "|---|---|---|---|"]
+    lines += [f"| {what} | {bar or '–'} | {found} | "
+              f"{'' if bar is None else 'met' if good else 'missed'} |"
+              for what, bar, found, good in bars(r)]
+    return "\n".join([*lines, ""])
+
+
+def draw(r, path):
+    """Seconds of each command."""
+    names = ("restore few", "apply few", "apply many", "apply many again", "apply changed", "diff",
+             "prometheus", "export", "import", "pause")
+    with figure(path, 1, 1, 9, 4.5) as (drawn, ((axes,),)):
+        axes.barh(names, [r["found"][name] for name in names], color=SYSTEMS["l4lb"])
+        axes.invert_yaxis()
+        axes.set_xlabel("seconds")
+        axes.grid(axis="x", alpha=0.3)
+        drawn.suptitle(f"ipvsctl: {r['spec']['few']:,} and {r['spec']['many']:,} services of 4 servers, "
+                       f"Linux {r['kernel']}")
+
+
+write = writer(render, draw, "seconds.png")
+
+
+if __name__ == "__main__":
+    again(write)
