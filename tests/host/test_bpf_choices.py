@@ -120,5 +120,5 @@ def test_many_at_once(sim):
         words = run(sim, "".join(PLACES) + f"race {threads} 20000", RENDEZVOUS)[-1].split()
         return {number: int(count) // threads for number, count in (word.split("=") for word in words)}
     one = shares(1)
-    assert sum(one.values()) == 20000 and min(one.values()) > 2000
+    assert sum(one.values()) == 20000 and min(one.values()) > 2000 and len(one) == 5
     assert shares(8) == one

@@ -121,6 +121,18 @@ class TestMh:
         fell = Counter(b for a, b in zip(whole, quiet) if a == 2)
         assert set(fell) == {1, 3, 4, 5}
 
+    @pytest.mark.parametrize("usable, fewest, most", [
+        ("", 0, 1),                                 # a look at the place is enough
+        ("1", 1000, 2 * 4093),                      # one place in thousands: all are looked at, once
+        (" ".join(map(str, range(1, 33))), 0, 0)])  # nowhere to go: no place is looked at
+    def test_cost_of_the_fallback(self, sim, usable, fewest, most):
+        """32 servers have most places; a client has no say in how many are looked at in vain."""
+        script = "service 4 8;" + add(1, *[1000] * 31)
+        over = {"": [], "1": range(2, 33)}.get(usable, range(1, 33))
+        answers = sim("mh", script + "".join(f"over {n} 1;" for n in over) + MANY + "cost")
+        found = int(answers[-1])
+        assert fewest <= found <= most + 4 * 32 + 16        # and all servers, for the least loaded
+
     def test_fallback_order(self, sim):
         """After h, the place of v, the places of v + (h + i) mod 4093 are tried,
         i = 0, 1, ...  A pool without failures shows which server owns a place."""

@@ -363,9 +363,8 @@ static void *racer(void *n)
 	for (i = 0; i < (unsigned long)n; i++) {
 		struct l4lb_sched_server *d;
 
-		flow.daddr.ip = htonl(i);
+		flow.saddr.ip = flow.daddr.ip = htonl(i);
 		d = ops->pick(pool, &flow);
-
 		if (!d)
 			return "a pick failed";
 		__atomic_fetch_add(&container_of(d, struct server,
@@ -382,6 +381,7 @@ static void cmd_race(unsigned int threads, unsigned long n)
 
 	if (threads > ARRAY_SIZE(thread))
 		abort();
+	shim_threads = true;
 	for (i = 0; i < threads; i++)
 		if (pthread_create(&thread[i], NULL, racer, (void *)n))
 			abort();
