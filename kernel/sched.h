@@ -16,7 +16,6 @@
 #include <linux/ip_vs.h>
 #include <linux/module.h>
 #include <linux/netfilter.h>
-#include <linux/netlink.h>
 #include <linux/refcount.h>
 #include <linux/siphash.h>
 #include <linux/workqueue.h>
@@ -165,7 +164,7 @@ struct l4lb_pool {
  *	@max U32_MAX and @def 0
  * @file: user space opens a file, l4lb_pool.file; the value is the number that
  *	l4lb_sched_ops.open() gives it, 0 without one.  At most one; @rebuild,
- *	@min 0, @max U32_MAX and @def 0
+ *	@min 0, @max U32_MAX and @def 0; "it must be @what" is a sentence
  * @count: nobody sets it: l4lb_sched_ops.count() gives its value
  *
  * A scheduler's table of these is constant.  The values belong to the scheduler
@@ -193,6 +192,7 @@ enum l4lb_greedy {
 	L4LB_GREEDY_NOT,	/* not the least loaded one */
 	L4LB_GREEDY_WEIGHTED,	/* the least loaded for its weight */
 	L4LB_GREEDY_EVENLY,	/* the least loaded, whatever its weight */
+	L4LB_GREEDY_PERHAPS,	/* who knows */
 };
 
 /* Of a flow, what else than the servers decides alone. */
@@ -225,8 +225,8 @@ enum l4lb_maps {
  *	.rebuild has changed, otherwise it does not run (optional; with @init;
  *	may sleep)
  * @open: makes something of the open file @fd of the calling process, and gives it
- *	a number by which people recognise it; ERR_PTR() and a sentence if it
- *	cannot (with an option that has .file; may sleep)
+ *	a number by which people recognise it; ERR_PTR() if it cannot (with an
+ *	option that has .file; may sleep)
  * @close: releases that, after the last pool that has it is gone (with @open; may
  *	sleep)
  * @count: the value of option @i, which has .count (any context)
@@ -256,7 +256,7 @@ struct l4lb_sched_ops {
 	void *(*init)(const u32 *option);
 	void (*exit)(void *state);
 	void (*changed)(void *state);
-	void *(*open)(int fd, u32 *id, struct netlink_ext_ack *extack);
+	void *(*open)(int fd, u32 *id);
 	void (*close)(void *data);
 	u32 (*count)(const void *state, unsigned int i);
 

@@ -10,11 +10,10 @@
  *
  * The program sees what l4lb_bpf.h describes.  The verifier keeps it from harming the
  * kernel.  Instead of a real server that may not be chosen the least loaded one is, as
- * without a program and with more than 1,024 real servers.  Each processor times one
- * choice in 64; a hundred in a row above the budget stop the program.
+ * without a program and with more than 1,024 real servers.  The first hundred choices are
+ * timed, and then one in 64 of each processor: see bpf_program.c.
  *
- * Source: the kernel's socket filters; for a trial of schedulers that choose in user
- * code, Humphries et al., "ghOSt", SOSP 2021.
+ * Source: the kernel's socket filters.
  */
 #include "bpf_program.h"
 #include "bpf_view.h"
@@ -67,8 +66,10 @@ static void *bpf_init(const u32 *option)
 
 	if (state)
 		state->cpu = alloc_percpu_gfp(struct bpf_cpu, GFP_KERNEL_ACCOUNT);
-	if (state && state->cpu)
+	if (state && state->cpu) {
+		bpf_pace_begin(&state->pace);
 		return state;
+	}
 	kfree(state);
 	return ERR_PTR(-ENOMEM);
 }
@@ -86,8 +87,7 @@ static void bpf_changed(void *data)
 {
 	struct bpf_state *state = data;
 
-	atomic_set(&state->pace.slow, 0);
-	WRITE_ONCE(state->pace.stopped, false);
+	bpf_pace_begin(&state->pace);
 }
 
 static u32 bpf_count(const void *data, unsigned int i)
@@ -109,7 +109,7 @@ static u32 bpf_count(const void *data, unsigned int i)
 static const struct l4lb_sched_option bpf_options[] = {
 	[BPF_OPT_PROGRAM] = {
 		.name = "program", .max = U32_MAX, .rebuild = true, .file = true,
-		.what = "BPF program, by the path of its pin; shown with its number",
+		.what = "a BPF program of type socket, by the path of its pin",
 	},
 	[BPF_OPT_BUDGET] = {
 		.name = "budget", .min = 1, .max = 10000, .def = 50,
@@ -123,7 +123,7 @@ static const struct l4lb_sched_option bpf_options[] = {
 	},
 	[BPF_OPT_STOPPED] = {
 		.name = "stopped", .max = 1, .count = true,
-		.what = "1: the program took longer than its budget; set it again",
+		.what = "1: the program took too long; set option program again",
 	},
 };
 
@@ -142,7 +142,7 @@ static struct l4lb_sched_ops bpf_sched = {
 	.count		= bpf_count,
 	.options	= bpf_options,
 	.n_options	= ARRAY_SIZE(bpf_options),
-	.greedy		= L4LB_GREEDY_WEIGHTED,
+	.greedy		= L4LB_GREEDY_PERHAPS,
 };
 module_l4lb_sched(bpf_sched);
 MODULE_LICENSE("GPL");

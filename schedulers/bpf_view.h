@@ -15,6 +15,10 @@ enum {
 	BPF_OPT_OTHERWISE = BPF_OPT_A + L4LB_BPF_OPTIONS, BPF_OPT_STOPPED,
 };
 
+/* For each program: there are packets for it to read.  May sleep.  Return: 0 or -ENOMEM. */
+int bpf_views_get(void);
+void bpf_views_put(void);
+
 /* l4lb_sched_ops.build and .free.  Without a program, or with too many real servers, there
  * is no table.
  */

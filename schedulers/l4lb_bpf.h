@@ -7,6 +7,9 @@
  * returns the index of a real server.  Numbers are in host order unless noted.
  * Later versions only add at the end of struct l4lb_bpf_server: its size is
  * .server_size.
+ *
+ * An index means nothing to the next call: real servers come and go, and those that
+ * start slowly may be missing.  What a program remembers of one it keeps by .id.
  */
 #ifndef _L4LB_BPF_H
 #define _L4LB_BPF_H

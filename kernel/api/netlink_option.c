@@ -58,17 +58,37 @@ static void take_key(struct l4lb_sched_values *values, const struct nlattr *attr
 	memzero_explicit(nla_data(attr), L4LB_KEY_LEN);
 }
 
-static int take_file(struct l4lb_sched_values *values, const struct l4lb_sched_ops *ops,
-		     struct nlattr **tb, struct netlink_ext_ack *extack)
+/* Listings are read by people and by programs that split lines into words. */
+static bool is_plain(const char *path)
 {
+	for (; *path; path++)
+		if (*path <= ' ' || *path > '~' || strchr("#\"'\\", *path))
+			return false;
+	return true;
+}
+
+static int take_file(struct l4lb_sched_values *values, const struct l4lb_sched_ops *ops,
+		     unsigned int i, struct nlattr **tb, struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_option *o = &ops->options[i];
+	const struct nlattr *fd = tb[L4LB_OPTION_ATTR_FD];
 	const struct nlattr *path = tb[L4LB_OPTION_ATTR_PATH];
 	struct l4lb_sched_file *file;
 
-	file = l4lb_file_open(ops, nla_get_s32(tb[L4LB_OPTION_ATTR_FD]),
-			      path ? nla_data(path) : "", extack);
+	if (path && !is_plain(nla_data(path))) {
+		NL_SET_ERR_MSG_ATTR(extack, path,
+				    "PATH must be printable, without blanks, #, quotes and \\");
+		return -EINVAL;
+	}
+	file = l4lb_file_open(ops, nla_get_s32(fd), path ? nla_data(path) : "");
+	if (PTR_ERR(file) == -ENOMEM)
+		NL_SET_ERR_MSG(extack, "no memory for the scheduler's file");
+	else if (IS_ERR(file))
+		l4lb_err_attr_fmt(extack, fd, "option %s must be %s", o->name, o->what);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	values->file = file;
+	values->option[i] = file->id;
 	return 0;
 }
 
@@ -109,12 +129,8 @@ static int parse_value(const struct l4lb_sched_ops *ops, unsigned int i,
 		values->option[i] = l4lb_key_fingerprint(&values->key);
 		return 0;
 	}
-	if (tb[L4LB_OPTION_ATTR_FD]) {
-		err = take_file(values, ops, tb, extack);
-		if (!err)
-			values->option[i] = values->file->id;
-		return err;
-	}
+	if (tb[L4LB_OPTION_ATTR_FD])
+		return take_file(values, ops, i, tb, extack);
 	wanted = nla_get_u32(tb[L4LB_OPTION_ATTR_VALUE]);
 	if (wanted < o->min || wanted > o->max) {
 		l4lb_err_attr_fmt(extack, tb[L4LB_OPTION_ATTR_VALUE],

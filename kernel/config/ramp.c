@@ -47,6 +47,7 @@ void l4lb_ramp_begin(struct l4lb_server *server, struct l4lb_service *svc)
 	WRITE_ONCE(server->ramp.since, jiffies);
 	WRITE_ONCE(server->ramp.phase, L4LB_RAMP_RISES);
 	atomic_set(&server->ramp.gate, 0);
+	atomic_set(&server->ramp.kept, 0);
 	server->ramp.svc = svc;
 	svc->n_ramping++;
 	list_add_tail(&server->ramp.node, &events->ramping);

@@ -26,6 +26,7 @@ enum l4lb_ramp_settle {
  * struct l4lb_server_ramp - the slow start of a real server
  * @phase: enum l4lb_ramp_phase; packets use READ_ONCE()
  * @gate: adds the part of its time for each connection that the scheduler gives it
+ * @kept: connections that it might have got and that its scheduler has not given it
  * @since: jiffies when it joined its service; READ_ONCE()
  * @svc: the service, while there is a phase (configuration mutex)
  * @node: in l4lb_events.ramping, likewise
@@ -33,6 +34,7 @@ enum l4lb_ramp_settle {
 struct l4lb_server_ramp {
 	u8			phase;
 	atomic_t		gate;
+	atomic_t		kept;
 	unsigned long		since;
 	struct l4lb_service	*svc;
 	struct list_head	node;

@@ -36,17 +36,14 @@ u32 l4lb_key_fingerprint(const siphash_key_t *key)
 }
 
 struct l4lb_sched_file *l4lb_file_open(const struct l4lb_sched_ops *ops, int fd,
-				       const char *path,
-				       struct netlink_ext_ack *extack)
+				       const char *path)
 {
 	struct l4lb_sched_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	int err;
 
-	if (!file) {
-		NL_SET_ERR_MSG(extack, "no memory for the scheduler's file");
+	if (!file)
 		return ERR_PTR(-ENOMEM);
-	}
-	file->data = ops->open(fd, &file->id, extack);
+	file->data = ops->open(fd, &file->id);
 	if (IS_ERR(file->data)) {
 		err = PTR_ERR(file->data);
 		kfree(file);

@@ -20,11 +20,10 @@ struct l4lb_sched_values {
 };
 
 /* Opens @fd of the calling process for a scheduler with an option that has .file.  Return:
- * a reference, or ERR_PTR() with a sentence.  May sleep.
+ * a reference, or ERR_PTR().  May sleep.
  */
 struct l4lb_sched_file *l4lb_file_open(const struct l4lb_sched_ops *ops, int fd,
-				       const char *path,
-				       struct netlink_ext_ack *extack);
+				       const char *path);
 
 /* Forgets key and file, which may be those that others had before.  The scheduler must
  * still be there: a reference on it, or the mutex.  May sleep.

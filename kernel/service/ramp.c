@@ -11,6 +11,7 @@
  *	scheduler		a newcomer gets
  *	lc wlc sed nq		the part of all new connections that has grown to its
  *	lblc lblcr ewma		weight's, if it is the less loaded one
+ *	bpf			no more than that, if the program chooses it
  *	mh sh dh		the clients whose hash is below the part of the time:
  *				each moves once
  *	others			that part of what the scheduler gives it
@@ -33,6 +34,7 @@
 #include "service/pool.h"
 
 #define TOGETHER	HZ	/* those that come within it are equal */
+#define KEPT		8	/* connections that a newcomer may get later */
 
 /* ---- packet path ---- */
 
@@ -98,6 +100,29 @@ static struct l4lb_sched_server *pick_greedy(const struct l4lb_pool *pool,
 	return old;
 }
 
+/* Of a scheduler of which nothing is known.  What a newcomer might have got before is kept
+ * for it, but not much.
+ */
+static struct l4lb_sched_server *pick_perhaps(const struct l4lb_pool *pool,
+					      const struct l4lb_flow *flow)
+{
+	struct l4lb_ramp *ramp = pool->ramp;
+	struct l4lb_newcomer *next = whose_turn(ramp);
+	struct l4lb_server *server = next->server;
+	struct l4lb_sched_server *d;
+
+	if (gate_opens(&server->ramp.gate, share(ramp, next)))
+		atomic_add_unless(&server->ramp.kept, 1, KEPT);
+	d = pool->ops->pick(pool, flow);
+	if (!d)
+		return NULL;
+	server = l4lb_server_of(d);
+	if (!READ_ONCE(server->ramp.phase) ||
+	    atomic_dec_if_positive(&server->ramp.kept) >= 0)
+		return d;
+	return pool->ops->pick(ramp->settled, flow) ?: d;
+}
+
 static bool is_new(const struct l4lb_sched_server *d)
 {
 	return READ_ONCE(l4lb_server_of(d)->ramp.phase) == L4LB_RAMP_RISES;
@@ -138,6 +163,8 @@ struct l4lb_sched_server *l4lb_ramp_pick(const struct l4lb_pool *pool,
 {
 	struct l4lb_sched_server *d, *old;
 
+	if (pool->ops->greedy == L4LB_GREEDY_PERHAPS)
+		return pick_perhaps(pool, flow);
 	if (pool->ops->greedy)
 		return pick_greedy(pool, flow) ?: pool->ops->pick(pool, flow);
 	d = pool->ops->pick(pool, flow);

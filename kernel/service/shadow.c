@@ -399,8 +399,14 @@ struct l4lb_sched_inst *l4lb_shadow_inst(const struct l4lb_service *svc)
 
 void l4lb_shadow_options(struct l4lb_service *svc)
 {
-	if (l4lb_shadow_current(svc))
-		l4lb_ghost_options(l4lb_shadow_inst(svc), svc->inst);
+	const struct l4lb_sched_inst *inst = l4lb_shadow_inst(svc);
+
+	if (!inst)
+		return;
+	l4lb_ghost_options(l4lb_shadow_inst(svc), svc->inst);
+	/* Also with the same values: it may have stopped at something. */
+	if (inst->ops == l4lb_inst_ops(svc->inst) && inst->ops->changed)
+		inst->ops->changed(inst->state);
 }
 
 /* ---- counters ---- */

@@ -196,6 +196,12 @@ int l4lb_trial_prepare(struct l4lb_trial *trial, struct l4lb_service *svc,
 			       "trial: WITHOUT is no real server of the service");
 		return -EADDRNOTAVAIL;
 	}
+	if (trial->ops && trial->ops->open &&
+	    (l4lb_inst_ops(svc->inst) != trial->ops || !svc->inst->file)) {
+		NL_SET_ERR_MSG(extack,
+			       "trial: the service lacks this scheduler or its file: give it both first");
+		return -EOPNOTSUPP;
+	}
 	trial->key = svc->key;
 	trial->active = svc->key.protocol != IPPROTO_UDP;
 	trial->once = svc->flags & IP_VS_SVC_F_ONEPACKET && !trial->active;

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """ipvsctl and the programs of scheduler bpf: paths, numbers, files, and what is said."""
 
+import os
 import re
+import subprocess
 
 import pytest
 from lab import bpf, genl
-from lab.ctl import VIP, WEB, knock
+from lab.ctl import IPVSCTL, VIP, WEB, knock
 from lab.netns import wait_until
 
 SET = ("svc change", *WEB, "option program")
@@ -44,7 +46,7 @@ def number(director):
 def test_a_path_is_given_shown_and_saved(web, first, tmp_path):
     present = number(web)
     assert present
-    assert f"option program {first} option a 3" in web.ctl("show")
+    assert f"option program {first}#{present} option a 3" in web.ctl("show")
     assert web.json("show")["services"][0]["options"] == {"program": first, "a": 3}
     saved = web.ctl("save")
     assert f"program {first} a 3" in saved
@@ -75,46 +77,118 @@ def test_other_settings_leave_the_program(web, first, pins):
         assert number(web) == other.number
 
 
+def test_another_pin_of_the_same_program(web, first, pins):
+    """Its path is the one that was set last; that may be the only one that is left."""
+    present = number(web)
+    second = bpf.pin(bpf.get(first), pins / "second")
+    web.ctl(*SET, second)
+    assert number(web) == present
+    assert f"program {second} a 3" in web.ctl("save")
+
+
 def test_a_replaced_pin_is_a_difference(web, first, tmp_path):
     file = tmp_path / "web.yaml"
     file.write_text(web.ctl("export"), encoding="utf-8")
     web.ctl("diff", str(file))
+    before = number(web)
     with bpf.Program(bpf.answer(1)) as other:
         other.pin(first)
-        said = web.ctl("diff", str(file), code=1, out=True)
-        assert first in said
+        lines = web.ctl("diff", str(file), code=1, out=True).splitlines()
+        told = [line for line in lines if first in line]
+        assert [line.strip()[0] for line in told] == ["-", "+"]
+        assert f"{first}#{before} " in told[0] and f"{first}#{other.number} " in told[1]
         web.ctl("apply", str(file))
         assert number(web) == other.number
     web.ctl("diff", str(file))
 
 
-def test_an_apply_that_is_not_confirmed(web, first, pins, tmp_path):
-    """The program of before comes back, though nothing else has it any more."""
+def test_a_file_whose_pin_has_gone(web, first, pins, tmp_path):
+    """The service keeps its program, so that the rest of the file can be applied; a new service
+    cannot have it."""
     before = number(web)
+    file = tmp_path / "web.yaml"
+    file.write_text(web.ctl("export"), encoding="utf-8")
+    (pins / "first").unlink()
+    web.ctl("diff", str(file))
+    file.write_text(file.read_text("utf-8").replace("a: 3", "a: 5"), encoding="utf-8")
+    web.ctl("apply", str(file))
+    assert number(web) == before and "option a 5" in web.ctl("show")
+    web.ctl("svc del", *WEB)
+    assert "bpftool prog load" in web.ctl("apply", str(file), code=4)
+    assert not web.state()
+
+
+@pytest.fixture
+def kept(web, tmp_path, monkeypatch):
+    """With a history of its own."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path / "run"))
+    return web
+
+
+def applied(director, file, text):
+    file.write_text(text, encoding="utf-8")
+    director.ctl("apply", str(file))
+
+
+@pytest.mark.parametrize("pinned", (True, False))
+def test_rollback(kept, first, pins, tmp_path, pinned):
+    """The program of before comes back, with its pin or if anything else has it. Without either
+    nothing is changed."""
+    before = number(kept)
+    file, exported = tmp_path / "web.yaml", kept.ctl("export")
+    applied(kept, file, exported.replace("a: 3", "a: 4"))
+    kept.ctl("rollback")
+    assert number(kept) == before and "option a 3" in kept.ctl("show")
+    holder = bpf.get(first)
+    assert first in exported
+    applied(kept, file, exported.replace(first, "none"))
+    assert number(kept) == 0
+    if not pinned:
+        (pins / "first").unlink()
+        os.close(holder)
+        wait_until(lambda: not bpf.alive(before), what="the end of the program")
+        state = kept.state()
+        assert "bpftool prog load" in kept.ctl("rollback", code=4)
+        assert kept.state() == state
+        return
+    kept.ctl("rollback")
+    assert number(kept) == before
+    os.close(holder)
+
+
+def test_an_apply_that_is_not_confirmed(kept, first, pins, tmp_path):
+    """The program of before comes back, though nothing else has it any more."""
+    before = number(kept)
     file = tmp_path / "web.yaml"
     with bpf.Program(bpf.answer(1)) as other:
         second = other.pin(pins / "second")
-    file.write_text(web.ctl("export").replace(first, second), encoding="utf-8")
+    file.write_text(kept.ctl("export").replace(first, second), encoding="utf-8")
     (pins / "first").unlink()
-    web.ctl("apply", str(file), "--confirm 1s")
-    assert number(web) != before
-    wait_until(lambda: number(web) == before, what="the program of before")
-    assert first in web.ctl("show")
+    kept.ctl("apply", str(file), "--confirm 1s")
+    assert number(kept) != before
+    wait_until(lambda: number(kept) == before, what="the program of before")
+    assert first in kept.ctl("show")
 
 
 @pytest.mark.parametrize("word, code, said", [
-    ("mine.o", 2, r"bad program \"mine.o\": write the path of its pin, at most 127 characters"),
+    ("mine.o", 2, r"bad program \"mine.o\": write the path of its pin, at most 127 characters, no blanks"),
+    ("/p'q", 2, "bad program"), ("/p\\q", 2, "bad program"), ("/p#", 2, "bad program"), ("/p#0", 2, "bad program"),
+    ("/\x1b[31m", 2, "bad program"), ("/p#12", 3, "no file with this number"),
     ("./mine", 2, "bad program"), ("", 2, ""), ("-1", 2, "bad program"),
     ("/" + "x" * 127, 2, "at most 127 characters"),
     ("{pins}/absent", 4, r"absent: No such file or directory\n.*bpftool prog load FILE.o {pins}/absent type socket"),
     ("{pins}", 3, "option program"), ("{tmp}/file", 3, "option program"),
-    ("{pins}/array", 3, "pin of a BPF program"), ("{pins}/xdp", 3, "pin of a BPF program"),
+    ("{pins}/array", 3, "pin of a BPF program"),
+    ("{pins}/hash", 3, "pin of a BPF program"), ("{pins}/xdp", 3, "pin of a BPF program"),
     ("4000000000", 3, "no file with this number")])
 def test_what_is_refused(web, pins, tmp_path, word, code, said):
     before = web.state(), number(web)
     (tmp_path / "file").touch()
     if word.endswith("array"):
         bpf.pin(bpf.array(), pins / "array")
+    if word.endswith("hash"):       # its type has the same number as that of socket filters
+        bpf.pin(bpf.hash_map(), pins / "hash")
     with bpf.Program(bpf.answer(2), bpf.XDP) as wrong:
         wrong.pin(pins / "xdp")
     names = {"{pins}": str(pins), "{tmp}": str(tmp_path)}
@@ -144,6 +218,12 @@ def test_counts_are_not_saved(fresh):
     fresh.ctl(f"svc change udp {VIP}:5353 option a 1")      # nor sent back
 
 
+def notes(director):
+    with director.ns.enter():
+        return subprocess.run([IPVSCTL, "scheduler", "stats", *WEB], capture_output=True, text=True,
+                              check=True).stderr
+
+
 def test_counts_are_shown(web):
     lines = web.ctl("scheduler stats", *WEB).splitlines()
     assert lines[0].split() == ["COUNT", "VALUE", "WHAT"]
@@ -154,6 +234,10 @@ def test_counts_are_shown(web):
     both = web.ctl("scheduler stats", *WEB)
     assert "otherwise" in both and "in use" in both
     assert web.json("scheduler stats", *WEB)["shadow"]["shadow"]["scheduler"] == "rr"
+    web.ctl("svc change", *WEB, "shadow bpf")
+    assert "no program" not in notes(web)
+    web.ctl("svc change", *WEB, "option program none")
+    assert "the shadow has no program: it chooses as wlc" in notes(web)
     shown = web.ctl("scheduler show bpf")
-    assert re.search(r"^program +BPF program, by the path of its pin", shown, re.M)
+    assert re.search(r"^program +a BPF program of type socket, by the path of its pin", shown, re.M)
     assert re.search(r"^budget +50 +1 +10000 ", shown, re.M)

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from simulator import add, picks, table
 
-FIRST, LEAST, RENDEZVOUS, LAST, BEYOND, NONE, SLOW, UNEVEN = range(1, 9)
-SAMPLES, PATIENCE = 64, 100
+FIRST, LEAST, RENDEZVOUS, LAST, BEYOND, NONE, SLOW, UNEVEN, AWFUL, LATE = range(1, 11)
+SAMPLES, FRESH, PATIENCE, WORST = 64, 100, 100, 20
 PLACES = [f"addr {n} 10.1.0.{n} 80;add {n} 1;" for n in range(1, 6)]
 FLOWS = "".join(f"flow tcp 10.0.{i}.7 {2000 + i} 10.50.0.1 80;" for i in range(200))
 
@@ -76,19 +76,25 @@ def test_rendezvous_is_the_same_whatever_the_order(sim):
     assert one != picks(run(sim, "option a 7;" + "".join(PLACES) + FLOWS, RENDEZVOUS))
 
 
-def test_a_slow_program_is_stopped(sim):
-    """After 100 samples of 64 choices above the budget; any option that is set tries again."""
-    picked = SAMPLES * PATIENCE
+@pytest.mark.parametrize("program, picked", [(SLOW, PATIENCE), (AWFUL, PATIENCE // WORST)])
+def test_a_slow_program_is_stopped(sim, program, picked):
+    """After 100 choices above the budget, or five far above it; setting any option tries again."""
     load = add(1, 1) + "load 1 9 9;"
-    answers = run(sim, load + f"pick tcp {picked - 1}; options; pick tcp 2; options", SLOW)
+    answers = run(sim, load + f"pick tcp {picked - 1}; options; pick tcp 2; options", program)
     assert set(picks(answers[:-2])) == {1}
     assert counts(answers[-3]) == (0, 0)
     assert picks([answers[-2]]) == [1, 2]
     assert counts(answers[-1]) == (1, 1)
 
-    answers = run(sim, load + f"pick tcp {picked}; pick tcp; option c 1; pick tcp; options", SLOW)
+    answers = run(sim, load + f"pick tcp {picked}; pick tcp; option c 1; pick tcp; options", program)
     assert picks([answers[-4]]) == [2] and picks([answers[-2]]) == [1]
     assert counts(answers[-1]) == (1, 0)
+
+
+def test_later_one_choice_in_64_is_timed(sim):
+    few, enough = (FRESH + SAMPLES * (PATIENCE + n) for n in (-2, 2))
+    for picked, stopped in ((few, 0), (enough, 1)):
+        assert counts(run(sim, add(1, 1) + f"pick tcp {picked}; options", LATE)[-1])[1] == stopped
 
 
 @pytest.mark.parametrize(("program", "budget"), [(SLOW, 51), (UNEVEN, 50)])

@@ -60,6 +60,7 @@ def test_uninstall_leaves_nothing(make, prefix):
     assert ".debug" not in sections
     unit = (make.root / "usr/lib/systemd/system/l4lb.service").read_text("utf-8")
     assert f" /{prefix}/sbin/ipvsctl $$do " in unit and "@SBIN@" not in unit
+    assert "\nSystemCallFilter=@system-service bpf\n" in unit       # programs and XDP
     assert make("uninstall", *words) == set()
     assert not (make.root / f"lib/modules/{RELEASE}/updates/l4lb").exists()
     assert not (make.root / "etc/l4lb").exists()

@@ -122,6 +122,10 @@ def array():
     return bpf(MAP_CREATE, struct.pack("=IIII", 2, 4, 4, 1))
 
 
+def hash_map():
+    return bpf(MAP_CREATE, struct.pack("=IIII", 1, 4, 4, 1))
+
+
 @contextlib.contextmanager
 def pins(path):
     """PATH with a file system for pins."""

@@ -5,6 +5,7 @@ they come and go."""
 import errno
 import os
 import socket
+import threading
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from lab.flows import asked
 from lab.netns import Namespace, wait_until
 from lab.packet import TCP, UDP
 from lab.raw import Raw
-from lab.shadows import give
+from lab.shadows import give, read, totals
 from lab.trials import attempt, chosen
 
 FOUR = (1, 2, 3, 4)
@@ -35,6 +36,7 @@ def l4lb(dr):
 def service(lab, l4lb, instructions=None, family=4, numbers=FOUR, **options):
     """A service whose program has INSTRUCTIONS."""
     raw = Raw(lab, UDP, family, numbers, sched="bpf", **options)
+    l4lb.set(raw.service, budget=10000)     # busy machines and debug kernels are slow
     if instructions:
         give_program(l4lb, raw, instructions)
     return raw
@@ -153,6 +155,52 @@ def test_another_program_under_traffic(dr, l4lb):
     assert counts(l4lb, raw) == (0, 0)
 
 
+def loop(rounds):
+    """A program that takes so many rounds, and chooses the first."""
+    return bpf.mov(1, rounds) + bpf.insn(0x07, 1, imm=-1) + bpf.insn(0x55, 1, off=-2) + bpf.answer(0)
+
+
+def test_a_slow_program_is_stopped(dr, l4lb, log):
+    """It is said once; setting the program again tries it again."""
+    raw = service(dr, l4lb, loop(200_000))
+    l4lb.set(raw.service, budget=1)
+    log.seen.clear()
+    assert 1 in asked(raw, 1)
+    got = asked(raw, 30)
+    fallen, stopped = counts(l4lb, raw)
+    assert stopped == 1 and fallen >= 20 and None not in got
+    said = [text for _, text in log.refresh() if "takes more than 1 us for a choice" in text]
+    assert len(said) == 1
+    give_program(l4lb, raw, bpf.answer(2))
+    l4lb.set(raw.service, budget=10000)
+    assert asked(raw, 3) == [3] * 3
+    assert counts(l4lb, raw) == (fallen, 0)
+
+
+MAC, NET = 0, 1
+R1_IS_THE_SKB = bpf.insn(0xbf, 1, 6)
+
+
+@pytest.mark.parametrize("instructions", [
+    pytest.param(R1_IS_THE_SKB + bpf.call(46), id="socket-cookie"),
+    pytest.param(R1_IS_THE_SKB + bpf.call(47), id="socket-uid"),
+    *(pytest.param(R1_IS_THE_SKB + bpf.mov(2, 0) + bpf.insn(0xbf, 3, 10) + bpf.insn(0x07, 3, imm=-8) +
+                   bpf.mov(4, 4) + bpf.mov(5, start) + bpf.call(68), id=f"bytes-relative-{start}")
+      for start in (MAC, NET)),
+    *(pytest.param(bpf.insn(0x20, imm=at), id=f"load-{at}") for at in (
+        0, 72, 4096, 2**31 - 1, -0x100000, -0x200000, -0x200000 + 4000, -0x1000, -0x1000 + 28, -0x1000 + 40)),
+    *(pytest.param(bpf.insn(0x61, 0, 6, off=at), id=f"context-{at}") for at in (
+        0, 4, 8, 16, 20, 24, 36, 40)),
+    pytest.param(bpf.insn(0x62, 6, off=48, imm=7) + bpf.insn(0x62, 6, off=64, imm=7), id="control-block")])
+def test_what_programs_of_this_type_may_do(dr, l4lb, instructions):
+    """There is no socket and no device behind what they read: none of it stops the kernel. (LD_ABS
+    from outside, and the packet's length and header, are no index.)"""
+    raw = service(dr, l4lb, bpf.insn(0xbf, 6, 1) + instructions + bpf.answer(1))
+    got = asked(raw, 3)
+    # A load from outside ends the program with 0.
+    assert got in ([2] * 3, [1] * 3)
+
+
 def refused(call, code):
     return genl.is_refused(call, code)
 
@@ -167,7 +215,7 @@ def test_files_that_are_refused(dr, l4lb, tmp_path):
         for fd, code in ((wrong.fd, errno.EINVAL), (file.fileno(), errno.EINVAL), (array, errno.EINVAL),
                          (sock.fileno(), errno.EINVAL), (-1, errno.EBADF), (2**31 - 1, errno.EBADF)):
             assert refused(lambda n=fd: l4lb.set(raw.service, program=(n, "/p")), code) == \
-                "this is no BPF program of type \"socket filter\": load it with type socket"
+                "option program must be a BPF program of type socket, by the path of its pin"
         os.close(array)
     present = l4lb.values(raw.service)["program"]
     for value in (present + 1000000, 1 if present != 1 else 2):
@@ -179,6 +227,9 @@ def test_files_that_are_refused(dr, l4lb, tmp_path):
         assert "option budget is no file" in refused(
             lambda: l4lb.set(raw.service, budget=(good.fd,)), errno.EINVAL)
         refused(lambda: l4lb.set(raw.service, program=(good.fd, "/" + 127 * "x")), errno.EINVAL)
+        for path in ("/a b", "/a\n-A -t 10.9.9.9:80", "/a#1", '/"', "/\x1b[31m", "/\\", "/'", "/\x7f"):
+            assert "PATH must be printable" in refused(
+                lambda p=path: l4lb.set(raw.service, program=(good.fd, p)), errno.EINVAL)
     for count in ("otherwise", "stopped"):
         assert refused(lambda n=count: l4lb.set(raw.service, (n, 0)), errno.EINVAL) == \
             f"{count} is a count: leave it out"
@@ -203,6 +254,58 @@ def test_a_program_in_a_batch(dr, l4lb):
         l4lb.set_services([entry])
         assert l4lb.options(raw.service)["options"]["program"]["path"] == "/new"
     assert asked(raw, 2) == [3, 3]
+
+
+@pytest.mark.parametrize("spoilt", ["value", "twice", "order", "batch"])
+def test_nothing_refused_keeps_a_program(dr, l4lb, spoilt):
+    """A good program beside something that is refused."""
+    raw = service(dr, l4lb, bpf.answer(1))
+    with bpf.Program(bpf.answer(2)) as program:
+        number, value = program.number, (program.fd, "/new")
+        if spoilt == "batch":
+            entries = [genl.batch_entry(raw.vip, raw.port + n, proto=UDP, sched="bpf", options=options)
+                       for n, options in ((0, [("program", value)]), (1, [("budget", 0)]))]
+            refused(lambda: l4lb.set_services(entries), errno.ERANGE)
+        else:
+            more = {"value": ("budget", 0), "twice": ("program", value), "order": ("order", 1)}[spoilt]
+            refused(lambda: l4lb.set(raw.service, ("program", value), more),
+                    errno.ERANGE if spoilt == "value" else errno.EINVAL)
+    gone(number)
+    assert asked(raw, 2) == [2, 2]
+
+
+class Coming(threading.Thread):
+    """One new client after the other, until the block ends."""
+
+    def __init__(self, raw):
+        super().__init__(daemon=True)
+        self.raw, self.over, self.sent = raw, threading.Event(), 0
+
+    def run(self):
+        while not self.over.is_set():
+            self.raw.client_tap.send(self.raw.client().packet())
+            self.sent += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+def test_exchanged_while_clients_come(dr, l4lb):
+    """Programs and servers' weights are exchanged, and none is refused."""
+    raw = service(dr, l4lb, bpf.answer(0))
+    before = raw.service.stats["conns"]
+    with Coming(raw) as clients:
+        for turn in range(100):
+            give_program(l4lb, raw, bpf.answer(turn % 5 - 1))
+            raw.edit(1 + turn % 4, weight=1 + turn % 3)
+            wait_until(lambda seen=clients.sent: clients.sent > seen + 1 or not clients.is_alive())
+    raw.fence()
+    assert clients.sent > 200 and raw.service.stats["conns"] - before == clients.sent
 
 
 def gone(number):
@@ -235,13 +338,16 @@ def test_a_shadow_and_a_trial_have_the_services_program(dr, l4lb):
     raw = service(dr, l4lb, bpf.answer(2))
     assert chosen(attempt(l4lb, raw.service, "bpf", 40)) == [0, 0, 40, 0]
     give(l4lb, raw.service, "bpf")
-    asked(raw, 6)
-    assert counts(l4lb, raw) == (0, 0)
-    give_program(l4lb, raw, bpf.answer(0))
-    assert asked(raw, 6) == [1] * 6
-    # Another scheduler's service has no program to try.
-    rr = Raw(dr, UDP, 4, FOUR, sched="rr")
-    assert chosen(attempt(l4lb, rr.service, "bpf", 40)) == [10, 10, 10, 10]
+    for index in (2, 0):
+        give_program(l4lb, raw, bpf.answer(index))
+        before = totals(read(l4lb, raw.service))
+        assert asked(raw, 6) == [FOUR[index]] * 6
+        after = totals(read(l4lb, raw.service))
+        assert [b - a for a, b in zip(before, after, strict=True)] == [6, 6, 0]
+    # Another scheduler's service has no program to try, and without one it is not bpf.
+    for other in (Raw(dr, UDP, 4, FOUR, sched="rr"), service(dr, l4lb)):
+        sentence = refused(lambda o=other: attempt(l4lb, o.service, "bpf", 40), errno.EOPNOTSUPP)
+        assert not genl.SAYS_WHY or "lacks this scheduler or its file" in sentence
 
 
 @pytest.mark.parametrize("name", ("least", "rendezvous"))

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from lab import genl
+from lab import bpf, genl
 from lab.flows import ask, set_policy
 from lab.fwmark import Marked, fresh_mark, marking
 from lab.packet import TCP, UDP
@@ -74,6 +74,30 @@ def test_joins_three_busy_ones(dr, sched):
     for _ in range(5):
         got = second(raw)
     assert max(load(raw).values()) - min(load(raw).values()) <= 0.1 * load(raw)[1]
+
+
+def give_program(lab, raw, instructions):
+    with genl.L4lb(lab.director.ns) as l4lb, bpf.Program(instructions) as program:
+        l4lb.set(raw.service, program=(program.fd, "/a/pin"))
+
+
+@pytest.mark.parametrize("greedy", (True, False))
+def test_joins_under_a_program(dr, greedy, backend):
+    """One that always chooses the newcomer, or one by chance: in no second much more than its
+    ramped share, and not less than two thirds of it. When its time is up, what the program says."""
+    backend.need_scheduler("bpf")
+    raw = busy(dr, "bpf")
+    join(raw)
+    give_program(dr, raw, bpf.answer(3) if greedy else bpf.chance(4))
+    low, high = ramped(0) * 0.66 - 1, 0
+    for begin in range(RAMP):
+        got = second(raw)[4]
+        high += got
+        assert ramped(begin) * 0.5 - 4 <= got <= 1.25 * ramped(begin) + 2 + 8, begin
+    assert low < high <= 1.1 * sum(map(ramped, range(RAMP))) + 8
+    time.sleep(5 * RAMP)
+    got = second(raw)[4]
+    assert got == RATE if greedy else RATE * 0.1 < got < RATE * 0.45
 
 
 def test_control_without(dr):

@@ -16,10 +16,7 @@ typedef u64 __u64;
 #define unlikely(x)		(x)
 #define NSEC_PER_USEC		1000UL
 #define pr_warn_ratelimited(...) fprintf(stderr, __VA_ARGS__)
-#define NL_SET_ERR_MSG(extack, text) ((void)(extack))
-#define atomic_inc_return(v)	(__atomic_add_fetch(&(v)->counter, 1, __ATOMIC_RELAXED))
-
-struct netlink_ext_ack;
+#define atomic_add_return(i, v)	(__atomic_add_fetch(&(v)->counter, i, __ATOMIC_RELAXED))
 
 /* Each thread is a processor; not more than these run at once. */
 enum { SHIM_CPUS = 64 };
@@ -28,12 +25,15 @@ unsigned int shim_cpu(void);
 #define free_percpu			free
 #define per_cpu_ptr(p, cpu)		(&(p)[cpu])
 #define this_cpu_ptr(p)			per_cpu_ptr(p, shim_cpu())
+#define DEFINE_PER_CPU(type, name)	type name[SHIM_CPUS]
+#define per_cpu(name, cpu)		((name)[cpu])
+#define __this_cpu_read(name)		per_cpu(name, shim_cpu())
 #define for_each_possible_cpu(cpu)	for (cpu = 0; cpu < SHIM_CPUS; cpu++)
 #define cpu_to_node(cpu)		((void)(cpu), 0)
 
 /* The test says how long a program takes. */
 extern u64 shim_clock;
-#define local_clock()			READ_ONCE(shim_clock)
+#define ktime_get_ns()			READ_ONCE(shim_clock)
 
 struct sk_buff {
 	unsigned int	len;
@@ -66,6 +66,16 @@ static inline void *skb_put_zero(struct sk_buff *skb, unsigned int n)
 	return memset(skb->data + skb->len - n, 0, n);
 }
 
+static inline void __skb_set_length(struct sk_buff *skb, unsigned int len)
+{
+	skb->len = len;
+}
+
+static inline int atomic_dec_if_positive(atomic_t *v)
+{
+	return atomic_read(v) > 0 ? atomic_add_return(-1, v) : -1;
+}
+
 #define skb_reset_mac_header(skb)	((void)(skb))
 #define skb_reset_network_header(skb)	((void)(skb))
 
@@ -75,7 +85,8 @@ struct bpf_prog {
 };
 #define bpf_prog_run_clear_cb(program, skb)	((program)->run(skb))
 #define BPF_PROG_TYPE_SOCKET_FILTER		1
-#define bpf_prog_get_type_dev(fd, type, drv)	((struct bpf_prog *)ERR_PTR(-EBADF))
+struct bpf_prog *shim_program(int fd);
+#define bpf_prog_get_type_dev(fd, type, drv)	shim_program(fd)
 #define bpf_prog_put(program)			((void)(program))
 
 #endif /* _L4LB_UNIT_BPF_SHIM_H */

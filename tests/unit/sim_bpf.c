@@ -9,12 +9,16 @@
  *	5 beyond	the one behind the last
  *	6 -1		none
  *	7 slow		the first one, after 51 us
- *	8 uneven	the first one, after 51 us each second time that it is timed
+ *	8 uneven	the first one, after 51 us each second time
+ *	9 awful		the first one, after a second
+ *	10 late		as slow, from the 101st time on
  */
 #include "sched.h"
 #include "../../schedulers/l4lb_bpf.h"
 
 u64 shim_clock;
+
+#define SHIM_TIMED	64	/* one choice of so many is timed */
 
 unsigned int shim_cpu(void)
 {
@@ -92,27 +96,51 @@ static u32 uneven(const struct sk_buff *skb)
 {
 	static unsigned int calls;
 
-	/* One in 64 is timed. */
-	return calls++ / 64 % 2 ? slow(skb) : 0;
+	return calls++ / SHIM_TIMED % 2 ? slow(skb) : 0;
+}
+
+static u32 awful(const struct sk_buff *skb)
+{
+	shim_clock += 1000000 * NSEC_PER_USEC;
+	return 0;
+}
+
+static u32 late(const struct sk_buff *skb)
+{
+	static unsigned int calls;
+
+	return ++calls > 100 ? slow(skb) : 0;
+}
+
+struct bpf_prog *shim_program(int fd)
+{
+	static u32 (*const run[])(const struct sk_buff *skb) = {
+		first, least, rendezvous, last, beyond, none, slow, uneven, awful,
+		late,
+	};
+	static struct bpf_prog program[ARRAY_SIZE(run)];
+	static typeof(*program->aux) aux[ARRAY_SIZE(run)];
+
+	if (fd < 1 || fd > (int)ARRAY_SIZE(run))
+		abort();
+	aux[fd - 1].id = fd;
+	program[fd - 1] = (struct bpf_prog) { run[fd - 1], &aux[fd - 1] };
+	return &program[fd - 1];
 }
 
 struct l4lb_sched_file *shim_file(const struct l4lb_sched_ops *ops, const u32 *option)
 {
-	static struct bpf_prog program[] = {
-		{ first }, { least }, { rendezvous }, { last }, { beyond }, { none }, { slow },
-		{ uneven },
-	};
-	static struct l4lb_sched_file file[ARRAY_SIZE(program)];
+	static struct l4lb_sched_file file[16];
+	struct l4lb_sched_file *this;
 	unsigned int i;
 
 	for (i = 0; i < ops->n_options; i++) {
-		u32 id = option[i];
-
-		if (!ops->options[i].file || !id || id > ARRAY_SIZE(program))
+		if (!ops->options[i].file || !option[i])
 			continue;
-		file[id - 1].data = &program[id - 1];
-		file[id - 1].id = id;
-		return &file[id - 1];
+		this = &file[option[i] % ARRAY_SIZE(file)];
+		if (!this->id)
+			this->data = ops->open(option[i], &this->id);
+		return this;
 	}
 	return NULL;
 }

@@ -87,7 +87,7 @@ static void try_keys(void)
 #undef KEY
 }
 
-static void *null_open(int fd, u32 *id, struct netlink_ext_ack *extack)
+static void *null_open(int fd, u32 *id)
 {
 	return NULL;
 }

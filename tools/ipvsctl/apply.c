@@ -107,6 +107,8 @@ static int apply_file(struct args *a)
 	if (!rc && !opt.dry_run) {
 		declared_undo(&d, &u);
 		wait = declared_differs(&d) && opt.given & OPT_CONFIRM;
+		if (wait)
+			rc = undo_hold(&u);
 	}
 	if (!rc && !opt.dry_run && declared_differs(&d))
 		rc = take_back(&u, change(&d, &u));

@@ -62,7 +62,7 @@ void compact_print(FILE *f, const struct service *svc)
 	size_t i;
 
 	if (!service_is_plain(svc)) {
-		tree = service_json(svc, JSON_CONFIG);
+		tree = service_json(svc, JSON_EXACT);
 		json_dumpf(tree, f, JSON_COMPACT);
 		json_decref(tree);
 		return;

@@ -80,7 +80,7 @@ const char *describe_options(const struct service *svc)
 		append(line, " ops");
 	for (i = 0; i < svc->noptions; i++)
 		append(line, " option %s %s", svc->options[i].name,
-		       option_word(&svc->options[i]));
+		       option_exact(&svc->options[i]));
 	if (!policy_is_default(&svc->policy))
 		append(line, " %s", policy_text(&svc->policy));
 	return line[0] ? line + 1 : line;

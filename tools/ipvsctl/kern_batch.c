@@ -146,7 +146,8 @@ static void put_ident(struct batch *b, const struct svc_id *id)
 static void put_program(struct batch *b, int fd, const char *path)
 {
 	put_u32(b, L4LB_OPTION_ATTR_FD, (uint32_t)fd);
-	put(b, L4LB_OPTION_ATTR_PATH, path, strlen(path) + 1);
+	if (path)
+		put(b, L4LB_OPTION_ATTR_PATH, path, strlen(path) + 1);
 }
 
 static void put_options(struct batch *b, const struct service *svc)
@@ -159,10 +160,10 @@ static void put_options(struct batch *b, const struct service *svc)
 
 		nest = nest_begin(b, 1);
 		put(b, L4LB_OPTION_ATTR_NAME, o->name, strlen(o->name) + 1);
-		fd = o->path ? program_fd(o->value) : -1;
+		fd = program_fd(o);
 		if (o->key)
 			put(b, L4LB_OPTION_ATTR_KEY, o->key, L4LB_KEY_LEN);
-		else if (fd >= 0)
+		else if (fd >= 0 || (o->path && !o->value))
 			put_program(b, fd, o->path);
 		else
 			put_u32(b, L4LB_OPTION_ATTR_VALUE, o->value);

@@ -175,7 +175,8 @@ static int get_options(struct service *svc)
 static void put_program(struct nl_msg *msg, int fd, const char *path)
 {
 	nla_put_s32(msg, L4LB_OPTION_ATTR_FD, fd);
-	nla_put_string(msg, L4LB_OPTION_ATTR_PATH, path);
+	if (path)
+		nla_put_string(msg, L4LB_OPTION_ATTR_PATH, path);
 }
 
 /* @wanted: NULL for the default. */
@@ -184,16 +185,17 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 {
 	uint32_t value = wanted ? wanted->value : o->def;
 	const uint8_t *key = wanted ? wanted->key : NULL;
-	int fd = wanted && wanted->path ? program_fd(value) : -1;
+	int fd = wanted ? program_fd(wanted) : -1;
 	struct nlattr *nest;
 
-	if (o->count || (!key && o->value == value))
+	if (o->count || (!key && o->value == value && !(o->file && wanted &&
+	    (wanted->given || (wanted->path && strcmp(wanted->path, o->path))))))
 		return false;
 	nest = nla_nest_start(msg, 1);
 	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
 	if (key)
 		nla_put(msg, L4LB_OPTION_ATTR_KEY, L4LB_KEY_LEN, key);
-	else if (fd >= 0)
+	else if (fd >= 0 || (wanted && wanted->path && !value))
 		put_program(msg, fd, wanted->path);
 	else
 		nla_put_u32(msg, L4LB_OPTION_ATTR_VALUE, value);

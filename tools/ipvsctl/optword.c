@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Most options are numbers. "order" has names for its numbers; "key" is a secret
  * of 16 bytes, which the kernel does not give back: it shows a number by which
- * the key can be recognised. "program" is the path of a BPF program's pin.
+ * the key can be recognised. "program" is the path of a BPF program's pin; with # and a
+ * number behind it, that program only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,18 +56,36 @@ static int parse_key(struct svc_option *o, const char *word, const char *object)
 	return rc;
 }
 
+/* The kernel refuses others: listings are split into words. */
+static bool is_plain_path(const char *path)
+{
+	const char *p;
+
+	for (p = path; *p; p++)
+		if (*p <= ' ' || *p > '~' || strchr("#\"'\\", *p))
+			return false;
+	return path[0] == '/' && p - path < L4LB_PATH_LEN;
+}
+
 static int parse_program(struct svc_option *o, const char *word, const char *object)
 {
+	char path[L4LB_PATH_LEN + 16];
+	char *number;
 	int rc;
 
 	if (!strcmp(word, "none") || parse_u32(word, 0, UINT32_MAX, &o->value))
 		return RC_OK;
-	if (word[0] == '/' && strlen(word) < L4LB_PATH_LEN) {
-		o->path = keep_text(word);
+	snprintf(path, sizeof(path), "%s", word);
+	number = strchr(path, '#');
+	if (number)
+		*number++ = '\0';
+	if (is_plain_path(path) && strlen(word) < sizeof(path) &&
+	    (!number || (parse_u32(number, 0, UINT32_MAX, &o->value) && o->value))) {
+		o->path = keep_text(path);
 		return RC_OK;
 	}
 	rc = fail(RC_USAGE, object,
-		  "bad program \"%s\": write the path of its pin, at most %d characters",
+		  "bad program \"%s\": write the path of its pin, at most %d characters, no blanks",
 		  word, L4LB_PATH_LEN - 1);
 	hint("try: option program /sys/fs/bpf/NAME, or none to remove it");
 	return rc;
@@ -85,6 +104,7 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 	o->value = 0;
 	o->key = NULL;
 	o->path = NULL;
+	o->given = true;
 	if (!strcmp(o->name, "key"))
 		return parse_key(o, word, object);
 	if (!strcmp(o->name, "program"))
@@ -103,6 +123,16 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 	return fail(RC_USAGE, object,
 		    "bad %s \"%s\": write a whole number from 0 to 4294967295",
 		    o->name, word);
+}
+
+const char *option_exact(const struct svc_option *o)
+{
+	static char text[L4LB_PATH_LEN + 16];
+
+	if (!o->path || !o->value)
+		return option_word(o);
+	snprintf(text, sizeof(text), "%s#%u", o->path, o->value);
+	return text;
 }
 
 const char *option_word(const struct svc_option *o)

@@ -19,5 +19,7 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
  * path, if that is known.
  */
 const char *option_word(const struct svc_option *o);
+/* The same, but of a program path and number. */
+const char *option_exact(const struct svc_option *o);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <linux/ip_vs.h>
 
@@ -35,6 +36,25 @@ void plan_free(struct plan *p)
 	service_list_free(&p->have);
 }
 
+/* A program that has lost its pin, and that the service has under this path, stays. */
+static void keep_programs(struct service *svc, const struct service *have)
+{
+	const struct svc_option *now;
+	size_t i;
+
+	for (i = 0; have && i < svc->noptions; i++) {
+		struct svc_option *o = &svc->options[i];
+
+		now = o->path && !o->value ? service_option(have, o->name) : NULL;
+		if (!now || !now->path || strcmp(now->path, o->path) ||
+		    !access(o->path, F_OK) || errno != ENOENT)
+			continue;
+		o->value = now->value;
+		note("%s: %s is no longer there; the service keeps its program",
+		     svc_text(&svc->id), o->path);
+	}
+}
+
 int plan_check(struct plan *p)
 {
 	const char *known = "";
@@ -54,11 +74,18 @@ int plan_check(struct plan *p)
 			return rc;
 		}
 		known = svc->scheduler;
+		if (svc->noptions)
+			keep_programs(svc, service_find(&p->have, &svc->id));
 		rc = scheduler_settle(svc, FOREIGN_KEPT);
 		if (!rc)
 			rc = policy_settle(svc);
 	}
 	return rc;
+}
+
+static const char *path_of(const struct svc_option *o)
+{
+	return o->path ? o->path : "";
 }
 
 /* Neither service lists options that are at their default. A key differs: the kernel
@@ -72,7 +99,8 @@ static bool same_options(const struct service *a, const struct service *b)
 	for (i = 0; i < a->noptions; i++) {
 		other = service_option(b, a->options[i].name);
 		if (!other || a->options[i].key ||
-		    other->value != a->options[i].value)
+		    other->value != a->options[i].value ||
+		    strcmp(path_of(other), path_of(&a->options[i])))
 			return false;
 	}
 	return a->noptions == b->noptions;

@@ -3,8 +3,6 @@
 #ifndef IPVSCTL_PROGRAM_H
 #define IPVSCTL_PROGRAM_H
 
-#include <stdint.h>
-
 struct service;
 struct svc_option;
 
@@ -13,12 +11,17 @@ struct svc_option;
  */
 int program_open(struct svc_option *o, const char *object);
 
-/* Keeps the programs of a service that was read from the kernel, so that it can get them
- * back when others have taken their place.
+/* Keeps the program of a service that was read from the kernel, so that it can get it back
+ * when another has taken its place; returns an exit code.
  */
-void program_hold(const struct service *svc);
+int program_hold(const struct service *svc);
 
-/* The open file of a program that was opened or is held, otherwise -1. */
-int program_fd(uint32_t number);
+/* Opens the programs of a service that was read from a file of this program: those with
+ * their numbers, otherwise those that are pinned there now. Returns an exit code.
+ */
+int program_find(struct service *svc);
+
+/* The open file of the program that @o is, if it was opened or is held; otherwise -1. */
+int program_fd(const struct svc_option *o);
 
 #endif

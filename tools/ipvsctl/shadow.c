@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "args.h"
 #include "err.h"
@@ -305,6 +306,19 @@ static int no_shadow(const struct svc_id *id)
 	return rc;
 }
 
+/* A shadow bpf has its service's program, if that is of bpf. */
+static void note_no_program(const struct report *r)
+{
+	unsigned int i;
+
+	if (!r->has_shadow || strcmp(r->shadow.scheduler, "bpf"))
+		return;
+	for (i = 0; !strcmp(r->scheduler, "bpf") && i < r->sched.n; i++)
+		if (r->sched.options[i].file && r->sched.options[i].value)
+			return;
+	note("the shadow has no program: it chooses as wlc");
+}
+
 static int read_all(struct report *r)
 {
 	struct service svc;
@@ -327,6 +341,7 @@ static int read_all(struct report *r)
 	r->has_shadow = !err && r->shadow.scheduler[0];
 	if (!r->has_shadow)
 		return r->counts ? RC_OK : no_shadow(&r->id);
+	note_no_program(r);
 	return weigh(r);
 }
 

@@ -58,14 +58,21 @@ static int collect(struct plan *p, const struct plan_item *item, void *arg)
 void undo_of_plan(struct undo *u, struct plan *p)
 {
 	struct collector c = { .undo = u, .prune = p->prune };
-	size_t i;
 
 	memset(u, 0, sizeof(*u));
 	plan_walk(p, collect, &c);
-	for (i = 0; i < u->before.n; i++)
-		program_hold(&u->before.v[i]);
 	service_list_sort(&u->before);
 	service_list_sort(&u->after);
+}
+
+int undo_hold(const struct undo *u)
+{
+	int rc = RC_OK;
+	size_t i;
+
+	for (i = 0; i < u->before.n && !rc; i++)
+		rc = program_hold(&u->before.v[i]);
+	return rc;
 }
 
 void undo_free(struct undo *u)
@@ -254,7 +261,10 @@ static int unprotect(struct undo *u, struct plan *p)
 int undo_run(struct undo *u, struct plan *p)
 {
 	int err, rc = read_those(u, p);
+	size_t i;
 
+	for (i = 0; i < u->before.n && !rc; i++)
+		rc = program_find(&u->before.v[i]);
 	p->want = u->before;
 	if (!rc)
 		rc = unprotect(u, p);

@@ -26,6 +26,9 @@ struct undo {
 void undo_of_plan(struct undo *u, struct plan *p);
 void undo_free(struct undo *u);
 
+/* Whatever else would be lost when the apply takes effect; returns an exit code. */
+int undo_hold(const struct undo *u);
+
 /* Once the plan was sent: the kernel has made numbers of the keys in it. Returns an
  * exit code.
  */

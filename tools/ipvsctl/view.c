@@ -10,6 +10,7 @@
 #include "filter.h"
 #include "model.h"
 #include "options.h"
+#include "optword.h"
 #include "out.h"
 #include "repeat.h"
 #include "then.h"
@@ -143,16 +144,19 @@ static json_t *flags_json(const struct service *svc)
 	return flags;
 }
 
-static json_t *options_json(const struct service *svc)
+static json_t *options_json(const struct service *svc, enum json_detail detail)
 {
 	json_t *options = json_object();
 	size_t i;
 
-	for (i = 0; i < svc->noptions; i++)
-		json_object_set_new(options, svc->options[i].name,
-				    svc->options[i].path ?
-				    json_string(svc->options[i].path) :
-				    json_integer(svc->options[i].value));
+	for (i = 0; i < svc->noptions; i++) {
+		const struct svc_option *o = &svc->options[i];
+
+		json_object_set_new(options, o->name, !o->path ?
+				    json_integer(o->value) :
+				    json_string(detail == JSON_EXACT ?
+						option_exact(o) : o->path));
+	}
 	return options;
 }
 
@@ -179,7 +183,7 @@ json_t *service_json(const struct service *svc, enum json_detail detail)
 	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
 		json_object_set_new(o, "ops", json_true());
 	if (svc->noptions)
-		json_object_set_new(o, "options", options_json(svc));
+		json_object_set_new(o, "options", options_json(svc, detail));
 	policy_to_json(o, &svc->policy);
 	if (detail == JSON_LIVE) {
 		json_object_set_new(o, "conns_per_second",

@@ -12,9 +12,11 @@ struct server;
 struct service;
 struct service_list;
 
-enum json_detail { JSON_CONFIG, JSON_LIVE };
+enum json_detail { JSON_CONFIG, JSON_EXACT, JSON_LIVE };
 
-/* The JSON of one service. With JSON_CONFIG only what can be configured. */
+/* The JSON of one service. With JSON_CONFIG only what can be configured; with JSON_EXACT
+ * also the numbers of programs, which are others after a boot.
+ */
 json_t *service_json(const struct service *svc, enum json_detail detail);
 
 /* Prints the services that pass the filter words in @a. */
