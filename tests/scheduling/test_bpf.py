@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from lab import bpf, genl
 from lab.flows import asked
-from lab.netns import Namespace, wait_until
+from lab.netns import Namespace, run, wait_until
 from lab.packet import TCP, UDP
 from lab.raw import Raw
 from lab.shadows import give, read, totals
@@ -332,6 +332,28 @@ def test_programs_are_released(dr, l4lb):
     assert bpf.alive(fourth)
     ns.destroy()
     gone(fourth)
+
+
+def test_the_module_goes_at_once(dr, l4lb, backend):
+    """Pools of the service and of its shadow wait for their readers when it is removed."""
+    raw = service(dr, l4lb, bpf.answer(1))
+    give(l4lb, raw.service, "bpf")
+    number = give_program(l4lb, raw, bpf.answer(0))
+    assert asked(raw, 5) == [1] * 5
+    raw.service.delete()
+    run(["rmmod", backend.prefix + "bpf"])
+    assert not bpf.alive(number)
+    backend.need_scheduler("bpf")
+
+
+def test_more_than_1024_servers(dr, l4lb):
+    raw = service(dr, l4lb, bpf.answer(0))
+    servers = [genl.batch_server(f"10.77.{n >> 8}.{n & 255}", weight=0) for n in range(1021)]
+    l4lb.set_services([genl.batch_entry(raw.vip, raw.port, servers[:-1], proto=UDP, sched="bpf",
+                                        options=[("program", l4lb.values(raw.service)["program"])])])
+    assert asked(raw, 3) == [1] * 3
+    raw.service.server("10.77.3.252", 80, weight=0)
+    assert None not in fallen_back(l4lb, raw, 8)
 
 
 def test_a_shadow_and_a_trial_have_the_services_program(dr, l4lb):
