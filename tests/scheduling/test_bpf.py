@@ -191,7 +191,7 @@ R1_IS_THE_SKB = bpf.insn(0xbf, 1, 6)
         0, 72, 4096, 2**31 - 1, -0x100000, -0x200000, -0x200000 + 4000, -0x1000, -0x1000 + 28, -0x1000 + 40)),
     *(pytest.param(bpf.insn(0x61, 0, 6, off=at), id=f"context-{at}") for at in (
         0, 4, 8, 16, 20, 24, 36, 40)),
-    pytest.param(bpf.insn(0x62, 6, off=48, imm=7) + bpf.insn(0x62, 6, off=64, imm=7), id="control-block")])
+    pytest.param(bpf.mov(2, 7) + bpf.insn(0x63, 6, 2, off=48) + bpf.insn(0x63, 6, 2, off=64), id="control-block")])
 def test_what_programs_of_this_type_may_do(dr, l4lb, instructions):
     """There is no socket and no device behind what they read: none of it stops the kernel. (LD_ABS
     from outside, and the packet's length and header, are no index.)"""
@@ -348,11 +348,10 @@ def test_the_module_goes_at_once(dr, l4lb, backend):
 
 def test_more_than_1024_servers(dr, l4lb):
     raw = service(dr, l4lb, bpf.answer(0))
-    servers = [genl.batch_server(f"10.77.{n >> 8}.{n & 255}", weight=0) for n in range(1021)]
-    l4lb.set_services([genl.batch_entry(raw.vip, raw.port, servers[:-1], proto=UDP, sched="bpf",
-                                        options=[("program", l4lb.values(raw.service)["program"])])])
+    for n in range(1020):
+        raw.service.server(f"10.77.{n >> 8}.{n & 255}", 80, weight=0)
     assert asked(raw, 3) == [1] * 3
-    raw.service.server("10.77.3.252", 80, weight=0)
+    raw.service.server("10.77.255.1", 80, weight=0)
     assert None not in fallen_back(l4lb, raw, 8)
 
 
