@@ -11,7 +11,8 @@
 extern const struct nla_policy l4lb_nl_option_policy[L4LB_OPTION_ATTR_PATH + 1];
 
 /* Parse one { NAME, VALUE or KEY or FD and PATH } for the scheduler @ops, which may be
- * NULL, into @values, which the caller releases in any case.  @seen has a bit for each option that was named already.
+ * NULL, into @values, which the caller releases in any case.  @seen has a bit for each
+ * option that was named already.
  */
 int l4lb_nl_parse_option(const struct l4lb_sched_ops *ops,
 			 struct l4lb_sched_values *values, unsigned long *seen,
