@@ -415,8 +415,9 @@ def test_registry(sim):
     for broken in (*("file-" + word for word in (
                        "closed", "open-only", "none", "late", "min", "max", "def", "two")),
                    *("count-" + word for word in (
-                       "none", "no-init", "no-option", "rebuild", "sysctl")), "owner", "pick", "build", "free", "init", "exit", "long", "none", "empty",
-                   "changed", "flags", *("key-" + word for word in (
+                       "none", "no-init", "no-option", "rebuild", "sysctl")),
+                   "owner", "pick", "build", "free", "init", "exit", "long", "none", "empty", "changed",
+                   "flags", *("key-" + word for word in (
                        "late", "min", "max", "def", "named", "number")), *("opt-" + word for word in (
                        "name", "long", "noname", "twice", "low", "high", "what", "whatlong",
                        "rebuild", "rebuild-sysctl", "many", "count", "table"))):

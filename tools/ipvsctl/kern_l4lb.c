@@ -179,6 +179,15 @@ static void put_program(struct nl_msg *msg, int fd, const char *path)
 		nla_put_string(msg, L4LB_OPTION_ATTR_PATH, path);
 }
 
+/* Is a program sent although the service has it? It may have been stopped, or have
+ * another pin now.
+ */
+static bool is_told(const struct sched_option *o, const struct svc_option *wanted)
+{
+	return o->file && wanted &&
+	       (wanted->given || (wanted->path && strcmp(wanted->path, o->path)));
+}
+
 /* @wanted: NULL for the default. */
 static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 		       const struct svc_option *wanted)
@@ -188,8 +197,7 @@ static bool put_option(struct nl_msg *msg, const struct sched_option *o,
 	int fd = wanted ? program_fd(wanted) : -1;
 	struct nlattr *nest;
 
-	if (o->count || (!key && o->value == value && !(o->file && wanted &&
-	    (wanted->given || (wanted->path && strcmp(wanted->path, o->path))))))
+	if (o->count || (!key && o->value == value && !is_told(o, wanted)))
 		return false;
 	nest = nla_nest_start(msg, 1);
 	nla_put_string(msg, L4LB_OPTION_ATTR_NAME, o->name);
