@@ -458,7 +458,7 @@ def sweep_once(faulty, look, call, undo, check=lambda: None):
 
 
 # A new weight needs no new pool, unless the scheduler makes a table.
-WITH_TABLE = ("dh", "mh", "rr", "sh", "twos", "wrr")
+WITH_TABLE = ("bpf", "dh", "mh", "rr", "sh", "twos", "wrr")
 
 
 @pytest.mark.smoke

@@ -39,12 +39,16 @@ def failing_cache(name):
     """Inside, nothing is allocated from the slab cache NAME."""
     flag, file = Path("/sys/kernel/slab", name, "failslab"), DEBUG / "failslab"
     flag.write_text("1", encoding="ascii")
-    _write(file, cache_filter="Y", **ALWAYS)
-    try:
-        yield
-    finally:
-        _write(file, probability=0, cache_filter="N")
-        flag.write_text("0", encoding="ascii")
+    # To open a file may need just this cache: it is open before.
+    with open(file / "probability", "w", encoding="ascii") as probability:
+        _write(file, cache_filter="Y", **ALWAYS)
+        try:
+            yield
+        finally:
+            probability.write("0")
+            probability.flush()
+            _write(file, cache_filter="N")
+            flag.write_text("0", encoding="ascii")
 
 
 @contextlib.contextmanager
