@@ -23,7 +23,8 @@ from scale import connections
 from systems import L4LB, service_lines
 
 MODULES = "modprobe -r l4lb_wrr l4lb_rr l4lb", "modprobe l4lb"
-TOGETHER = 10_000       # connections that are opened together: half-open ones have a limit
+# Connections that are opened together. Half-open ones may be a quarter of all.
+TOGETHER = 10_000
 
 
 def declared(services, changed=0):
@@ -136,8 +137,9 @@ def events(tool, spec):
 
 def exchange(bed, tool, spec, folder):
     """The module goes and comes back, and the connections through a file."""
+    most = 2 * spec["conns"] + 4 * TOGETHER
     tool.run("service", "flush", "--yes")
-    bed.ns.sysctl("net/ipv4/vs/conn_max", 2 * spec["conns"] + 10_000)
+    bed.ns.sysctl("net/ipv4/vs/conn_max", most)
     bed.ns.run(["ipvsadm", "-R"], text_input="\n".join(service_lines(4, "tcp", 2, "dr", servers=4)) + "\n")
     bed.ns.run("ipvsadm --set 7000 0 0")
     for _ in range(0, spec["conns"], TOGETHER):
@@ -151,11 +153,12 @@ def exchange(bed, tool, spec, folder):
     for command in MODULES:
         bed.ns.run(command, timeout=120)
     tool.note("unload and load", time.monotonic() - unload)
-    bed.ns.sysctl("net/ipv4/vs/conn_max", 2 * spec["conns"] + 10_000)
+    bed.ns.sysctl("net/ipv4/vs/conn_max", most)
     tool.run("restore", str(rules))
     tool.note("import", tool.run("conn", "import", str(file))[0])
     tool.note("pause", time.monotonic() - began)
     tool.note("connections that are there again", connections(bed.ns))
+    tool.run("service", "flush", "--yes")
 
 
 def main():
