@@ -36,10 +36,9 @@ class Churn(threading.Thread):
         super().__init__()
         self.bed, self.dice = bed, random.Random(seed)
         self.over, self.count, self.fault = threading.Event(), 0, None
-        self.by_xdp, self.switched = set(), 0
         self.steps = [self.weight, self.scheduler, self.server, self.services, self.batch,
                       self.fast_path, self.lists, self.neighbour, self.mtu, self.device,
-                      self.firewall, self.policy, self.zero, self.xdp]
+                      self.firewall, self.policy, self.zero]
 
     def run(self):
         os.sched_setaffinity(0, {os.cpu_count() - 1})
@@ -125,14 +124,6 @@ class Churn(threading.Thread):
     def zero(self):
         self.ipvsadm("-Z")
 
-    def xdp(self):
-        """The clients' side, or the servers', is forwarded by XDP, or not any more."""
-        device = self.dice.choice(("gen0", "srv0"))
-        word = "no-xdp" if device in self.by_xdp else "xdp"
-        self.bed.ns.run([IPVSCTL, "-q", "fast-path", word, "dev", device])
-        self.by_xdp ^= {device}
-        self.switched += 1
-
 
 def configure(bed):
     L4LB.configure(bed, [line for family, proto, method in KINDS
@@ -188,9 +179,6 @@ def soak(spec):
                 churn.join()
             if churn.fault:
                 raise MeasureError(churn.fault)
-            bed.ns.run([IPVSCTL, "-q", "fast-path", "no-xdp", "all"])
-            if not churn.switched:
-                raise MeasureError("XDP was not switched on: let it run for longer")
             bed.ns.run("ipvsadm -C")
             configure(bed)
             left = ended(bed) - before
