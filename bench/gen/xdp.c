@@ -107,6 +107,8 @@ bool gen_xdp_frame(struct net_device *dev, const struct gen_template *t,
 {
 	struct gen_priv *priv = netdev_priv(dev);
 	struct page *page = page_pool_dev_alloc_pages(priv->pool);
+	/* It may be taken off meanwhile: gen_bpf() waits until nobody uses it. */
+	struct bpf_prog *prog = READ_ONCE(priv->prog);
 	struct xdp_buff xdp;
 
 	if (unlikely(!page))
@@ -115,7 +117,7 @@ bool gen_xdp_frame(struct net_device *dev, const struct gen_template *t,
 	xdp_prepare_buff(&xdp, page_address(page), XDP_PACKET_HEADROOM, t->len,
 			 false);
 	gen_fill(t, xdp.data, number, other);
-	switch (bpf_prog_run_xdp(priv->prog, &xdp)) {
+	switch (prog ? bpf_prog_run_xdp(prog, &xdp) : XDP_PASS) {
 	case XDP_PASS:
 		pass(dev, &xdp, priv->pool);
 		break;
@@ -124,7 +126,7 @@ bool gen_xdp_frame(struct net_device *dev, const struct gen_template *t,
 		page_pool_recycle_direct(priv->pool, page);
 		break;
 	case XDP_REDIRECT:
-		if (!xdp_do_redirect(dev, &xdp, priv->prog))
+		if (!xdp_do_redirect(dev, &xdp, prog))
 			break;
 		fallthrough;
 	default:
