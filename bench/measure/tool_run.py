@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bed import Bed, MeasureError, Traffic
 from lab import genl
-from lab.ctl import IPVSCTL, VIP
+from lab.ctl import IPVSCTL, VIP, declared
 from lab.monitor import Monitor
 from scale import connections
 from systems import L4LB, service_lines
@@ -25,15 +25,6 @@ from systems import L4LB, service_lines
 MODULES = "modprobe -r l4lb_wrr l4lb_rr l4lb", "modprobe l4lb"
 # Connections that are opened together. Half-open ones may be a quarter of all.
 TOGETHER = 10_000
-
-
-def declared(services, changed=0):
-    """A file for apply; the weights of the first CHANGED services are others."""
-    lines = ["version: 1", "services:"]
-    for n in range(services):
-        lines.append(f"- service: tcp 198.18.{n >> 8}.{n & 255}:80\n  scheduler: wrr\n  servers:")
-        lines += [f"  - 10.0.0.{m + 2} weight {m + 1 + (n < changed)}" for m in range(4)]
-    return "\n".join(lines) + "\n"
 
 
 class Tool:

@@ -179,11 +179,3 @@ def test_random_pairs(director, module, request, seed):  # noqa: F811
             ipvs.flush()
         director.ctl("apply -", stdin=b)
         assert director.state() == got
-
-
-def large(services, changed=0):
-    lines = ["version: 1", "services:"]
-    for n in range(services):
-        lines.append(f"- service: tcp 198.18.{n >> 8}.{n & 255}:80\n  scheduler: wrr\n  servers:")
-        lines += [f"  - 10.0.0.{m + 2} weight {m + 1 + (n < changed)}" for m in range(4)]
-    return "\n".join(lines) + "\n"

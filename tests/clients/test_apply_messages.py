@@ -9,10 +9,10 @@ import time
 
 import pytest
 from lab import genl
-from lab.ctl import IPVSCTL, SANITIZED
+from lab.ctl import IPVSCTL, SANITIZED, declared
 from lab.netns import SLOW
 from lab.rows import amount
-from test_apply import FILE, large
+from test_apply import FILE
 
 TAKES = 60
 NO_MODULE = True        # `module` loads both, one after the other
@@ -125,10 +125,10 @@ def test_the_message_is_as_large_as_the_difference(director, module, spy, tmp_pa
     """Ten services of thousands change: one message, with these ten."""
     total = amount(request.config, few=1000, all=10000)
     file = tmp_path / "lb.yaml"
-    file.write_text(large(total), encoding="ascii")
+    file.write_text(declared(total), encoding="ascii")
     [(name, whole)] = spy("apply", str(file))[1]
     assert name == SET_SERVICES
-    file.write_text(large(total, 10), encoding="ascii")
+    file.write_text(declared(total, 10), encoding="ascii")
     [(name, ten)] = spy("apply", str(file))[1]
     assert name == SET_SERVICES and whole / total * 9 < ten < whole / total * 12
     assert spy("apply", str(file)) == (0, [])
@@ -154,9 +154,9 @@ def test_times(director, module, tmp_path):
         return time.monotonic() - began, said
 
     small, whole, next_one = tmp_path / "small", tmp_path / "whole", tmp_path / "next"
-    small.write_text(large(2000), encoding="ascii")
-    whole.write_text(large(10000), encoding="ascii")
-    next_one.write_text(large(10000, 10), encoding="ascii")
+    small.write_text(declared(2000), encoding="ascii")
+    whole.write_text(declared(10000), encoding="ascii")
+    next_one.write_text(declared(10000, 10), encoding="ascii")
     apply, restore = [], []
     for _ in range(3):
         apply.append(timed("apply", str(small))[0])

@@ -17,6 +17,15 @@ VIP = "192.0.2.10"
 WEB = ["tcp", f"{VIP}:80"]
 
 
+def declared(services, changed=0):
+    """A file for apply: SERVICES of four servers, whose weights are others in the first CHANGED."""
+    lines = ["version: 1", "services:"]
+    for n in range(services):
+        lines.append(f"- service: tcp 198.18.{n >> 8}.{n & 255}:80\n  scheduler: wrr\n  servers:")
+        lines += [f"  - 10.0.0.{m + 2} weight {m + 1 + (n < changed)}" for m in range(4)]
+    return "\n".join(lines) + "\n"
+
+
 class Director:
     _number = itertools.count()
 
