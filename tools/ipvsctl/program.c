@@ -142,12 +142,17 @@ int program_hold(const struct service *svc)
 {
 	const struct svc_option *o = service_option(svc, NAME);
 
+	int rc;
+
 	if (!o || !o->value || hold(o))
 		return RC_OK;
 	err_forget();
-	return fail(RC_REFUSED, svc_text(&svc->id),
-		    "nothing but the service has its program %s, and only root of the host could bring it back",
-		    option_exact(o));
+	rc = fail(RC_REFUSED, svc_text(&svc->id),
+		  "its program %s has lost its pin and could not be brought back",
+		  option_exact(o));
+	hint("try: as root of the host; or pin it again: bpftool prog pin id %u PATH",
+	     o->value);
+	return rc;
 }
 
 int program_find(struct service *svc)
