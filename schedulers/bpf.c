@@ -6,7 +6,7 @@
  *	budget		a program that takes longer is not asked any more
  *	a to h		numbers for the program
  *	otherwise	choices that were not the program's
- *	stopped		1: the program took too long; setting any option tries it again
+ *	stopped		1: the program took too long; setting an option tries it again
  *
  * The program sees what l4lb_bpf.h describes.  The verifier keeps it from harming the
  * kernel.  Instead of a real server that may not be chosen the least loaded one is, as

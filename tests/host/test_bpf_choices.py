@@ -114,6 +114,16 @@ def test_1024_servers_and_one_more(sim):
     assert picks(answers[-2:-1]) == [1, 1]
 
 
+def test_cost(sim):
+    """With 1,024 servers each is looked at once and a half dozen words of it are read; with more,
+    as wlc looks at them: a flood of new clients does not choose how much a choice costs."""
+    servers = add(*[1] * 1024)
+    most = int(run(sim, servers + "pick tcp 3; cost", LAST)[-1])
+    assert 1024 < most <= 8 * 1024 + 32
+    beyond = run(sim, servers + "add 1025 1; pick tcp 50; reads; pick tcp 50; reads", LAST)[-1]
+    assert int(beyond) < 50 * 1024
+
+
 def test_no_memory_for_what_the_program_reads(sim):
     answers = run(sim, add(1, 1) + "memory 0; add 3 1; memory 1; pick tcp", LAST)
     assert "-12" in answers
