@@ -200,7 +200,7 @@ int l4lb_trial_prepare(struct l4lb_trial *trial, struct l4lb_service *svc,
 	    (l4lb_inst_ops(svc->inst) != trial->ops || !svc->inst->file)) {
 		NL_SET_ERR_MSG(extack,
 			       "trial: the service lacks this scheduler or its file: give it both first");
-		return -EOPNOTSUPP;
+		return -ENODATA;
 	}
 	trial->key = svc->key;
 	trial->active = svc->key.protocol != IPPROTO_UDP;

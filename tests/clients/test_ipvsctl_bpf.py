@@ -201,12 +201,22 @@ def test_what_is_refused(web, pins, tmp_path, word, code, said):
 
 def test_options_that_are_no_programs(web, first):
     assert "bad budget" in web.ctl("svc change", *WEB, "option budget", first, code=2)
+    assert "options with other values are: key, order, program" in web.ctl(
+        "svc change", *WEB, "option programme", first, code=2)
     for count in ("otherwise", "stopped"):
         assert f"{count} of scheduler bpf is a count: leave it out" in web.ctl(
             "svc change", *WEB, f"option {count} 0", code=2)
     web.ctl("svc change", *WEB, "scheduler mh")
     assert "unknown option of scheduler mh \"program\"" in web.ctl(
         "svc change", *WEB, "option program", first, code=2)
+
+
+def test_a_trial_without_a_program(web):
+    web.ctl("scheduler compare", *WEB, "with bpf,mh")
+    web.ctl("svc change", *WEB, "option program none")
+    said = web.ctl("scheduler compare", *WEB, "with bpf,mh", code=3)
+    assert "a trial of bpf asks the service's own program, and it has none" in said
+    assert "option program PATH" in said
 
 
 def test_counts_are_not_saved(fresh):

@@ -354,18 +354,29 @@ static int print_text(const struct comparison *c)
 
 /* ---- the command ---- */
 
+/* Linux 6.1 cannot send the module's sentences. */
 static int refuse_trial(int err, const struct comparison *c, const char *name)
 {
+	const char *object = svc_text(&c->id);
 	int rc;
 
-	if (err == -ENOENT)
-		return scheduler_missing(svc_text(&c->id), name);
-	/* Linux 6.1 cannot send the module's sentence. */
-	if (err != -EBUSY)
-		return refuse(err, svc_text(&c->id), "the trial");
-	rc = fail(RC_REFUSED, svc_text(&c->id), "another trial is under way");
-	hint("try: the command again when it is over, 30 seconds at most");
-	return rc;
+	switch (err) {
+	case -ENOENT:
+		return scheduler_missing(object, name);
+	case -EBUSY:
+		rc = fail(RC_REFUSED, object, "another trial is under way");
+		hint("try: the command again when it is over, 30 seconds at most");
+		return rc;
+	case -ENODATA:
+		rc = fail(RC_REFUSED, object,
+			  "a trial of %s asks the service's own program, and it has none",
+			  name);
+		hint("try: service change %s scheduler %s option program PATH, then compare others",
+		     object, name);
+		return rc;
+	default:
+		return refuse(err, object, "the trial");
+	}
 }
 
 static bool same_servers(const struct trial *a, const struct trial *b)

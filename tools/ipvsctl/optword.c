@@ -100,6 +100,7 @@ bool option_has_words(const char *name)
 int option_word_parse(struct svc_option *o, const char *word, const char *object)
 {
 	uint32_t i;
+	int rc;
 
 	o->value = 0;
 	o->key = NULL;
@@ -120,9 +121,11 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 	if (!strcmp(o->name, "order"))
 		return fail(RC_USAGE, object,
 			    "bad order \"%s\": write age or address", word);
-	return fail(RC_USAGE, object,
-		    "bad %s \"%s\": write a whole number from 0 to 4294967295",
-		    o->name, word);
+	rc = fail(RC_USAGE, object,
+		  "bad %s \"%s\": write a whole number from 0 to 4294967295",
+		  o->name, word);
+	hint("options with other values are: key, order, program");
+	return rc;
 }
 
 const char *option_exact(const struct svc_option *o)
