@@ -22,12 +22,17 @@ def bars(r):
     yield (f"... {spec['changed']} changed, s", f"<= {CHANGED}", f"{found['apply changed']:.2f}",
            found["apply changed"] <= CHANGED)
     yield "`diff` of these, s", f"<= {DIFF:.0f}", f"{found['diff']:.2f}", found["diff"] <= DIFF
-    yield (f"`top` with {many}: from one screen to the next, s", f"<= {PERIOD}",
-           f"{found['top period']:.2f}", found["top period"] <= PERIOD)
-    yield "... of a processor, s", None, f"{found['top processor']:.2f}", True
-    yield f"`-F prometheus stats` with {many}, s", None, f"{found['prometheus']:.2f}", True
-    yield ("events a second that `monitor` writes and a program reads", f">= {EVENTS:,}",
+    for name, size in (("top", "80x24"), ("large top", "200x60")):
+        period = found[f"{name} period"]
+        yield (f"`top` at {size} with {many}: from one screen to the next, s", f"<= {PERIOD}",
+               f"{period:.2f}", period <= PERIOD)
+        yield "... of a processor, s", None, f"{found[f'{name} processor']:.2f}", True
+    for name, command in (("top in lines", "top -b -n 1"), ("list", "service list"),
+                          ("prometheus", "-F prometheus stats")):
+        yield f"`{command}` with {many}, s", None, f"{found[name]:.2f}", True
+    yield ("events a second that `monitor` writes", f">= {EVENTS:,}",
            f"{found['events a second']:,.0f}", found["events a second"] >= EVENTS)
+    yield "... that the kernel sent meanwhile", None, f"{found['events sent a second']:,.0f}", True
     yield "... of which lost", "0", f"{found['events lost']:.0f}", not found["events lost"]
     back = found["connections that are there again"]
     yield (f"exchange of the module with {spec['conns']:,} connections: those that are there again",
@@ -49,7 +54,7 @@ def render(r):
 def draw(r, path):
     """Seconds of each command."""
     names = ("restore few", "apply few", "apply many", "apply many again", "apply changed", "diff",
-             "prometheus", "export", "import", "pause")
+             "list", "top in lines", "prometheus", "export", "import", "pause")
     with figure(path, 1, 1, 9, 4.5) as (drawn, ((axes,),)):
         axes.barh(names, [r["found"][name] for name in names], color=SYSTEMS["l4lb"])
         axes.invert_yaxis()

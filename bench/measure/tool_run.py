@@ -7,18 +7,23 @@ Writes {name: seconds, or another figure} to FILE (JSON). Of times that are take
 the least counts: what else the machine does makes them longer only.
 """
 
+import fcntl
 import json
+import os
+import pty
 import resource
+import select
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from pathlib import Path
 
 from bed import Bed, MeasureError, Traffic
 from lab import genl
 from lab.ctl import IPVSCTL, VIP, declared
-from lab.monitor import Monitor
 from scale import connections
 from systems import L4LB, service_lines
 
@@ -81,48 +86,82 @@ def configurations(tool, spec, folder):
     tool.least("apply changed", "apply", str(next_one), before=back)
 
 
-def reading(tool, spec):
-    """top and Prometheus read all services and servers."""
-    def top(redraws):
+def screens(tool, size, seconds):
+    """Seconds from one screen of top to the next, and of a processor for each, on a terminal
+    of SIZE (lines, columns). Each screen reads /proc/net/l4lb once."""
+    with tempfile.NamedTemporaryFile("r") as trace:
+        words = ["strace", "-f", "--seccomp-bpf", "-ttt", "-e", "trace=openat", "-o", trace.name,
+                 IPVSCTL, "top", "--watch", "1"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        took, text = tool.run("top", "--batch", "-n", str(redraws), "--watch", "1")
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+        with tool.ns.enter(), subprocess.Popen(words, stdin=terminal, stdout=terminal, stderr=terminal,
+                                               env=os.environ | {"TERM": "xterm"}) as process:
+            os.close(terminal)
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0:
+                if select.select([master], [], [], left)[0]:
+                    os.read(master, 65536)
+            os.write(master, b"q")
+            process.wait(60)
+        os.close(master)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if not text:
-            raise MeasureError("top has shown nothing")
-        return took, sum(after[:2]) - sum(before[:2])
+        times = [float(line.split()[1]) for line in trace if "/net/l4lb" in line]
+    if len(times) < 3:
+        raise MeasureError(f"top has drawn {len(times)} screens")
+    return ((times[-1] - times[0]) / (len(times) - 1),
+            (sum(after[:2]) - sum(before[:2])) / len(times))
 
-    first, longer = top(1), top(1 + spec["redraws"])
-    tool.note("top period", (longer[0] - first[0]) / spec["redraws"])
-    tool.note("top processor", (longer[1] - first[1]) / spec["redraws"])
+
+def reading(tool, spec):
+    """top, lists and Prometheus read all services and servers."""
+    for name, size in (("top", (24, 80)), ("large top", (60, 200))):
+        period, worked = screens(tool, size, spec["screens"])
+        tool.note(f"{name} period", period)
+        tool.note(f"{name} processor", worked)
+    tool.least("top in lines", "top", "--batch", "-n", "1")
+    tool.least("list", "service", "list")
     tool.least("prometheus", "-F", "prometheus", "stats")
 
 
-def events(tool, spec):
-    """Weights change as fast as the kernel takes them; a program reads what the monitor writes."""
-    servers = 500
+def wait_for_lines(path, lines):
+    """Until the file has so many, or has not grown for five seconds. Returns the time of the end."""
+    seen, grown = 0, time.monotonic()
+    with path.open("rb") as file:
+        while seen < lines and time.monotonic() < grown + 5:
+            more = file.read()
+            if more:
+                seen, grown = seen + more.count(b"\n"), time.monotonic()
+            else:
+                time.sleep(0.01)
+    return grown
+
+
+def events(tool, spec, folder):
+    """Weights change as fast as the kernel takes them; the monitor writes to a file."""
+    servers, path = 500, folder / "events"
     tool.run("service", "flush", "--yes")
-
-    def change(l4lb, weight):
-        l4lb.set_services([genl.batch_entry(VIP, 80, [
-            genl.batch_server(f"10.1.{i >> 8}.{i & 255}", weight=weight) for i in range(servers)], sched="rr")])
-
+    turns = [[genl.batch_entry(VIP, 80, [genl.batch_server(f"10.1.{i >> 8}.{i & 255}", weight=1 + turn)
+                                         for i in range(servers)], sched="rr")]
+             for turn in range(1 + spec["events"] // servers)]
     with genl.L4lb(tool.ns) as l4lb:
-        change(l4lb, 1)
-        with Monitor(tool.ns) as monitor:
-            while monitor.next(1):
-                pass
+        l4lb.set_services(turns.pop(0))
+        with path.open("wb") as out, tool.ns.enter(), \
+                subprocess.Popen([IPVSCTL, "-j", "monitor", "server"], stdout=out) as monitor:
+            wait_for_lines(path, 1)
             began = time.monotonic()
-            for turn in range(spec["events"] // servers):
-                change(l4lb, 2 + turn)
-            seen = lost = 0
-            while seen + lost < spec["events"]:
-                said = monitor.next(60)
-                if not said:
-                    raise MeasureError(f"{seen} events of {spec['events']}, {lost} lost")
-                seen += said["event"] == "weight"
-                lost += said["events"] if said["event"] == "lost" else 0
-            took = time.monotonic() - began
-    tool.note("events a second", seen / took)
+            for turn in turns:
+                l4lb.set_services(turn)
+            told = time.monotonic()
+            ended = wait_for_lines(path, 1 + spec["events"])
+            monitor.terminate()
+    said = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:]]
+    seen = sum(e["event"] == "weight" for e in said)
+    lost = sum(e["events"] for e in said if e["event"] == "lost")
+    if seen + lost != spec["events"]:
+        raise MeasureError(f"{seen} events of {spec['events']}, {lost} lost")
+    tool.note("events sent a second", spec["events"] / (told - began))
+    tool.note("events a second", seen / (ended - began))
     tool.note("events lost", lost)
 
 
@@ -159,7 +198,7 @@ def main():
         tool, folder = Tool(bed.ns, spec["turns"], found), Path(name)
         configurations(tool, spec, folder)
         reading(tool, spec)
-        events(tool, spec)
+        events(tool, spec, folder)
         exchange(bed, tool, spec, folder)
     Path(sys.argv[2]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
