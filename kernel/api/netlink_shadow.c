@@ -118,6 +118,28 @@ static int fill_server(struct sk_buff *skb, const struct l4lb_sched_server *real
 	return 0;
 }
 
+/* What the shadow's scheduler itself counts. */
+static int fill_counts(struct sk_buff *skb, const struct l4lb_shadow *shadow)
+{
+	const struct l4lb_sched_option *o = shadow->ops->options;
+	struct nlattr *nest;
+	unsigned int i;
+
+	for (i = 0; i < shadow->ops->n_options; i++) {
+		if (!o[i].count)
+			continue;
+		nest = nla_nest_start(skb, L4LB_SHADOW_ATTR_OPTION);
+		if (!nest || nla_put_string(skb, L4LB_OPTION_ATTR_NAME, o[i].name) ||
+		    nla_put_u32(skb, L4LB_OPTION_ATTR_VALUE,
+				l4lb_inst_option(shadow->inst, i)) ||
+		    nla_put_string(skb, L4LB_OPTION_ATTR_WHAT, o[i].what) ||
+		    nla_put_flag(skb, L4LB_OPTION_ATTR_COUNT))
+			return -EMSGSIZE;
+		nla_nest_end(skb, nest);
+	}
+	return 0;
+}
+
 /* The next message: the total, or one real server. */
 static int fill_next(struct sk_buff *skb, const struct l4lb_service *svc,
 		     const struct l4lb_shadow *shadow, const struct position *pos)
@@ -125,7 +147,7 @@ static int fill_next(struct sk_buff *skb, const struct l4lb_service *svc,
 	const struct l4lb_pool *ghosts;
 
 	if (!pos->begun)
-		return fill_total(skb, shadow);
+		return fill_total(skb, shadow) ?: fill_counts(skb, shadow);
 	ghosts = rcu_dereference_protected(shadow->pool,
 					   lockdep_is_held(&svc->ln->lock));
 	return fill_server(skb, l4lb_pool_current(svc)->server[pos->next],

@@ -43,6 +43,13 @@ static inline struct l4lb_pool *l4lb_pool_current(const struct l4lb_service *svc
 					 lockdep_is_held(&svc->ln->lock));
 }
 
+/* Its option @i as people see it: a count, too.  Configuration mutex held. */
+static inline u32 l4lb_inst_option(const struct l4lb_sched_inst *inst, unsigned int i)
+{
+	return inst->ops->options[i].count ? inst->ops->count(inst->state, i) :
+					     inst->option[i];
+}
+
 /* Return: one reference; NULL for "none"; or an ERR_PTR().  May sleep. */
 struct l4lb_sched_inst *l4lb_inst_create(struct l4lb_net *ln,
 					 const struct l4lb_sched_ops *ops);

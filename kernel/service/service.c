@@ -345,11 +345,8 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc)
 /* One of them as people see it: a count, too.  Its scheduler is not "none". */
 u32 l4lb_service_option(const struct l4lb_service *svc, unsigned int i)
 {
-	const struct l4lb_sched_inst *inst = svc->inst;
-
 	lockdep_assert_held(&svc->ln->lock);
-	return inst->ops->options[i].count ? inst->ops->count(inst->state, i) :
-					     inst->option[i];
+	return l4lb_inst_option(svc->inst, i);
 }
 
 /* Of the scheduler's file; empty without one. */

@@ -236,15 +236,20 @@ def notes(director):
 
 def test_counts_are_shown(web):
     lines = web.ctl("scheduler stats", *WEB).splitlines()
-    assert lines[0].split() == ["COUNT", "VALUE", "WHAT"]
-    assert [line.split()[:2] for line in lines[1:]] == [["otherwise", "0"], ["stopped", "0"]]
+    assert lines[0].split() == ["COUNT", "VALUE", "ROLE", "WHAT"]
+    assert [line.split()[:4] for line in lines[1:]] == [
+        [name, "0", "in", "use"] for name in ("otherwise", "stopped")]
     got = web.json("scheduler stats", *WEB)
     assert got["counts"] == {"otherwise": 0, "stopped": 0} and got["shadow"] is None
     web.ctl("svc change", *WEB, "shadow rr")
     both = web.ctl("scheduler stats", *WEB)
     assert "otherwise" in both and "in use" in both
-    assert web.json("scheduler stats", *WEB)["shadow"]["shadow"]["scheduler"] == "rr"
+    other = web.json("scheduler stats", *WEB)["shadow"]["shadow"]
+    assert other["scheduler"] == "rr" and other["counts"] == {}
     web.ctl("svc change", *WEB, "shadow bpf")
+    assert re.findall(r"^(otherwise|stopped) +0 +shadow ", web.ctl("scheduler stats", *WEB), re.M) == [
+        "otherwise", "stopped"]
+    assert web.json("scheduler stats", *WEB)["shadow"]["shadow"]["counts"] == {"otherwise": 0, "stopped": 0}
     assert "no program" not in notes(web)
     web.ctl("svc change", *WEB, "option program none")
     assert "the shadow has no program: it chooses as wlc" in notes(web)

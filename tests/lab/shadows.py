@@ -8,6 +8,7 @@ from .genl import attr, attributes, text
 
 STATS = genl.L4LB.sets["shadow"]
 SERVER = genl.L4LB.sets["shadow-server"]
+OPTION = genl.L4LB.sets["option"]
 
 
 def give(l4lb, service, name):
@@ -32,13 +33,17 @@ def decode_server(payload):
 
 def read(l4lb, service):
     """{"scheduler", "age", "seen", "agreed", "refused", "servers": [{"addr", "port", "weight",
-    "conns", "active_conns", "inact_conns", "real_conns", ...}]}"""
-    found = {"servers": []}
+    "conns", "active_conns", "inact_conns", "real_conns", ...}], "counts": {name: value}}"""
+    found = {"servers": [], "counts": {}}
     for _, payload in l4lb.dump(genl.GET_SHADOW, attr(genl.L_SERVICE, service.ident)):
         for kind, value in attributes(dict(attributes(payload))[genl.L_SHADOW_STATS]):
             name = next(k for k, a in STATS.items() if a.number == kind)
             if name == "server":
                 found["servers"].append(decode_server(value))
+            elif name == "option":
+                option = dict(attributes(value))
+                found["counts"][option[OPTION["name"].number].rstrip(b"\0").decode()] = \
+                    OPTION["value"].read(option[OPTION["value"].number])
             elif name != "pad":
                 found[name] = STATS[name].read(value)
     return found

@@ -177,6 +177,19 @@ def test_a_slow_program_is_stopped(dr, l4lb, log):
     assert counts(l4lb, raw) == (fallen, 0)
 
 
+def test_the_shadows_program_is_stopped(dr, l4lb):
+    """It has the service's program, and counts of its own."""
+    raw = service(dr, l4lb, loop(200_000))
+    give(l4lb, raw.service, "bpf")
+    assert read(l4lb, raw.service)["counts"] == {"otherwise": 0, "stopped": 0}
+    l4lb.set(raw.service, budget=1)
+    assert None not in asked(raw, 31)
+    shadow = read(l4lb, raw.service)
+    assert shadow["counts"]["stopped"] == 1 and 20 <= shadow["counts"]["otherwise"] <= 31
+    give(l4lb, raw.service, "rr")
+    assert not read(l4lb, raw.service)["counts"] and counts(l4lb, raw)[1] == 1
+
+
 MAC, NET = 0, 1
 R1_IS_THE_SKB = bpf.insn(0xbf, 1, 6)
 

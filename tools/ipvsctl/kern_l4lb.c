@@ -34,7 +34,7 @@ static struct nla_policy sched_policy[L4LB_SCHED_ATTR_MAX + 1] = {
 	[L4LB_SCHED_ATTR_OPTIONS]	= { .type = NLA_NESTED },
 };
 
-static void get_option(struct nlattr *nest, struct sched_option *o)
+void l4lb_take_option(struct nlattr *nest, struct sched_option *o)
 {
 	struct nlattr *tb[L4LB_OPTION_ATTR_MAX + 1];
 
@@ -83,7 +83,7 @@ static void take_scheduler(struct nlmsghdr *nlh, void *arg)
 	if (tb[L4LB_SCHED_ATTR_OPTIONS])
 		nla_for_each_nested(nest, tb[L4LB_SCHED_ATTR_OPTIONS], left)
 			if (info->n < L4LB_OPTIONS_MAX)
-				get_option(nest, &info->options[info->n++]);
+				l4lb_take_option(nest, &info->options[info->n++]);
 }
 
 static void take_schedulers(struct nlmsghdr *nlh, void *arg)

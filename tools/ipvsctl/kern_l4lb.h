@@ -51,6 +51,10 @@ int kern_scheduler(const char *name, struct sched_info *info);
 /* All that are registered; free .v. Without the family: 0, and none. */
 int kern_schedulers(struct sched_infos *infos);
 
+/* One option of a scheduler, from a reply. */
+struct nlattr;
+void l4lb_take_option(struct nlattr *nest, struct sched_option *o);
+
 /* The options of a service's scheduler, and its counts. */
 int kern_options(const struct svc_id *id, struct sched_info *info);
 

@@ -59,6 +59,18 @@ static void take_server(struct nlattr *nest, struct shadow *shadow)
 	take_loads(tb, srv);
 }
 
+/* There is one attribute for each, of the same type. */
+static void take_counts(struct nlattr *stats, struct sched_info *sched)
+{
+	struct nlattr *nest;
+	int left;
+
+	nla_for_each_nested(nest, stats, left)
+		if (nla_type(nest) == L4LB_SHADOW_ATTR_OPTION &&
+		    sched->n < L4LB_OPTIONS_MAX)
+			l4lb_take_option(nest, &sched->options[sched->n++]);
+}
+
 static void take_shadow(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[L4LB_SHADOW_ATTR_MAX + 1];
@@ -81,6 +93,7 @@ static void take_shadow(struct nlmsghdr *nlh, void *arg)
 	shadow->choices = get_u64(tb[L4LB_SHADOW_ATTR_SEEN]);
 	shadow->agreed = get_u64(tb[L4LB_SHADOW_ATTR_AGREED]);
 	shadow->refused = get_u64(tb[L4LB_SHADOW_ATTR_REFUSED]);
+	take_counts(top[L4LB_ATTR_SHADOW_STATS], &shadow->sched);
 }
 
 static int ask_shadow(const struct svc_id *id, struct shadow *shadow)

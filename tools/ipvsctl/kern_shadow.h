@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ident.h"
+#include "kern_l4lb.h"
 
 /* Connections that a real server has got, or would have. */
 struct shadow_load {
@@ -29,6 +30,7 @@ struct shadow {
 	uint64_t choices, agreed, refused;
 	struct shadow_server *servers;
 	size_t nservers;
+	struct sched_info sched;	/* of its options only what it counts */
 	bool incomplete;	/* there was no memory for more servers */
 };
 

@@ -77,16 +77,31 @@ static json_t *real_or_null(bool known, double value)
 	return known ? json_real(value) : json_null();
 }
 
+static json_t *counts_json(const struct sched_info *sched)
+{
+	json_t *counts = json_object();
+	unsigned int i;
+
+	for (i = 0; i < sched->n; i++)
+		if (sched->options[i].count)
+			json_object_set_new(counts, sched->options[i].name,
+					    json_integer(sched->options[i].value));
+	return counts;
+}
+
 static json_t *side_json(const struct report *r, int side)
 {
 	struct fairness f = fairness_of(r->given[side], r->shadow.nservers);
+	json_t *o = json_pack("{s:s, s:I, s:o, s:o, s:o}", "scheduler",
+			      side == REAL ? r->scheduler : r->shadow.scheduler,
+			      "connections", (json_int_t)r->all[side],
+			      "max_over_mean", real_or_null(f.known, f.max_over_mean),
+			      "cv", real_or_null(f.known, f.cv),
+			      "jain", real_or_null(f.known, f.jain));
 
-	return json_pack("{s:s, s:I, s:o, s:o, s:o}", "scheduler",
-			 side == REAL ? r->scheduler : r->shadow.scheduler,
-			 "connections", (json_int_t)r->all[side],
-			 "max_over_mean", real_or_null(f.known, f.max_over_mean),
-			 "cv", real_or_null(f.known, f.cv),
-			 "jain", real_or_null(f.known, f.jain));
+	if (side == SHADOW)
+		json_object_set_new(o, "counts", counts_json(&r->shadow.sched));
+	return o;
 }
 
 static json_t *load_json(const struct report *r, const struct shadow_server *srv,
@@ -122,18 +137,6 @@ static json_t *servers_json(const struct report *r)
 	return all;
 }
 
-static json_t *counts_json(const struct report *r)
-{
-	json_t *counts = json_object();
-	unsigned int i;
-
-	for (i = 0; i < r->sched.n; i++)
-		if (r->sched.options[i].count)
-			json_object_set_new(counts, r->sched.options[i].name,
-					    json_integer(r->sched.options[i].value));
-	return counts;
-}
-
 static json_t *shadow_json(const struct report *r)
 {
 	const struct shadow *s = &r->shadow;
@@ -153,7 +156,7 @@ static int print_json(const struct report *r)
 {
 	json_t *doc = doc_new();
 
-	json_object_set_new(doc, "counts", counts_json(r));
+	json_object_set_new(doc, "counts", counts_json(&r->sched));
 	json_object_set_new(doc, "shadow", r->has_shadow ? shadow_json(r) : json_null());
 	return print_doc(doc);
 }
@@ -249,29 +252,40 @@ static int print_servers(const struct report *r)
 	return rc ? rc : table_print(t);
 }
 
-/* What the scheduler counts, whether it has a shadow or not. */
-static int print_counts(const struct report *r)
+static void count_rows(struct table *t, const struct sched_info *sched, const char *role)
 {
-	static const struct column cols[] = {
-		{ .key = "count", .head = "COUNT" },
-		{ "value", "VALUE", .right = true },
-		{ .key = "what", .head = "WHAT" },
-	};
-	struct table *t;
 	unsigned int i;
-	int rc = table_new(&t, cols, ARRAY_SIZE(cols), NULL);
 
-	for (i = 0; !rc && i < r->sched.n; i++) {
-		const struct sched_option *o = &r->sched.options[i];
+	for (i = 0; i < sched->n; i++) {
+		const struct sched_option *o = &sched->options[i];
 		struct row *row = o->count ? table_row(t, NULL) : NULL;
 
 		if (!row)
 			continue;
 		table_cell(t, row, 0, "%s", o->name);
 		table_cell(t, row, 1, "%u", o->value);
-		table_cell(t, row, 2, "%s", o->what);
+		table_cell(t, row, 2, "%s", role);
+		table_cell(t, row, 3, "%s", o->what);
 	}
-	return rc ? rc : table_print(t);
+}
+
+/* What the scheduler and its shadow count themselves. */
+static int print_counts(const struct report *r)
+{
+	static const struct column cols[] = {
+		{ .key = "count", .head = "COUNT" },
+		{ "value", "VALUE", .right = true },
+		{ .key = "role", .head = "ROLE" },
+		{ .key = "what", .head = "WHAT" },
+	};
+	struct table *t;
+	int rc = table_new(&t, cols, ARRAY_SIZE(cols), NULL);
+
+	if (rc)
+		return rc;
+	count_rows(t, &r->sched, "in use");
+	count_rows(t, &r->shadow.sched, "shadow");
+	return table_print(t);
 }
 
 static int print_text(const struct report *r)
@@ -341,6 +355,7 @@ static int read_all(struct report *r)
 	r->has_shadow = !err && r->shadow.scheduler[0];
 	if (!r->has_shadow)
 		return r->counts ? RC_OK : no_shadow(&r->id);
+	r->counts |= r->shadow.sched.n;
 	note_no_program(r);
 	return weigh(r);
 }
