@@ -302,7 +302,9 @@ install-tool: ipvsctl
 	install -m 644 tools/ipvsctl/ipvsctl.zsh $(zshdir)/_ipvsctl
 	install -m 644 tools/ipvsctl/ipvsctl.fish $(fishdir)/ipvsctl.fish
 	install -D -m 644 tools/ipvsctl/config.schema.json $(sharedir)/ipvsctl/config.schema.json
-	sed 's|@SBIN@|$(PREFIX)/sbin|' tools/system/l4lb.service >$(libdir)/systemd/system/l4lb.service
+	install -D -m 644 tools/grafana/l4lb.json $(sharedir)/ipvsctl/grafana/l4lb.json
+	for unit in system/l4lb.service systemd/ipvsctl-metrics.service systemd/ipvsctl-metrics.timer; do \
+		sed 's|@SBIN@|$(PREFIX)/sbin|' tools/$$unit >$(libdir)/systemd/system/$${unit##*/} || exit; done
 
 # The sources for dkms, which builds them for each kernel: dkms install l4lb/VERSION
 install-dkms:
@@ -317,11 +319,12 @@ uninstall:
 	@test -n '$(KREL)' || { echo 'no kernel release: name the kernel build directory with KDIR=' >&2; exit 1; }
 	rm -rf $(moddir) $(dkmsdir)
 	rm -f $(libdir)/modprobe.d/l4lb.conf $(libdir)/modules-load.d/l4lb.conf $(libdir)/sysctl.d/60-l4lb.conf \
-		$(libdir)/systemd/system/l4lb.service $(mandir)/man7/l4lb.7 \
+		$(libdir)/systemd/system/l4lb.service $(libdir)/systemd/system/ipvsctl-metrics.service \
+		$(libdir)/systemd/system/ipvsctl-metrics.timer $(mandir)/man7/l4lb.7 \
 		$(DESTDIR)$(PREFIX)/sbin/ipvsctl $(mandir)/man8/ipvsctl.8 \
 		$(bashdir)/ipvsctl $(zshdir)/_ipvsctl $(fishdir)/ipvsctl.fish \
-		$(sharedir)/ipvsctl/config.schema.json
-	rmdir $(sharedir)/ipvsctl 2>/dev/null || true
+		$(sharedir)/ipvsctl/config.schema.json $(sharedir)/ipvsctl/grafana/l4lb.json
+	rmdir $(sharedir)/ipvsctl/grafana $(sharedir)/ipvsctl 2>/dev/null || true
 	rmdir $(DESTDIR)/etc/l4lb 2>/dev/null || true
 	$(if $(DESTDIR),,depmod $(KREL))
 

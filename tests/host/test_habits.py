@@ -154,6 +154,17 @@ MENDED = [
     ("add tcp 192.0.2.10:80", 'unknown object "add"', "ipvsctl service add"),
     ("delete tcp 192.0.2.10:80", 'unknown object "delete"', None),
     ("drain tcp 192.0.2.10:80 10.0.0.1", 'unknown object "drain"', "ipvsctl server drain"),
+    ("kill client 192.0.2.1", 'unknown object "kill"', None),
+    ("zero", 'unknown object "zero"', None),
+    ("no-xdp dev eth0", 'unknown object "no-xdp"', None),
+    ("stats zeor", 'unknown filter "zeor"', None),
+    ("sync stp", 'unknown verb "stp"', None),
+    ("fast-path no-xd dev eth0", 'unknown verb "no-xd"', None),
+    ("service delte fwmark 7", 'unknown verb "delte"', None),
+    ("server drain fwmark 7 10.0.0.1 --deadline 5m --then rest", 'unknown end of a drain "rest"', None),
+    ("apply -f /etc/l4lb/web.yaml", 'unknown option "-f"', "FILE has no -f here"),
+    ("diff -f web.yaml", 'unknown option "-f"', "FILE has no -f here"),
+    ("restore -f rules", 'unknown option "-f"', "FILE has no -f here"),
     ("service edit fwmark 7", 'unknown verb "edit"', "did you mean: change"),
     ("show --ye", 'unknown option "--ye"', "see: ipvsctl help show"),
 ]
@@ -206,4 +217,4 @@ def test_no_hint_in_an_answer_weakens_or_deletes():
         advice = ipvsctl(*words.split()).stderr.splitlines()[1:]
         assert not [line for line in advice if FORBIDDEN.search(line)], words
         assert not [line for line in advice if re.search(
-            r"did you mean: (--)?(new|off|none|flush|yes|kill)$", line)], words
+            r"did you mean: (--)?(new|off|none|flush|yes|kill|zero|stop|no-xdp|delete)$", line)], words

@@ -13,10 +13,12 @@ TOP = Path(__file__).resolve().parents[2]
 RELEASE = "6.12.999-test"
 MODULES = "l4lb.ko", "l4lb_rr.ko"
 SYSTEM = {"usr/lib/modprobe.d/l4lb.conf", "usr/lib/modules-load.d/l4lb.conf",
-          "usr/lib/sysctl.d/60-l4lb.conf", "usr/lib/systemd/system/l4lb.service"}
+          "usr/lib/sysctl.d/60-l4lb.conf", "usr/lib/systemd/system/l4lb.service",
+          "usr/lib/systemd/system/ipvsctl-metrics.service", "usr/lib/systemd/system/ipvsctl-metrics.timer"}
 TOOL = {"sbin/ipvsctl", "share/man/man8/ipvsctl.8",
         "share/bash-completion/completions/ipvsctl", "share/zsh/vendor-completions/_ipvsctl",
-        "share/fish/vendor_completions.d/ipvsctl.fish", "share/ipvsctl/config.schema.json"}
+        "share/fish/vendor_completions.d/ipvsctl.fish", "share/ipvsctl/config.schema.json",
+        "share/ipvsctl/grafana/l4lb.json"}
 
 
 @pytest.fixture
@@ -147,17 +149,21 @@ def test_packages_need_the_libraries_of_the_tool():
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="runs where systemd is installed")
-def test_unit_is_what_systemd_understands(make, tmp_path):
+@pytest.mark.parametrize("name", ("l4lb.service", "ipvsctl-metrics.service", "ipvsctl-metrics.timer"))
+def test_unit_is_what_systemd_understands(name, make, tmp_path):
     make("install-tool")
-    unit = make.root / "usr/lib/systemd/system/l4lb.service"
+    unit = make.root / "usr/lib/systemd/system" / name
+    assert "@SBIN@" not in unit.read_text("utf-8")
     program = make.root / "usr/sbin/ipvsctl"
     program.chmod(0o755)
-    copy = tmp_path / "l4lb.service"
+    copy = tmp_path / name
+    if copy.suffix == ".timer":
+        (tmp_path / "ipvsctl-metrics.service").write_text("[Service]\nExecStart=/bin/true\n", "ascii")
     copy.write_text(unit.read_text("utf-8").replace("/usr/sbin/ipvsctl", str(program)), "utf-8")
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(copy)], text=True,
                           capture_output=True, check=False, timeout=60)
     assert (done.returncode, [line for line in done.stderr.splitlines()
-                              if "l4lb" in line]) == (0, [])
+                              if "l4lb" in line or "ipvsctl" in line]) == (0, [])
 
 
 @pytest.mark.parametrize("files, code, applied", [

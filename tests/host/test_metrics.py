@@ -263,7 +263,7 @@ def test_units():
     service = (UNITS / "ipvsctl-metrics.service").read_text("ascii")
     timer = (UNITS / "ipvsctl-metrics.timer").read_text("ascii")
     assert "WantedBy=timers.target" in timer and "[Install]" not in service
-    command = re.search(r"^ExecStart=/usr/sbin/ipvsctl (.*)$", service, re.M)[1].split()
+    command = re.search(r"^ExecStart=@SBIN@/ipvsctl (.*)$", service, re.M)[1].split()
     assert command[:-1] == [*PROM, "--output"]
     folder = str(Path(command[-1]).parent)
     assert f"\nReadWritePaths={folder}\n" in service and command[-1].endswith(".prom")

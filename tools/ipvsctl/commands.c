@@ -76,7 +76,7 @@ static int unknown_noun(const char *word)
 	known[i] = "help";
 	rc = arg_unknown(NULL, "object", word, known);
 	for (i = 0; nouns[i] && !suggest(word, known); i++) {
-		if (!commands_verb(nouns[i], word) || !strcmp(word, "delete"))
+		if (!commands_verb(nouns[i], word) || !suggest_may(word))
 			continue;
 		hint("write the object before it: ipvsctl %s %s",
 		     nouns[i]->name, word);

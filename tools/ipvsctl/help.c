@@ -11,9 +11,10 @@
 
 static const char codes[] =
 "Exit status:\n"
-"  0 done  2 wrong words or file, nothing sent  3 refused by the kernel\n"
-"  4 no such service, server or scheduler  5 already exists  6 not permitted\n"
-"  7 no IPVS module, or it lacks the feature  8 partly applied  9 timed out\n";
+"  0 done  1 a difference or a problem was found  2 wrong words or file, nothing sent\n"
+"  3 refused by the kernel  4 no such service, server or scheduler  5 already exists\n"
+"  6 not permitted  7 no IPVS module, or it lacks the feature  8 partly applied\n"
+"  9 timed out\n";
 
 static const char examples[] =
 "Examples:\n"

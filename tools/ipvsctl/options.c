@@ -224,6 +224,11 @@ static int refuse_unknown(const char *verb, const char *usage)
 	rc = fail(RC_USAGE, NULL, "unknown option \"%s\"", unknown);
 	snprintf(name, sizeof(name), "%s", unknown + 1 + is_long);
 	name[strcspn(name, "=")] = '\0';
+	if ((!strcmp(name, "f") || !strcmp(name, "file")) &&
+	    usage_has(usage, "FILE")) {
+		hint("FILE has no -f here: ipvsctl %s FILE", verb);
+		return rc;
+	}
 	word = is_long ? name : word_of_letter(name[0]);
 	if (word && usage_has(usage, word)) {
 		hint("\"%s\" has no dash here; see: ipvsctl help %s", word,

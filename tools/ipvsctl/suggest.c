@@ -21,11 +21,12 @@ static const char *const synonyms[][2] = {
 	{ "l-threshold", "min-conns" }, { "connections", "conn" },
 	{ "daemon", "sync" }, { "status", "show" }, { "modify", "change" },
 	{ "edit", "change" }, { "update", "change" }, { "create", "add" },
-	{ "new", "add" },
+	{ "new", "add" }, { "rst", "reset" },
 };
 
 static const char *const never[] = {
-	"new", "off", "none", "flush", "yes", "kill", "prune",
+	"new", "off", "none", "flush", "yes", "kill", "prune", "zero", "stop",
+	"reset", "no-xdp", "delete",
 };
 
 /* Edit distance; a swap of two neighbours counts as one edit. */
@@ -67,7 +68,7 @@ static bool is_among(const char *word, const char *const *known)
 	return false;
 }
 
-static bool is_safe(const char *word)
+bool suggest_may(const char *word)
 {
 	size_t i;
 
@@ -91,12 +92,13 @@ const char *suggest(const char *word, const char *const *known)
 		unsigned int d = distance(word, *known);
 
 		/* Replacing every letter is not a typing error. */
-		if (d > limit || d >= strlen(*known) || !is_safe(*known))
+		if (d > limit || d >= strlen(*known))
 			continue;
 		if (!found || d < limit) {
 			limit = d;
 			found = *known;
 		}
 	}
-	return found;
+	/* Not the next one instead: it is not what was meant. */
+	return found && suggest_may(found) ? found : NULL;
 }
