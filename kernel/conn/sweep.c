@@ -7,6 +7,9 @@
  * slices, and removes expired connections, so counters are at most that late.
  * In a large table that would cost more than it frees, so its sweep is slower:
  * four seconds for a million connections, and never more than 16.
+ *
+ * Any processor may do it: the one that has begun it is often the one that a flood
+ * keeps busy.
  */
 #include "conn/sweep.h"
 
@@ -33,7 +36,7 @@ void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
 {
 	if (!atomic_read(&table->sweeping) &&
 	    !atomic_xchg(&table->sweeping, 1))
-		queue_delayed_work(system_power_efficient_wq, &table->sweep,
+		queue_delayed_work(system_unbound_wq, &table->sweep,
 				   SWEEP_INTERVAL);
 }
 
@@ -162,7 +165,7 @@ static void sweep_work(struct work_struct *work)
 		    atomic_xchg(&table->sweeping, 1))
 			return;
 	}
-	queue_delayed_work(system_power_efficient_wq, &table->sweep,
+	queue_delayed_work(system_unbound_wq, &table->sweep,
 			   SWEEP_INTERVAL);
 }
 

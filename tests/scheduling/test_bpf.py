@@ -3,17 +3,25 @@
 they come and go."""
 
 import errno
+import itertools
 import os
 import socket
+import subprocess
 import threading
+import time
 from collections import Counter
 
 import pytest
-from lab import bpf, genl
+from lab import bpf, genl, packet
+from lab.cost import bounded
+from lab.ctl import IPVSCTL
 from lab.flows import asked
+from lab.genl import is_refused
 from lab.netns import Namespace, run, wait_until
 from lab.packet import TCP, UDP
 from lab.raw import Raw
+from lab.rows import large
+from lab.settings import setting
 from lab.shadows import give, read, totals
 from lab.trials import attempt, chosen
 
@@ -175,6 +183,60 @@ def test_a_slow_program_is_stopped(dr, l4lb, log):
     l4lb.set(raw.service, budget=10000)
     assert asked(raw, 3) == [3] * 3
     assert counts(l4lb, raw) == (fallen, 0)
+
+
+def slow_choices(lab, l4lb):
+    """A service that takes about a millisecond for each choice, and may."""
+    raw = service(lab, l4lb, loop(100_000))
+    l4lb.set(raw.service, budget=10_000)
+    return raw
+
+
+def test_a_trial_is_killed(dr, l4lb):
+    """Millions of slow choices end with the program that asked for them."""
+    raw = slow_choices(dr, l4lb)
+    with dr.director.ns.enter():
+        process = subprocess.Popen([IPVSCTL, "--timeout", "60", "scheduler", "compare", f"udp:{raw.vip}:{raw.port}",
+                                    "with", "bpf", "flows", "4194304"], stdout=subprocess.DEVNULL)
+    time.sleep(1)
+    assert process.poll() is None
+    assert is_refused(lambda: attempt(l4lb, raw.service, "rr", 1), errno.EBUSY) or not genl.SAYS_WHY
+    process.kill()
+    process.wait(timeout=5)
+    assert sum(chosen(attempt(l4lb, raw.service, "rr", 10))) == 10
+
+
+@pytest.mark.slow
+def test_a_trial_ends_after_thirty_seconds(dr, l4lb):
+    """It says for how many flows it had the time."""
+    raw, began = slow_choices(dr, l4lb), time.monotonic()
+    found = attempt(l4lb, raw.service, "bpf", 4_194_304)
+    assert 29 <= time.monotonic() - began <= 45
+    assert 0 < found["flows"] < 4_194_304
+    assert sum(chosen(found)) == found["flows"]
+
+
+def newcomers(raw, first, count):
+    """First packets of clients that nobody has seen."""
+    return [packet.udp_packet(f"100.{64 + (n >> 16)}.{n >> 8 & 255}.{n & 255}", 1024 + n % 60000, raw.vip,
+                              raw.port, b"x") for n in range(first, first + count)]
+
+
+@pytest.mark.parametrize("many", (2_000, large(100_000)))
+def test_many_clients(dr, l4lb, many):
+    """Each new client is one choice, which costs no more than the first ones'."""
+    raw, seen = service(dr, l4lb, bpf.chance(4)), itertools.count()
+    few = many // 10
+
+    def seconds(count):
+        packets = newcomers(raw, next(seen) * many, count)
+        began = time.monotonic()
+        raw.send_all(packets)
+        return (time.monotonic() - began) / count
+    with setting(dr, "conn_max", 0):
+        bounded(3, lambda: seconds(many), lambda: seconds(few))
+        conns = sum(raw.dest(n)["stats"]["conns"] for n in FOUR)
+        assert conns >= many + few and conns % (many + few) == 0 and counts(l4lb, raw) == (0, 0)
 
 
 def test_the_shadows_program_is_stopped(dr, l4lb):
