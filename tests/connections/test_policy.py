@@ -4,11 +4,12 @@ are tested in test_policy_packets.py."""
 
 import errno
 import socket
+from pathlib import Path
 
 import pytest
-from lab import genl
+from lab import genl, shadows
 from lab.genl import POLICY, attr, u16, u32
-from lab.packet import SCTP, UDP
+from lab.packet import SCTP, TCP, UDP
 
 V4, V6 = "198.51.100.171", "2001:db8:1::171"
 NONE = dict.fromkeys(POLICY, 0)
@@ -97,6 +98,40 @@ def test_bad_messages(ipvs, l4lb):
     refused("EINVAL", genl.SET_POLICY, name + attr(genl.L_POLICY, attr(1, u32(5))))
     refused("EINVAL", genl.SET_POLICY, name + some + attr(genl.L_OPTIONS, []))
     assert l4lb.policy(s) == NONE
+
+
+def seen_by_others(ipvs, service):
+    """All that programs of ip_vs read: family IPVS, byte for byte, and /proc."""
+    answers = [ipvs.dump(genl.GET_SERVICE), ipvs.request(genl.GET_SERVICE, attr(1, service.ident)),
+               ipvs.dump(genl.GET_DEST, attr(1, service.ident)), ipvs.request(genl.GET_CONFIG),
+               ipvs.request(genl.GET_INFO)]
+    with ipvs.ns.enter():
+        return answers, [Path(f"/proc/net/{name}").read_text("ascii") for name in (
+            "ip_vs", "ip_vs_stats", "ip_vs_conn")]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("vip", (V4, V6))
+def test_others_see_none_of_it(ipvs, l4lb, vip):
+    """Each setting at its largest value, all together, an owner and a shadow."""
+    proto = UDP if vip == V4 else TCP
+    s = ipvs.service(vip, 8080, proto=proto, sched="mh", flags=genl.PERSISTENT, timeout=300)
+    for n in range(1, 4):
+        s.server(f"192.0.2.{20 + n}" if vip == V4 else f"2001:db8:2::{n}", 8080, weight=n)
+    before = seen_by_others(ipvs, s)
+    together = {name: value for name, value in MAX.items() if name != "conn_state"}
+    for name in together:
+        values = FIRST.get(name, {}) | {name: MAX[name]}
+        l4lb.set_policy(s, **values)
+        assert seen_by_others(ipvs, s) == before, name
+        l4lb.set_policy(s, **dict.fromkeys(values, 0))
+    together |= {f"las_bytes_{n}": n + 1 for n in range(3)}
+    l4lb.set_policy(s, **together)
+    l4lb.claim(s, owner="somebody", protected=1)
+    shadows.give(l4lb, s, "wlc")
+    assert l4lb.policy(s) == NONE | together and shadows.name_of(l4lb, s) == "wlc"
+    assert seen_by_others(ipvs, s) == before
+    l4lb.claim(s, protected=0)
 
 
 @pytest.mark.smoke
