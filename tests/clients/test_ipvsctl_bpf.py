@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from lab import bpf, genl
 from lab.ctl import IPVSCTL, VIP, WEB, knock
-from lab.netns import wait_until
+from lab.netns import run, wait_until
 
 SET = ("svc change", *WEB, "option program")
 
@@ -169,6 +169,23 @@ def test_an_apply_that_is_not_confirmed(kept, first, pins, tmp_path):
     assert number(kept) != before
     wait_until(lambda: number(kept) == before, what="the program of before")
     assert first in kept.ctl("show")
+
+
+def test_what_could_not_be_taken_back_is_refused(kept, first, pins, tmp_path):
+    """Only root of the host can ask for a program that has no pin any more."""
+    before, state = number(kept), kept.state()
+    file = tmp_path / "web.yaml"
+    with bpf.Program(bpf.answer(1)) as other:
+        second = other.pin(pins / "second")
+    file.write_text(kept.ctl("export").replace(first, second), encoding="utf-8")
+    (pins / "first").unlink()
+    with kept.ns.enter():
+        done = run(["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", IPVSCTL, "apply",
+                    str(file), "--confirm", "2"], check=False)
+    assert done.returncode == 3 and "has lost its pin and could not be brought back" in done.stderr, done
+    assert f"bpftool prog pin id {before} PATH" in done.stderr
+    assert number(kept) == before and kept.state() == state
+    assert "no change waits" in kept.ctl("confirm", code=4)
 
 
 @pytest.mark.parametrize("word, code, said", [
