@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[2]
 LAB = TOP / "tests/lab"
 sys.path.insert(0, str(TOP / "tests"))
 
-from lab import builds  # noqa: E402
+from lab import bpf, builds  # noqa: E402
 
 UML = ("uml", "virtual-time")
 
@@ -45,6 +45,14 @@ def build(target, *variables):
         builds.make(target, *variables)
     except builds.BuildError as e:
         raise BenchError(str(e)) from e
+
+
+def objects():
+    """The BPF programs that instructions.py measures, compiled: {name: object file}."""
+    folder = TOP / "build/bench/bpf"
+    folder.mkdir(parents=True, exist_ok=True)
+    return {"program": str(bpf.compiled("least", folder)),
+            "peer": str(bpf.compiled("ipip", folder, TOP / "bench/peer"))}
 
 
 def natural(least, most):

@@ -3,9 +3,9 @@
 
     python3 instructions.py SPEC FILE
 
-Writes {name: instructions for a packet} to FILE (JSON). SPEC is JSON: program, the object file
-of a program for scheduler bpf. Each figure includes
-the generator and the kernel around the director; "redirect" is the least that these take.
+Writes {name: instructions for a packet} to FILE (JSON). SPEC is JSON: object files, as
+host.objects() makes them. Each figure includes the generator and the kernel around the director;
+"redirect" is the least that these take, "xdp redirect" without an skb.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import peer
 from bed import (
     ACK,
     FAMILIES,
@@ -53,7 +54,9 @@ ESTABLISHED = (("udp4 nat", UDP4, "nat"), ("udp4 dr", UDP4, "dr"), ("udp4 tun", 
                ("udp6 nat", UDP6, "nat"), ("udp6 dr", UDP6, "dr"), ("udp6 tun", UDP6, "tun"))
 REPLIES = ("udp4 nat", "tcp4 nat", "udp6 nat")
 NEW_FLOWS = (("udp4 dr", UDP4, "dr"), ("udp4 nat", UDP4, "nat"), ("tcp4 nat", TCP4, "nat"),
-             ("udp6 dr", UDP6, "dr"))
+             ("udp6 dr", UDP6, "dr"), ("udp4 tun", UDP4, "tun"))
+# What bench/peer can do.
+OF_PEER = ESTABLISHED[2:3]
 # A connection's packets, each with whether it is a reply; both ends close it.
 LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, True), (ACK, False))
 # What a service with four servers has, by VIP.
@@ -94,9 +97,9 @@ def reference(bed, counts):
     with ruleset(bed, REDIRECT):
         counts.add("redirect", lambda: send(bed, dev="gen0"))
     counts.add("forward", lambda: send(bed, dev="gen0"))
-    with xdp(bed, XDP_DROP):
+    with xdp(XDP_DROP):
         counts.add("xdp drop", lambda: send(bed, sink=None, dev="gen0"))
-    with xdp(bed, xdp_redirect(socket.if_nametoindex("srv0"))):
+    with xdp(xdp_redirect(socket.if_nametoindex("srv0"))):
         counts.add("xdp redirect", lambda: send(bed, dev="gen0"))
 
 
@@ -110,9 +113,9 @@ def established(bed, counts, name, kinds=ESTABLISHED):
                        lambda t=traffic, s=size, r=reply: t.random(s, COUNT, reply=r))
 
 
-def fresh(bed, counts, name):
+def fresh(bed, counts, name, kinds=None):
     """A connection for each packet."""
-    for what, (proto, family), method in NEW_FLOWS:
+    for what, (proto, family), method in kinds or NEW_FLOWS:
         size = least(family, proto, 64)
         Traffic(bed, family, proto, method, flows=PREFILL).each(size, flags=SYN)
         counts.add(f"{name}: {what} new",
@@ -176,11 +179,11 @@ def states(bed, director, counts):
             bed, 4, "tcp", "nat", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
-def programmed(bed, director, counts, program):
+def programmed(bed, director, counts, objects):
     """A program in BPF chooses one of four."""
     director.set_fast_path(bed, 0)
     director.configure(bed, service_lines(4, "udp", PROGRAMMED, "dr", 4, scheduler="bpf"))
-    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs, bpf.program_of(program) as value:
+    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs, bpf.program_of(objects["program"]) as value:
         service = ipvs.service(FAMILIES[4].vip(PROGRAMMED), PORT, proto=UDP, add=False)
         l4lb.set(service, program=value)
         counts.add(f"{director.name}: udp4 dr bpf new", lambda: Traffic(
@@ -189,15 +192,18 @@ def programmed(bed, director, counts, program):
             raise MeasureError("not all choices were the program's")
 
 
-def by_skb(bed, director, counts, program):
+def by_skb(bed, director, counts, _):
     for part in PARTS:
         for name, value in director.fast_paths:
             director.set_fast_path(bed, value)
             part(bed, counts, name)
-    if director is L4LB:
-        settings(bed, director, counts)
-        states(bed, director, counts)
-        programmed(bed, director, counts, program)
+
+
+def of_services(bed, director, counts, objects):
+    """What a service's settings cost."""
+    settings(bed, director, counts)
+    states(bed, director, counts)
+    programmed(bed, director, counts, objects)
 
 
 def by_xdp(bed, director, counts, _):
@@ -208,9 +214,16 @@ def by_xdp(bed, director, counts, _):
             part(bed, counts, "l4lb xdp")
 
 
-# Half-open connections have a quota, and those of a bed take long to end: XDP comes to a
-# module without any.
-RUNS = (IP_VS, by_skb), (L4LB, by_skb), (L4LB, by_xdp)
+def of_peer(bed, counts, objects):
+    """A balancer of the same kind without a table of connections, see bench/peer."""
+    with peer.balancing(bed, objects["peer"]):
+        for part in established, fresh:
+            part(bed, counts, peer.NAME, OF_PEER)
+
+
+# Each begins with a module without connections. Those of a bed take long to end, half-open ones
+# have a quota, and beyond a million the table grows for as long as some rows take.
+RUNS = (IP_VS, by_skb), (L4LB, by_skb), (L4LB, of_services), (L4LB, by_xdp)
 
 
 def measure(spec):
@@ -223,7 +236,10 @@ def measure(spec):
             bed = Bed(servers=4)
             with bed.stand():
                 director.standard(bed)
-                way(bed, director, counts, spec["program"])
+                way(bed, director, counts, spec)
+    bed = Bed(servers=peer.SERVERS)
+    with bed.stand():
+        of_peer(bed, counts, spec)
     return counts.figures
 
 

@@ -3,7 +3,7 @@
 
     python3 profile.py SPEC FILE
 
-SPEC is JSON: what, a name of instructions.py ("l4lb fast 1: udp4 nat reply").
+SPEC is JSON: what, a name of instructions.py ("l4lb fast 1: udp4 nat reply"), and host.objects().
 Writes {packets, symbols: [[address, name]]} to FILE.
 """
 
@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import instructions
+import peer
 from bed import Bed, MeasureError
 
 MARK = b"\xb8\x4c\x34\x4c\x42"     # see profile.c
@@ -62,7 +63,8 @@ def one_of(director, what):
     return one
 
 
-def measure(what):
+def measure(spec):
+    what = spec["what"]
     counts, found = Profiled(what), []
     for kinds in ("ESTABLISHED", "NEW_FLOWS"):
         setattr(instructions, kinds, [kind for kind in getattr(instructions, kinds)
@@ -72,6 +74,11 @@ def measure(what):
         with bed.stand():
             instructions.reference(bed, counts)
             found = list(symbols())
+    if what.startswith(f"{peer.NAME}: "):
+        bed = Bed(servers=peer.SERVERS)
+        with bed.stand():
+            instructions.of_peer(bed, counts, spec)
+            found = list(symbols())
     for director, way in instructions.RUNS:
         if not what.startswith(director.name) or \
            what.startswith("l4lb xdp") != (way is instructions.by_xdp):
@@ -80,7 +87,7 @@ def measure(what):
             bed = Bed()
             with bed.stand():
                 director.standard(bed)
-                way(bed, one_of(director, what), counts)
+                way(bed, one_of(director, what), counts, spec)
                 found = list(symbols())
     if not counts.packets:
         raise MeasureError(f"there is no '{what}'")
@@ -89,4 +96,4 @@ def measure(what):
 
 if __name__ == "__main__":
     Path(sys.argv[2]).write_text(json.dumps(measure(json.loads(
-        Path(sys.argv[1]).read_text("utf-8"))["what"])), encoding="utf-8")
+        Path(sys.argv[1]).read_text("utf-8")))), encoding="utf-8")

@@ -8,7 +8,7 @@ of each file.
 import json
 from pathlib import Path
 
-from pages import below, figure, grouped, thousands
+from pages import SYSTEMS, below, figure, grouped, ruled, thousands
 
 HEAD = """\
 # Counted for a packet
@@ -67,9 +67,14 @@ def instructions(kernel, figures):
     yield ""
 
 
+def floor(director):
+    """The cheapest forwarder of DIRECTOR's kind."""
+    return "xdp redirect" if director.endswith(" xdp") else "redirect"
+
+
 def added(row, director, figures):
     """What DIRECTOR adds to the cheapest forwarder of its kind."""
-    return row[director] - figures["xdp redirect" if director.endswith(" xdp") else "redirect"]
+    return row[director] - figures[floor(director)]
 
 
 def cell(row, director, figures):
@@ -120,6 +125,47 @@ def draw_instructions(record, path):
         below(drawn, *grid)
 
 
+# The first page's bars: what each director is to a reader who has not read anything yet.
+BARS = {"ip_vs": "ip_vs", "l4lb": "l4lb without its fast path", "l4lb fast 1": "l4lb as it is installed",
+        "l4lb xdp": "l4lb with XDP", "peer xdp": "a bare balancer in XDP"}
+PACKETS = {"udp4 tun": "A packet of a known flow", "udp4 tun new": "The first packet of a flow"}
+
+
+def rows_of_bars(figures):
+    """The same as lines of a table: RESULTS.md has them."""
+    for director, name in BARS.items():
+        yield f"| {name} | " + " | ".join(f"{figures[f'{director}: {what}']:,.0f}" for what in PACKETS) + " |"
+
+
+def draw_bars(record, path):
+    """What a packet costs with each director; the part that has to be without any is grey."""
+    newest = record[max(record)]
+    figures, each = newest["instructions"], by_director(newest["instructions"])
+    whats = [w for w in PACKETS if all(w in each.get(d, {}) for d in BARS)]
+    if not whats:
+        return
+    names, at = list(BARS), range(len(BARS))
+    with figure(path, 1, len(whats), 12, 4.2, sharey=True) as (drawn, (grid,)):
+        for axes, what in zip(grid, whats):
+            least = [figures[floor(d)] for d in names]
+            sizes = [each[d][what] for d in names]
+            axes.barh(at, least, 0.66, color="#c8c8c8", label="forwarding alone, in the cheapest way")
+            axes.barh(at, [s - x for s, x in zip(sizes, least)], 0.66, left=least,
+                      color=[SYSTEMS[d] for d in names])
+            for y, size in enumerate(sizes):
+                share = f" ({size / sizes[0]:.2f})" if y else ""
+                axes.annotate(f"{size:,.0f}{share}", (size, y), (4, 0), va="center", textcoords="offset points")
+            axes.set_yticks(at, [BARS[d] for d in names])
+            axes.set_title(PACKETS[what])
+            axes.set_xlabel("instructions, in brackets as a ratio to ip_vs's (less is better)")
+            axes.set_xlim(0, max(sizes) * 1.25)
+            thousands(axes.xaxis)
+            ruled(axes, "x")
+        grid[0].invert_yaxis()
+        drawn.suptitle(f"What a packet costs: UDP over IPv4 by IP tunnel, Linux {newest['kernel']}")
+        below(drawn, grid[0])
+
+
 KINDS = {"last level": "lines from memory", "transfers": "lines from the other processor's caches"}
 
 
@@ -153,6 +199,7 @@ def write(bench):
         lines += instructions(record[name]["kernel"], record[name]["instructions"])
     if record:
         draw_instructions(record, directory / "instructions.png")
+        draw_bars(record, directory / "bars.png")
     if (bench / "misses.json").exists():
         record = json.loads((bench / "misses.json").read_text("utf-8"))
         lines.append(MISSES)

@@ -148,20 +148,28 @@ def xdp_redirect(ifindex):
     return [(0xb7, 1, 0, ifindex), (0xb7, 2, 0, 0), (0x85, 0, 0, 23), (0x95, 0, 0, 0)]
 
 
+def _libbpf():
+    return ctypes.CDLL("libbpf.so.1", use_errno=True)
+
+
 @contextlib.contextmanager
-def xdp(bed, code):
-    """The program CODE is attached to gen0."""
-    bpf = ctypes.CDLL("libbpf.so.1", use_errno=True)
-    text = b"".join(struct.pack("<BBhi", *line) for line in code)
-    program = bpf.bpf_prog_load(6, b"bench", b"GPL", text, ctypes.c_size_t(len(code)), None)
+def attached(program):
+    """PROGRAM, a descriptor, which is closed, is attached to gen0. srv0 takes frames without."""
     gen0 = socket.if_nametoindex("gen0")
-    if program < 0 or bpf.bpf_xdp_attach(gen0, program, DRIVER, None):
+    if program < 0 or _libbpf().bpf_xdp_attach(gen0, program, DRIVER, None):
         raise OSError(ctypes.get_errno(), "XDP cannot be attached")
     os.close(program)
     try:
         yield
     finally:
-        bpf.bpf_xdp_detach(gen0, DRIVER, None)
+        _libbpf().bpf_xdp_detach(gen0, DRIVER, None)
+
+
+def xdp(code):
+    """The program CODE is attached to gen0."""
+    text = b"".join(struct.pack("<BBhi", *line) for line in code)
+    return attached(_libbpf().bpf_prog_load(6, b"bench", b"GPL", text, ctypes.c_size_t(len(code)),
+                                            None))
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ RESULTS = TOP / "bench/results"
 sys.path.append(str(TOP / "bench/measure"))
 
 import pages  # noqa: E402
+import results  # noqa: E402
 
 WIDTH, HEIGHT, BYTES = 1200, 800, 100_000
 PICTURES = sorted(RESULTS.glob("**/*.png"))
@@ -102,6 +103,25 @@ def test_a_system_has_one_colour():
                                      c != pages.GREY}):
         assert len(set(known.values())) == len(known)
     assert not set(pages.OTHERS) & {*pages.SYSTEMS.values(), *pages.SCHEDULERS.values()}
+
+
+def test_the_first_picture_has_its_figures_beside_it():
+    record = json.loads((TOP / "bench/instructions.json").read_text("utf-8"))["6.12"]["instructions"]
+    rows = list(results.rows_of_bars(record))
+    assert len(rows) == 5 and "\n".join(rows) in PAGE
+    assert PAGE.index("bars.png") < PAGE.index(rows[0]) and "bench/results/counted/bars.png)" in README
+
+
+def test_bars_of_a_record_without_them(tmp_path):
+    """Of an older one: no picture rather than one that lacks a bar."""
+    few = {"6.12": {"kernel": "6.12.1", "instructions": {"redirect": 1, "ip_vs: udp4 tun": 3}}}
+    results.draw_bars(few, tmp_path / "bars.png")
+    assert not (tmp_path / "bars.png").exists()
+    whole = {"redirect": 10, "xdp redirect": 5} | {
+        f"{director}: {what}": 20 + n for n, director in enumerate(results.BARS) for what in results.PACKETS}
+    results.draw_bars({"6.12": {"kernel": "6.12.1", "instructions": whole}}, tmp_path / "bars.png")
+    assert pixels(tmp_path / "bars.png")[0] == WIDTH
+    assert next(iter(results.rows_of_bars(whole))) == "| ip_vs | 20 | 20 |"
 
 
 def test_the_figures_in_words_are_those_recorded():

@@ -136,11 +136,12 @@ def pins(path):
         run(["umount", str(path)])
 
 
-def compiled(name, folder):
-    """schedulers/bpf/NAME.c as an object file in FOLDER, as its README says."""
+def compiled(name, folder, sources=SOURCES):
+    """NAME.c of SOURCES as an object file in FOLDER, as the README of schedulers/bpf says; with
+    types, which describe maps."""
     done = subprocess.run(
-        ["clang", "-O2", "-target", "bpf", f"-I/usr/include/{platform.machine()}-linux-gnu", "-c",
-         SOURCES / f"{name}.c", "-o", Path(folder) / f"{name}.o"],
+        ["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{platform.machine()}-linux-gnu", "-c",
+         Path(sources) / f"{name}.c", "-o", Path(folder) / f"{name}.o"],
         capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return Path(folder) / f"{name}.o"
