@@ -64,6 +64,7 @@ help:
 	@echo '              (DOWNLOADS=10000 QUICK=1; 9 minutes, quick 3)'
 	@echo '  bench-resync  all connections to a peer that has none, and what is forwarded meanwhile'
 	@echo '  bench-tool  ipvsctl with 10,000 services: apply, diff, top, events, an exchange of the module'
+	@echo '  bench-bulk  large TCP transfers beside plain forwarding, by instructions (KERNEL=6.12|6.1 ROUNDS=N QUICK=1)'
 	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
@@ -228,8 +229,9 @@ options_scale-out   = kernel
 options_failover    = downloads
 options_resync      = kernel
 options_tool        = kernel
+options_bulk        = kernel rounds seed
 
-BENCHES = schedulers connections site relay priority scale-out failover resync tool
+BENCHES = schedulers connections site relay priority scale-out failover resync tool bulk
 .PHONY: bench bench-speed $(BENCHES:%=bench-%)
 bench: bench-speed
 bench-speed $(BENCHES:%=bench-%): bench-%:

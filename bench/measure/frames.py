@@ -10,7 +10,8 @@ UDP, TCP, IPV4, IPV6 = 17, 6, 4, 41
 
 
 class Frame:
-    """The headers of a frame. A transport checksum is verified only in a complete frame."""
+    """The headers of a frame. A transport checksum is verified only in a complete frame; bare: it has
+    none."""
 
     def __init__(self, data):
         self.lladdr = data[:6].hex(":")
@@ -38,7 +39,9 @@ class Frame:
         self.src = ipaddress.ip_address(addresses[:half])
         self.dst = ipaddress.ip_address(addresses[half:])
         self.payload = data[header:length]
-        if len(data) >= length and self.proto in (UDP, TCP):
+        # UDP over IPv4 may do without.
+        self.bare = self.proto == UDP and len(addresses) == 8 and self.payload[6:8] == bytes(2)
+        if len(data) >= length and self.proto in (UDP, TCP) and not self.bare:
             pseudo = addresses + struct.pack("!II", len(self.payload), self.proto)
             self.good = self.good and not summed(pseudo + self.payload)
 
@@ -53,12 +56,12 @@ def summed(data):
 
 
 def wrong(sample, due):
-    """How the frame SAMPLE (bytes) differs from DUE, {field: value}; "" if it does not."""
+    """How the frame SAMPLE (bytes) differs from DUE, {field: value, None: any}; "" if it does not."""
     try:
         frame = Frame(sample)
     except (IndexError, struct.error, ValueError):
         return "the sampled frame is none"
-    for field, value in ({"good": True} | due).items():
-        if str(getattr(frame, field, None)) != str(value):
+    for field, value in ({"good": True, "bare": False} | due).items():
+        if value is not None and str(getattr(frame, field, None)) != str(value):
             return f"{field} is {getattr(frame, field, None)} and not {value}"
     return ""

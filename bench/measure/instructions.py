@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import peer
+import pktgen
 from bed import (
     ACK,
     FAMILIES,
@@ -97,6 +98,7 @@ def reference(bed, counts):
     with ruleset(bed, REDIRECT):
         counts.add("redirect", lambda: send(bed, dev="gen0"))
     counts.add("forward", lambda: send(bed, dev="gen0"))
+    pktgen.floor(bed, counts.add, COUNT)
     with xdp(XDP_DROP):
         counts.add("xdp drop", lambda: send(bed, sink=None, dev="gen0"))
     with xdp(xdp_redirect(socket.if_nametoindex("srv0"))):
@@ -199,6 +201,13 @@ def by_skb(bed, director, counts, _):
             part(bed, counts, name)
 
 
+def by_pktgen(bed, director, counts, _):
+    """The kernel's own generator, whose floor is another one."""
+    for name, value in director.fast_paths[:2]:
+        director.set_fast_path(bed, value)
+        pktgen.established(bed, counts.add, name, COUNT)
+
+
 def of_services(bed, director, counts, objects):
     """What a service's settings cost."""
     settings(bed, director, counts)
@@ -223,7 +232,8 @@ def of_peer(bed, counts, objects):
 
 # Each begins with a module without connections. Those of a bed take long to end, half-open ones
 # have a quota, and beyond a million the table grows for as long as some rows take.
-RUNS = (IP_VS, by_skb), (L4LB, by_skb), (L4LB, of_services), (L4LB, by_xdp)
+RUNS = ((IP_VS, by_skb), (IP_VS, by_pktgen), (L4LB, by_skb), (L4LB, by_pktgen),
+        (L4LB, of_services), (L4LB, by_xdp))
 
 
 def measure(spec):

@@ -17,6 +17,7 @@ SYSTEMS = {
     "ip_vs": "#0072B2", "ip_vs default table": "#56B4E9", "ip_vs tuned": "#332288", "l4lb": "#E69F00",
     "l4lb fast 1": "#009E73", "l4lb fast 2": "#D55E00", "l4lb xdp": "#8FBC3F",
     "l4lb xdp client side": "#44556B", "peer xdp": "#A0522D",
+    "the kernel's tunnel": "#B0A000",
     **dict.fromkeys(("reference", "redirect", "no director", "single", "direct", "without"), GREY),
     "NAT and ip_vs": "#0072B2", "NAT and l4lb": "#E69F00", "two proxies": "#CC79A7",
     "NAT and relay": "#5E4FA2", "LAS, prio": "#882255", "LAS, ets": "#44AA99"}

@@ -62,28 +62,26 @@ def instructions(kernel, figures):
     yield f"| packet | {' | '.join(directors)} |"
     yield "|---|" + "---|" * len(directors)
     for what in sorted(rows, key=rank):
-        cells = [cell(rows[what], d, figures) for d in directors]
+        cells = [cell(what, rows[what], d, figures) for d in directors]
         yield f"| {what} | {' | '.join(cells)} |"
     yield ""
 
 
-def floor(director):
-    """The cheapest forwarder of DIRECTOR's kind."""
+def floor(director, what=""):
+    """The cheapest forwarder of DIRECTOR's kind, of packets of the same generator."""
+    if what.startswith("pktgen "):
+        return "pktgen redirect"
     return "xdp redirect" if director.endswith(" xdp") else "redirect"
 
 
-def added(row, director, figures):
-    """What DIRECTOR adds to the cheapest forwarder of its kind."""
-    return row[director] - figures[floor(director)]
-
-
-def cell(row, director, figures):
+def cell(what, row, director, figures):
     if director not in row:
         return ""
     text = f"{row[director]:,.0f}"
     if director == "ip_vs" or "ip_vs" not in row:
         return text
-    return f"{text} ({added(row, director, figures) / added(row, 'ip_vs', figures):.2f})"
+    each = [row[d] - figures[floor(d, what)] for d in (director, "ip_vs")]
+    return f"{text} ({each[0] / each[1]:.2f})"
 
 
 def by_director(figures):

@@ -82,6 +82,14 @@ def test_wrong_checksums_are_seen():
     assert "good" in frames.wrong(bytes(broken), DUE | {"ttl": 62})
 
 
+def test_a_missing_checksum_is_no_right_one():
+    """Unless it is due: pktgen's packets have none."""
+    bare = ETHERNET + udp4(checksum=0)
+    assert frames.wrong(bare, DUE).startswith("bare is ")
+    assert frames.wrong(bare, DUE | {"bare": True}) == frames.wrong(bare, DUE | {"bare": None}) == ""
+    assert frames.wrong(ETHERNET + udp4(), DUE | {"bare": True}).startswith("bare is ")
+
+
 def test_a_tunnel_is_looked_into():
     inner = udp4()
     outer = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(inner), 0, 0, 64, 4, 0) + \
@@ -334,6 +342,8 @@ def test_one_number_of_flows_is_a_bar(tmp_path, monkeypatch):
     ("speed", ["--kernel", "5.10"], "invalid choice: '5.10'"),
     ("instructions", ["--kernel", "uml"], "invalid choice: 'uml'"),
     ("instructions", ["surplus"], "unrecognized arguments"),
+    ("bulk", ["--kernel", "uml"], "invalid choice: 'uml'"),
+    ("bulk", ["--rounds", "0"], "'0' is not a number from 1 to 100"),
 ])
 def test_bad_options_get_one_line(script, words, sentence):
     done = subprocess.run([TOP / "bench" / script, *words], capture_output=True, text=True,
@@ -573,6 +583,15 @@ def test_results_from_the_record(tmp_path):
     assert lines.index("| udp4 dr | 500 | 300 (0.50) |") < lines.index("| udp4 dr new | 700 |  |")
     assert "### Linux 6.12.1" in lines and "| redirect | 100 |" in lines
     assert (tmp_path / "results/counted/instructions.png").stat().st_size > 5000
+
+
+def test_each_generator_has_a_floor_of_its_own():
+    figures = {"redirect": 100, "xdp redirect": 20, "pktgen redirect": 300, "ip_vs: udp4 dr": 500,
+               "ip_vs: pktgen udp4 dr": 700, "l4lb: udp4 dr": 300, "l4lb: pktgen udp4 dr": 500,
+               "l4lb xdp: udp4 dr": 120}
+    lines = list(results_file.instructions("6.12.1", figures))
+    assert "| udp4 dr | 500 | 300 (0.50) | 120 (0.25) |" in lines
+    assert "| pktgen udp4 dr | 700 | 500 (0.50) |  |" in lines
 
 
 def test_recording_keeps_the_other_kernels(record):
