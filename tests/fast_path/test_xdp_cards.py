@@ -20,6 +20,7 @@ from lab import fast, packet
 from lab.ctl import IPVSCTL
 from lab.farm import pattern
 from lab.netns import Namespace, run, wait_until
+from lab.testmodule import TestModule
 
 pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
               pytest.mark.no_xdp("it attaches XDP itself")]
@@ -235,3 +236,83 @@ def test_taps_are_left_alone(rig):
                            for k in ("fast", "xdp", "xdp_offload")), grown
     finally:
         os.close(tap)
+
+
+# ---- frames in several buffers ----
+
+@pytest.fixture
+def splitting(backend):
+    """A device that splits frames wherever the test says, as cards do that put headers apart. It
+    does so whatever the program can."""
+    module = TestModule(backend, "l4lb_frames")
+    module.insmod()
+    yield module
+    module.rmmod()
+
+
+def test_frames_in_parts(splitting, rig):
+    """One whose headers, or whose end, is elsewhere goes to ingress as it came."""
+    rig.director.ip("link add card mtu 9000 type l4lb_frames", "link set card up",
+                    "addr add 198.51.100.1/24 dev card",
+                    f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev card nud permanent")
+    rig.serve("udp")
+    with rig.server.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, \
+            wire(rig.director, "card") as sock:
+        server.bind((RIP, PORT))
+        server.settimeout(10)
+
+        def grown(split, payload):
+            splitting["split"] = split
+            before = fast.read(rig.director)
+            sock.send(frame(rig.director, "card", payload))
+            assert server.recv(10_000) == payload
+            grew = fast.grown(rig.director, before)
+            # Each flow's packet once in eight seconds is for the stack to admit again.
+            return {"fast" if k in ("slow_admit", "slow_route") else k for k in grew}
+        lengths = range(14, 14 + 28 + 20)
+        grown(0, b"first")
+        assert grown(0, b"second") == {"fast"}
+        without = [grown(split, b"%20d" % split) for split in lengths]
+        long = grown(1500, pattern(5000))
+        assert set() in without and {"fast"} in without
+        rig.attach("card")
+        assert "xdp" in {*grown(0, b"whole"), *grown(0, b"then")}
+        assert [grown(split, b"%20d" % split) for split in lengths] == without
+        assert grown(1500, pattern(5000)) == long
+        assert "xdp" in {*grown(0, b"whole again"), *grown(0, b"then")}
+    rig.director.ip("link del card")
+
+
+def test_long_frames_on_cards(rig):
+    """A card of such an MTU would show frames in parts to the program: it is not attached. One with
+    a program takes frames up to a page."""
+    with two_cards(rig) as outside, rig.server.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        outside.ip("link set eth0 mtu 9000")
+        rig.director.ip("link set card mtu 9000",
+                        f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev card nud permanent")
+        with rig.director.enter():
+            done = run([IPVSCTL, "fast-path", "xdp", "dev", "card"], check=False)
+            assert done.returncode == 3 and "card: its driver refuses: " in done.stderr and \
+                "MTU" in done.stderr, done
+            said = json.loads(run([IPVSCTL, "-j", "fast-path"]).stdout)["fast_path"]["devices"]
+        assert not any(d["xdp"] for d in said)
+        rig.serve("udp")
+        server.bind((RIP, PORT))
+        server.settimeout(1)
+
+        def arrives(size):
+            sock.send(frame(rig.director, "card", pattern(size)))
+            with contextlib.suppress(TimeoutError):
+                return server.recv(10_000) == pattern(size)
+
+        def counted(size):
+            """By what two frames have passed: the stack may want to admit one of them."""
+            before = fast.read(rig.director)
+            for _ in range(2):      # the first ones may be lost while the card begins
+                wait_until(lambda: arrives(size), 10, what="a frame")
+            return set(fast.grown(rig.director, before))
+        with wire(outside, "eth0") as sock:
+            assert "xdp" not in counted(5000)
+            rig.director.ip("link set card mtu 1500")
+            rig.attach("card")
+            assert "xdp" in counted(100) and "xdp" not in counted(3000) and "xdp" in counted(100)
