@@ -61,11 +61,12 @@ def unit(r):
 def render(r):
     found = gathered(r["rows"])
     systems = systems_of(found)
-    spec = r["spec"]
+    rounds = r["spec"]["rounds"]
     lines = ["# Bulk transfers", "",
              f"`{r['command']}`, {r['date']}, Linux {r['kernel']} in QEMU. See bench/README.md.", "",
-             f"{unit(r).capitalize()} for a kilobyte, of client, director and server together: medians of "
-             f"{spec['rounds']} rounds, in brackets as a ratio to plain forwarding.", "",
+             f"{unit(r).capitalize()} for a kilobyte, of client, director and server together"
+             f"{f', medians of {rounds} rounds' if rounds > 1 else ''}; in brackets as a ratio to plain "
+             "forwarding.", "",
              f"| transfer | {' | '.join(systems)} | {', '.join(JUDGED)} not above plain forwarding |",
              "|---|" + "---|" * (len(systems) + 1)]
     for what, each in found.items():
@@ -73,7 +74,7 @@ def render(r):
         lines.append(f"| {what} | {' | '.join(cells)} | {verdict(each, JUDGED[0])} |")
     faults = [row for row in r["rows"] if "fault" in row]
     lines += [""] * bool(faults) + [f"FAULT: {row['what']}: {row['system']}: {row['fault']}" for row in faults]
-    lines += ["", *spread(found), ""]
+    lines += ["", *spread(found), ""] if rounds > 1 else [""]
     return "\n".join(lines)
 
 

@@ -63,3 +63,8 @@ def test_nothing_at_all(tmp_path):
     found = HEAD | {"rows": [{"what": "nat, all", "system": "ip_vs", "fault": "no route"}]}
     bulk_report.write(found, tmp_path)
     assert "FAULT: nat, all" in (tmp_path / "table.md").read_text("utf-8")
+
+
+def test_one_round_has_no_spread():
+    text = bulk_report.render(result((100,), (90,)) | {"spec": {"rounds": 1, "time": True}})
+    assert "apart" not in text and "rounds" not in text and "Nanoseconds for a kilobyte" in text
