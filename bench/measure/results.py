@@ -104,7 +104,9 @@ def draw_instructions(record, path):
     newest, oldest = record[max(record)], record[min(record)]
     figures, each = newest["instructions"], by_director(newest["instructions"])
     marks = by_director(oldest["instructions"]) if oldest is not newest else None
-    whats = sorted({w: None for packets in each.values() for w in packets}, key=rank)
+    # A whole connection would press the others together, and pktgen has another floor.
+    whats = sorted({w: None for packets in each.values() for w in packets
+                    if not w.endswith(" life") and floor("", w) == "redirect"}, key=rank)
     known = [w for w in whats if not w.endswith(("reply", "new"))]
     parts = [part for part in (known, whats[len(known):]) if part]
     if not parts:
