@@ -8,6 +8,7 @@ has "fault". See bench/bulk for SPEC.
 """
 
 import contextlib
+import functools
 import json
 import sys
 import time
@@ -78,21 +79,22 @@ class Table:
                         times = 1
                     what = f"{net.method} {name}, {self.spec[size] // 10**6} MB" + (
                         ", one stream" if streams == 1 else f", {streams} streams")
-                    self.one(net, ends, what, system, (address, way, each, streams), times)
+                    self.one(net, (what, system), functools.partial(
+                        ends.transfer, address, way, each, streams), times, each * streams / 1000)
 
-    def one(self, net, ends, what, system, how, times):
+    def one(self, net, name, transfer, times, kilobytes):
+        """The row of TIMES transfers of so many KILOBYTES each. NAME: what, and the system."""
         before = forwarded(net)
         try:
             with self.clock.measured() as so_far:
                 for _ in range(times):
-                    ends.transfer(*how)
+                    transfer()
                 spent = so_far()
         except (OSError, MeasureError) as e:
-            self.add(what, system, fault=str(e))
+            self.add(*name, fault=str(e))
             return
-        kilobytes = how[2] * how[3] * times / 1000
         grown = forwarded(net)
-        self.add(what, system, value=round(spent / kilobytes, 2),
+        self.add(*name, value=round(spent / kilobytes / times, 2),
                  packets={k: grown[k] - before[k] for k in grown if grown[k] != before[k]})
 
     def add(self, what, system, **row):
