@@ -8,6 +8,7 @@ import pytest
 from lab import genl
 from lab.backend import both_modules
 from lab.ctl import knock
+from lab.guide import screen
 from lab.rows import amount
 
 TAKES = 120
@@ -72,15 +73,8 @@ def test_only_the_difference(director, module):  # noqa: F811
     changed = FILE.replace("10.0.0.11:8080 weight 3", "10.0.0.11:8080 weight 5").replace(
         "10.0.0.12:8080", "10.0.0.13:8080").replace("scheduler: rr", "scheduler: wlc")
     said = director.ctl("diff -", stdin=changed, code=1, out=True)
-    assert said == """\
-  service tcp 192.0.2.10:80
-~   server 10.0.0.11:8080 weight 3 -> 5
-+   server 10.0.0.13:8080 nat weight 2 max-conns 20000 min-conns 100
-  service udp [2001:db8::10]:53
--   scheduler rr ops
-+   scheduler wlc ops
-plan: 1 added, 2 changed, 0 removed
-"""
+    print(f"doc/configuration.md has to show:\n{said}", end="")
+    assert said == screen("configuration", "diff")
     said = director.ctl("diff --prune -", stdin=changed, code=1, out=True)
     assert "-   server 10.0.0.12:8080 nat weight 2 max-conns" in said
     assert "- service tcp 198.51.100.1:80 scheduler wlc\n" in said

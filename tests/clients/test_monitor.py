@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """ipvsctl monitor: a line for each event that the module tells."""
 
+import json
 import signal
 import subprocess
 import time
@@ -9,6 +10,7 @@ import pytest
 from lab import genl, packet
 from lab.backend import both_modules
 from lab.ctl import IPVSCTL, VIP, WEB, knock
+from lab.guide import screen
 from lab.monitor import Monitor
 from lab.netns import wait_until
 
@@ -145,23 +147,44 @@ def test_ten_thousand(fresh):
             ((rounds - 1) * servers, servers)
 
 
-def test_text(director):
-    """A line in words, with the time; the end by ctrl-C is no error."""
+def listen(director, *words):
     with director.ns.enter():
-        process = subprocess.Popen([IPVSCTL, "monitor", "-t", "service", "server"], text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stderr.readline() == "ipvsctl: listening\n"
-    director.ctl("svc add", *WEB, "scheduler rr server 10.0.0.11 nat weight 3")
-    director.ctl("rs change", *WEB, "10.0.0.11 weight 4")
-    lines = [process.stdout.readline().split(" ", 1) for _ in range(3)]
+        process = subprocess.Popen([IPVSCTL, *words], text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+    first = process.stdout if "-j" in words else process.stderr
+    return process, first.readline()
+
+
+def test_text(director):
+    """A line in words, with the time; the end by ctrl-C is no error. The screens of the page."""
+    text, first = listen(director, "monitor", "-t")
+    assert first == "ipvsctl: listening\n"
+    objects, head = listen(director, "-j", "monitor")
+    assert json.loads(head)["monitor"]
+    changes = ("svc add tcp 192.0.2.10:80 scheduler rr server 10.0.0.11 nat weight 3",
+               "rs change tcp 192.0.2.10:80 10.0.0.11 weight 4",
+               "sched set tcp 192.0.2.10:80 wlc",
+               "rs drain tcp 192.0.2.10:80 10.0.0.11")
+    for change in changes:
+        director.ctl(change)
+    lines = [text.stdout.readline() for _ in range(6)]
+    director.ctl("svc delete tcp 192.0.2.10:80")        # not before its server is drained
+    lines = [line.split(" ", 1) for line in (*lines, text.stdout.readline())]
     assert all(len(time) == len("2026-11-25T22:57:04.123456+0000") for time, _ in lines)
-    assert [text for _, text in lines] == [
+    said = [line for _, line in lines]
+    assert said[:3] == [
         f"service-added tcp {VIP}:80 scheduler rr\n",
         f"server-added tcp {VIP}:80 10.0.0.11:80 weight 3 active 0 inactive 0 persistent 0\n",
         f"weight tcp {VIP}:80 10.0.0.11:80 3 -> 4\n"]
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30) == ("", "")
-    assert process.returncode == 0
+    lines = [objects.stdout.readline() for _ in said]
+    for process in text, objects:
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
+        assert process.returncode == 0
+    print(f"doc/watching.md has to show:\n{''.join((first, *said))}\n{lines[2]}", end="")
+    assert screen("watching", "monitor") == "".join((first, *said))
+    assert screen("watching", "monitor -j") == lines[2]
+    assert [json.loads(line)["event"] for line in lines] == [line.split()[0] for line in said]
 
 
 def test_reader_goes(director):

@@ -25,3 +25,9 @@ def steps(text, kind=""):
             else:
                 found[-1][2] += line + "\n"
     return found
+
+
+def screen(guide, name):
+    """The block below the comment NAME in a guide: what a command prints."""
+    found = re.search(rf"^<!-- {re.escape(name)} -->\n```\n(.*?)^```$", page(guide), re.M | re.S)
+    return found and found[1]
