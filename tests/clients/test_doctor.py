@@ -167,6 +167,9 @@ director# ipvsctl service add udp {VIP}:PORT scheduler rr server 192.0.2.11 nat 
 director# ipvsctl -q conn kill --yes
 director# ipvsctl service add udp {VIP}:PORT scheduler rr server 192.0.2.11 nat
 {knock(4, "udp")}""", settings={"net/ipv4/vs/conn_max": 5}, l4lb=True),
+    "netfilter's entries": Row("conntrack", "nat", f"director# {NAT}", under="""\
+cd /proc/sys/net/netfilter; echo 800 >/tmp/doctor-count; echo 1000 >/tmp/doctor-max
+mount --bind /tmp/doctor-count nf_conntrack_count; mount --bind /tmp/doctor-max nf_conntrack_max"""),
     "lazy by turns": Row("lazy", "nat", f"""\
 director# {LAZY} server 192.0.2.11 nat
 director# ipvsctl compat -E -t {VIP}:PORT -s rr""", l4lb=True),
@@ -318,6 +321,20 @@ def test_healthy(name, ward):
     assert one.found() == ""
     code, text = one.doctor("-4")
     assert (code, text) == (0, "26 checks, no problem found\n")
+
+
+def test_a_server_that_is_the_director(ward):
+    """By direct routing or a tunnel that is a note, by NAT nothing."""
+    one = ward("dr")
+    one.do(f"director# {ONE} 198.51.100.1 nat")
+    assert one.doctor() == (0, "26 checks, no problem found\n")
+    one.do("director# ipvsctl server replace tcp "
+           f"{VIP}:PORT 198.51.100.1 dr")
+    code, text = one.doctor()
+    said = screen(text, one.port)
+    print(f"doc/doctor.md has to show:\n{said}", end="")
+    assert code == 0 and said.splitlines()[0] in page("doctor")
+    assert [f["check"] for f in json.loads(one.doctor("-j")[1])["doctor"]["findings"]] == ["local"]
 
 
 @pytest.mark.parametrize("setting", ("net/ipv4/vs/fast_path", "net/ipv4/ip_forward"))

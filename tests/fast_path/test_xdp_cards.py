@@ -19,6 +19,7 @@ import pytest
 from lab import fast, packet
 from lab.ctl import IPVSCTL
 from lab.farm import pattern
+from lab.guide import page
 from lab.netns import Namespace, run, wait_until
 from lab.testmodule import TestModule
 
@@ -171,6 +172,30 @@ def test_back_by_the_same_card(rig):
             assert got[22] == 63 and got.endswith(b"%d" % n)
             assert got[6:12] == frame(rig.director, "card", b"")[:6]
             assert fast.grown(rig.director, before)["xdp"] == 1
+
+
+def test_the_doctor_names_a_device_that_takes_tags_off(rig):
+    """A veth says so, too, and means nothing by it; a bond without devices does as cards do."""
+    rig.serve("udp")
+    run(["modprobe", "bonding", "max_bonds=0"])
+    rig.director.ip("link add bond9 type bond", "link set bond9 up")
+
+    def said():
+        with rig.director.enter():
+            found = json.loads(run([IPVSCTL, "-j", "doctor"], check=False).stdout)
+        return [(f["severity"], f["object"], f["message"], f["try"])
+                for f in found["doctor"]["findings"] if f["check"] == "xdp"]
+    rig.attach("veth")
+    assert said() == []
+    rig.attach("bond9")
+    (found,) = said()
+    assert found == ("warning", "bond9", "it takes VLAN tags off: no packet is forwarded by XDP",
+                     "ethtool -K bond9 rxvlan off")
+    lines = f"{found[0]}: xdp: {found[1]}: {found[2]}\n      try: {found[3]}\n"
+    assert f"    {lines}" in page("doctor")
+    with rig.director.enter():
+        run(found[3].split())
+    assert said() == []
 
 
 def test_bond(rig):
