@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from lab import genl
@@ -172,15 +173,44 @@ def test_lo_down_is_named(module):
 
 
 @both_modules
-def test_unprivileged_caller(director):
-    director.ctl("svc add", *WEB)
-    for words in (["show"], ["svc", "add", "tcp", "192.0.2.11:80"], ["restore"]):
-        done = director.ns.run(["setpriv", "--reuid", "65534", "--regid", "65534",
-                                "--clear-groups", IPVSCTL, *words], check=False,
-                               text_input="-A -t 192.0.2.12:80\n")
-        assert done.returncode == 6, done.stderr
-        assert "CAP_NET_ADMIN" in done.stderr and "sudo" in done.stderr
-    assert len(director.json("show")["services"]) == 1
+def contents(folder):
+    return {str(path): path.read_bytes() if path.is_file() else None
+            for path in sorted(folder.rglob("*"))}
+
+
+NOBODY = 'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" <$INPUT'
+
+
+def test_unprivileged_caller(fresh, tmp_path, monkeypatch):
+    """It is told so; the kernel's state stays, and so do the files of apply and drain."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    farm = "version: 1\nservices: [{service: 'udp 192.0.2.10:5353', servers: [10.0.0.11]}]\n"
+    fresh.ctl("apply -", stdin=farm)
+    knock(fresh)
+    fresh.ctl("rs drain udp 192.0.2.10:5353 10.0.0.11")
+    fresh.ctl("conn export", str(tmp_path / "connections"))
+    for name, text in {"file": farm, "other": farm.replace("11]", "12]"), "nothing": "",
+                       "rules": "-A -t 192.0.2.12:80\n"}.items():
+        (tmp_path / name).write_text(text, "ascii")
+    before, folders = fresh.state(), (tmp_path / "state", Path("/run/ipvsctl"))
+    files = [contents(folder) for folder in folders]
+    assert len(files[0]) == 2 and len(before) == 1 and len(before[0][2]) == 1
+    for words, file in (
+            ("show", ""), ("svc add tcp 192.0.2.11:80", ""), ("restore", "rules"),
+            ("apply -", "other"), ("apply - --confirm 9", "other"), ("-n apply -", "other"),
+            ("diff -", "file"), ("rollback", ""), ("confirm", ""), ("export", ""), ("save", ""),
+            ("conn kill --yes", ""), ("conn export -", ""), ("conn import -", "connections"),
+            ("conn log", ""), ("monitor", ""), ("top -b -n 1", ""), ("timeout set tcp 99", ""),
+            ("svc flush --yes", ""), ("rs drain udp 192.0.2.10:5353 10.0.0.11", "")):
+        monkeypatch.setenv("INPUT", str(tmp_path / (file or "nothing")))
+        done = fresh.ns.run(["sh", "-c", NOBODY, "sh", IPVSCTL, *words.split()], check=False)
+        out = "l4lb connections 1\n" if words == "conn export -" else ""    # the head of the file
+        assert (done.returncode, done.stdout) == (6, out), (words, done.stderr)
+        assert re.search("not permitted|Permission denied", done.stderr), done.stderr
+        assert "\n  try: sudo ipvsctl " in done.stderr
+    assert fresh.state() == before
+    assert [contents(folder) for folder in folders] == files
+    assert len(fresh.json("conn show")["connections"]) == 1
 
 
 def test_dry_run_changes_nothing_and_says_what(director):

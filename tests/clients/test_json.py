@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from lab.ctl import VIP
+from lab.monitor import ConnLog, Monitor
 
 TAKES = 20
 NO_MODULE = True        # `module` loads it
@@ -29,7 +30,7 @@ sync start receive dev d0 id 7"""
 
 SHOWN = ("show", "conn show", "conn count by state", "stats", "stats latency", "stats percpu", "-b -n top 1",
          "timeout show", "sync show",
-         "scheduler list", "scheduler show lblc", "info", "save",
+         "scheduler list", "scheduler show lblc", "info", "save", "export", "fast-path",
          f"scheduler compare udp:{VIP}:5353 with rr,mh flows 9 clients live without 10.0.0.11",
          f"scheduler stats tcp:{VIP}:80",
          f"-n service delete udp:{VIP}:54", f"server drain udp:{VIP}:54 10.0.0.11")
@@ -64,7 +65,26 @@ def send(one, port, mark=0):
         s.sendto(b"x", (VIP, port))
 
 
-def every_key(one):
+def followed(one):
+    """{command: [what it prints]} of those that print until they are stopped"""
+    with Monitor(one.ns) as monitor, ConnLog(one.ns) as log:
+        one.build(f"""\
+svc add udp {VIP}:56 scheduler rr log on server 10.0.0.11 max-conns 1
+sched set udp:{VIP}:56 wrr
+rs change udp {VIP}:56 10.0.0.11 weight 9""")
+        one.ns.datagrams((VIP, 56), 1)
+        one.build(f"""\
+conn kill --yes
+sync peer add 10.0.0.9
+sync peer delete 10.0.0.9
+rs delete udp {VIP}:56 10.0.0.11""")
+        events = []
+        while not events or events[-1]["event"] != "server-deleted":
+            events.append(monitor.next())
+        return {"monitor": [monitor.head, *events], "conn log": [log.head, log.next()]}
+
+
+def every_key(one, exported):
     """(schema, {command: {key: types, separated by blanks}}) of this ipvsctl"""
     one.build(CONFIG)
     send(one, 5353)
@@ -76,8 +96,14 @@ def every_key(one):
     documents["diff -"] = one.json("diff -", code=1, stdin=FILE, out=True)
     for words in "-n apply -", "apply - --confirm 60", "confirm", "-n rollback", "rollback":
         documents[words] = one.json(words, stdin=FILE)
+    documents["check -"] = one.json("check -", stdin=FILE)
+    documents["doctor"] = one.json("doctor", code=1, out=True)
+    one.ctl("conn export", exported)
+    documents["conn import"] = one.json("conn import", exported)
+    documents["conn kill --yes"] = one.json("conn kill --yes")
     assert {d["ipvsctl"]["schema"] for d in documents.values()} == \
         {documents["show"]["ipvsctl"]["schema"]}
+    documents |= followed(one)
     documents["errors"] = [json.loads(one.ctl("-j", words, code=code))
                            for words, code in REFUSED]
     return str(documents["show"]["ipvsctl"]["schema"]), \
@@ -89,7 +115,7 @@ def test_keys_stay(fresh, monkeypatch, tmp_path):  # noqa: F811
     """A schema keeps all keys and types that it ever had; other changes need a new
     schema. New keys must be recorded, too, or nobody would notice their loss."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    schema, have = every_key(fresh)
+    schema, have = every_key(fresh, str(tmp_path / "connections"))
     record = json.loads(RECORD.read_text(encoding="ascii"))
     assert schema in record, f"record the keys of schema {schema} in {RECORD.name}: " + \
         json.dumps(have)

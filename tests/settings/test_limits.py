@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import packet
+from lab.ctl import IPVSCTL
 from lab.genl import MASQ, Ipvs, L4lb, NetlinkError, batch_entry, batch_server
 from lab.netns import Namespace, run, wait_until
 from lab.packet import UDP
@@ -41,6 +42,10 @@ def test_services_max(nat):
         with L4lb(nat.director.ns) as l4lb:
             assert "services_max" in refused(l4lb.set_services, [batch_entry(VIP, 5)])
             l4lb.set_services([batch_entry(VIP, 3)])        # it exists already
+        done = nat.director.ns.run([IPVSCTL, "service", "add", "tcp", f"{VIP}:4"], check=False)
+        assert (done.returncode, done.stderr) == (
+            3, f"ipvsctl: tcp {VIP}:4: service: the kernel refused: net.ipv4.vs.services_max allows no "
+            "more services\n")
         assert len(nat.ipvs.services()) == 3
         services[0].edit(sched="wrr")
         services[0].delete()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* `ipvsctl confirm`: keeps what apply --confirm has changed. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,19 @@
 #include "out.h"
 #include "turn.h"
 
+static int nobody_answers(void)
+{
+	int rc;
+
+	if (errno != EACCES)
+		return fail(RC_MISSING, "confirm",
+			    "no change waits for a confirmation");
+	rc = fail(RC_PERM, "confirm",
+		  "not permitted to ask whether a change waits");
+	hint("try: sudo ipvsctl confirm");
+	return rc;
+}
+
 static int confirm(struct args *a)
 {
 	int rc = arg_end(a, "confirm");
@@ -19,8 +33,7 @@ static int confirm(struct args *a)
 	if (rc)
 		return rc;
 	if (turn_ask(opt.dry_run ? "left" : "confirm", answer, sizeof(answer)))
-		return fail(RC_MISSING, "confirm",
-			    "no change waits for a confirmation");
+		return nobody_answers();
 	if (opt.json) {
 		doc = doc_new();
 		json_object_set_new(doc, "confirmed",

@@ -350,6 +350,13 @@ int history_last(struct undo *u)
 	if (high)
 		return load(path, u);
 	path_of(path, "");
+	if (access(path, R_OK | X_OK) && errno == EACCES) {
+		int rc = fail(RC_PERM, "rollback", "not permitted to read %s",
+			      path);
+
+		hint("try: sudo ipvsctl rollback");
+		return rc;
+	}
 	return fail(RC_MISSING, "rollback", "no apply is known: nothing in %s",
 		    path);
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -44,14 +45,17 @@ int turn_ask(const char *word, char *answer, size_t size)
 	struct sockaddr_un a = address();
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	ssize_t n = -1;
+	int err = 0;
 
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (!connect(fd, (struct sockaddr *)&a, sizeof(a)) &&
-	    send(fd, word, strlen(word), MSG_NOSIGNAL) > 0)
+	if (connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		err = errno;
+	else if (send(fd, word, strlen(word), MSG_NOSIGNAL) > 0)
 		n = recv(fd, answer, size - 1, 0);
 	close(fd);
+	errno = err;
 	if (n <= 0)
 		return -1;
 	answer[n] = '\0';
@@ -68,6 +72,18 @@ static int refuse_pending(const char *left)
 	return rc;
 }
 
+static int no_turn(const char *path)
+{
+	bool denied = errno == EACCES;
+	int rc = fail(denied ? RC_PERM : RC_USAGE, NULL,
+		      "cannot write %s: %s: --confirm needs it", path,
+		      strerror(errno));
+
+	if (denied)
+		hint("try: sudo ipvsctl ...");
+	return rc;
+}
+
 int turn_take(int must)
 {
 	uint32_t waited = 0;
@@ -79,9 +95,7 @@ int turn_take(int must)
 	if (fd < 0 && !must)
 		return RC_OK;
 	if (fd < 0)
-		return fail(errno == EACCES ? RC_PERM : RC_USAGE, NULL,
-			    "cannot write %s: %s: --confirm needs it", path,
-			    strerror(errno));
+		return no_turn(path);
 	/* The descriptor stays open until the end. */
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (!turn_ask("left", left, sizeof(left)))

@@ -19,7 +19,7 @@ int turn_listen(void);
 void turn_deaf(int fd);
 
 /* Sends @word to the process that waits for a confirmation and reads its answer;
- * 0, or -1 if there is none.
+ * 0, or -1 if there is none; errno is EACCES if the caller may not ask.
  */
 int turn_ask(const char *word, char *answer, size_t size);
 
