@@ -379,6 +379,21 @@ static const char *choice_text(const struct policy *policy, size_t i)
 	return choices[i].values[n];
 }
 
+/* They are words of `priority las`, and stand behind it. */
+static size_t put_bands(const struct policy *policy, char *text, size_t size)
+{
+	size_t i, used = 0;
+
+	for (i = 0; i < BAND_ENDS; i++) {
+		uint32_t end = policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i];
+
+		if (end)
+			used += (size_t)snprintf(text + used, size - used, "%s%s",
+						 i ? "," : " ", size_text(end));
+	}
+	return used;
+}
+
 const char *policy_text(const struct policy *policy)
 {
 	const char *sep = "timeout ";
@@ -406,19 +421,14 @@ const char *policy_text(const struct policy *policy)
 	for (i = 0; i < ARRAY_SIZE(choices); i++) {
 		const char *text = choice_text(policy, i);
 
-		if (text && policy->value[choices[i].attr])
-			used += (size_t)snprintf(line + used,
-						 sizeof(line) - used,
-						 "%s%s %s", used ? " " : "",
-						 choices[i].word, text);
-	}
-	for (i = 0; i < BAND_ENDS; i++) {
-		uint32_t end = policy->value[L4LB_POLICY_ATTR_LAS_BYTES_0 + i];
-
-		if (end && policy->value[L4LB_POLICY_ATTR_PRIORITY])
-			used += (size_t)snprintf(line + used,
-						 sizeof(line) - used, "%s%s",
-						 i ? "," : " ", size_text(end));
+		if (!text || !policy->value[choices[i].attr])
+			continue;
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+					 "%s%s %s", used ? " " : "",
+					 choices[i].word, text);
+		if (choices[i].attr == L4LB_POLICY_ATTR_PRIORITY)
+			used += put_bands(policy, line + used,
+					  sizeof(line) - used);
 	}
 	if (policy->owner[0])
 		used += (size_t)snprintf(line + used, sizeof(line) - used,
