@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-/* `ipvsctl check`: reads a configuration file as apply does; no module is needed. */
+/* `ipvsctl check`: reads a file as apply does, or rules as restore does; no module is needed. */
 #include <stdio.h>
 
 #include "args.h"
 #include "cmd.h"
+#include "configfile.h"
 #include "declare.h"
 #include "err.h"
 #include "model.h"
 #include "opt.h"
 #include "out.h"
+#include "rules.h"
 #include "source.h"
 
-static int print_result(const struct source *s, const struct declaration *d)
+static int print_result(const struct source *s, const struct service_list *list)
 {
-	const struct service_list *list = &d->services;
 	size_t i, servers = 0;
 	json_t *doc;
 
@@ -33,10 +34,40 @@ static int print_result(const struct source *s, const struct declaration *d)
 	return RC_OK;
 }
 
+static int check_rules(const struct source *s)
+{
+	struct service_list list = { 0 };
+	int rc = configfile_parse(s, &list);
+
+	if (!rc)
+		rc = print_result(s, &list);
+	service_list_free(&list);
+	return rc;
+}
+
+static int check_declaration(const struct source *s)
+{
+	struct declaration d;
+	int rc = declare_read(s, &d);
+
+	if (!rc)
+		rc = print_result(s, &d.services);
+	declaration_free(&d);
+	return rc;
+}
+
+/* Rules may be as long as restore takes them. */
+static int check(struct source *s)
+{
+	if (rules_are(s->text))
+		return check_rules(s);
+	return s->len > DECLARE_BYTES ? source_too_large(s, DECLARE_BYTES)
+				      : check_declaration(s);
+}
+
 static int run(struct args *a)
 {
 	const char *file = arg_next(a);
-	struct declaration d;
 	struct source s;
 	int rc = arg_end(a, "check");
 
@@ -45,13 +76,10 @@ static int run(struct args *a)
 		hint("try: ipvsctl check FILE, or - for standard input");
 	}
 	if (!rc)
-		rc = source_read(file, DECLARE_BYTES, &s);
+		rc = source_read(file, CONFIGFILE_BYTES, &s);
 	if (rc)
 		return rc;
-	rc = declare_read(&s, &d);
-	if (!rc)
-		rc = print_result(&s, &d);
-	declaration_free(&d);
+	rc = check(&s);
 	source_free(&s);
 	return rc;
 }

@@ -42,6 +42,6 @@ extern const struct noun noun_show, noun_service, noun_server, noun_conn,
 			 noun_info, noun_save, noun_restore, noun_compat,
 			 noun_check, noun_apply, noun_diff, noun_export,
 			 noun_rollback, noun_confirm, noun_monitor, noun_top,
-			 noun_doctor, noun_fast_path;
+			 noun_doctor, noun_fast_path, noun_import;
 
 #endif

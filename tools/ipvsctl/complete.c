@@ -211,6 +211,7 @@ static const char *formats(const struct noun *noun)
 		{ "stats", "table|json|prometheus" },
 		{ "save", "ipvsadm|json|yaml" },
 		{ "export", "ipvsadm|json|yaml" },
+		{ "import", "ipvsadm|json|yaml" },
 	};
 	size_t i;
 

@@ -9,6 +9,7 @@
 #include "declare_service.h"
 #include "err.h"
 #include "phrase.h"
+#include "rules.h"
 #include "source.h"
 #include "svcopt.h"
 #include "tree.h"
@@ -319,15 +320,14 @@ int declare_read(const struct source *s, struct declaration *d)
 {
 	struct tree t;
 	struct reader r = { .tree = &t, .d = d };
-	const char *begin = s->text + strspn(s->text, " \t\r\n");
 	int rc;
 
 	memset(d, 0, sizeof(*d));
 	rc = tree_parse(s, &t);
 	if (!rc)
 		rc = read_document(&r);
-	if (rc && begin[0] == '-' && (begin[1] == 'A' || begin[1] == 'a'))
-		hint("this looks like rules of ipvsadm; try: ipvsctl restore FILE");
+	if (rc && rules_are(s->text))
+		hint("these look like rules of ipvsadm; try: ipvsctl restore FILE, or import FILE");
 	tree_free(&t);
 	return rc;
 }

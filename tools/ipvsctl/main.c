@@ -20,8 +20,8 @@
 static const struct noun *const nouns[] = {
 	&noun_show, &noun_service, &noun_server, &noun_conn, &noun_stats,
 	&noun_top, &noun_timeout, &noun_scheduler, &noun_sync, &noun_info,
-	&noun_save, &noun_restore, &noun_check, &noun_apply, &noun_diff,
-	&noun_export, &noun_rollback, &noun_confirm, &noun_compat,
+	&noun_save, &noun_restore, &noun_import, &noun_check, &noun_apply,
+	&noun_diff, &noun_export, &noun_rollback, &noun_confirm, &noun_compat,
 	&noun_monitor, &noun_doctor, &noun_fast_path, NULL
 };
 

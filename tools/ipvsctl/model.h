@@ -70,6 +70,7 @@ struct svc_option {
 	uint32_t value;		/* of a key, its fingerprint; of a program, its number */
 	const uint8_t *key;	/* L4LB_KEY_LEN bytes instead of .value, or NULL */
 	const char *path;	/* of a program, or NULL; .value 0: not opened yet */
+	const char *file;	/* of a key: where it was read, or NULL */
 	bool given;		/* by the user; not read from the kernel */
 };
 

@@ -30,8 +30,8 @@ static int from_file(struct svc_option *o, const char *name, const char *object)
 	const uint8_t *key;
 	int rc = key_from_file(name, object, L4LB_KEY_LEN, &key);
 
-	if (!rc)
-		take_key(o, key);
+	if (!rc && take_key(o, key))
+		o->file = keep_text(name);
 	return rc;
 }
 
@@ -105,6 +105,7 @@ int option_word_parse(struct svc_option *o, const char *word, const char *object
 	o->value = 0;
 	o->key = NULL;
 	o->path = NULL;
+	o->file = NULL;
 	o->given = true;
 	if (!strcmp(o->name, "key"))
 		return parse_key(o, word, object);

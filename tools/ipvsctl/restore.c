@@ -14,8 +14,7 @@
 
 #include "args.h"
 #include "cmd.h"
-#include "config.h"
-#include "declare.h"
+#include "configfile.h"
 #include "err.h"
 #include "kern_drain.h"
 #include "model.h"
@@ -23,48 +22,7 @@
 #include "out.h"
 #include "plan.h"
 #include "refuse.h"
-#include "rules.h"
-#include "source.h"
 #include "wire.h"
-
-enum { FILE_MAX = 64 << 20 };
-
-/* The file of apply: only its services. */
-static int read_yaml(const struct source *s, struct service_list *list)
-{
-	struct declaration d;
-	int rc = declare_read(s, &d);
-
-	if (!rc) {
-		*list = d.services;
-		memset(&d.services, 0, sizeof(d.services));
-	}
-	declaration_free(&d);
-	return rc;
-}
-
-static int read_file(const char *file, struct service_list *list)
-{
-	struct source s;
-	char *p;
-	int rc = source_read(file, FILE_MAX, &s);
-
-	if (rc)
-		return rc;
-	if (strlen(s.text) != s.len)
-		rc = fail(RC_USAGE, NULL, "%s is not a text file", s.name);
-	p = s.text + strspn(s.text, " \t\r\n");
-	if (!rc && *p == '{')
-		rc = config_read(s.name, s.text, s.len, list);
-	else if (!rc && declare_is_yaml(s.text))
-		rc = read_yaml(&s, list);
-	else if (!rc)
-		rc = rules_read(s.name, s.text, list);
-	if (!rc && !list->n)
-		rc = fail(RC_USAGE, NULL, "%s names no service", s.name);
-	source_free(&s);
-	return rc;
-}
 
 static json_t *counts_json(const struct tally *t)
 {
@@ -147,7 +105,7 @@ static int restore(struct args *a)
 	if (!rc && !file && isatty(STDIN_FILENO))
 		note("reading the configuration from the terminal; Ctrl-D ends it");
 	if (!rc)
-		rc = read_file(file ? file : "-", &p.want);
+		rc = configfile_read(file ? file : "-", &p.want);
 	if (!rc)
 		rc = wire_open();
 	if (!rc)

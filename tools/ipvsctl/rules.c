@@ -2,6 +2,7 @@
 /* Reads ipvsadm rules: one line for each service (-A) or server (-a), with
  * ipvsadm's own defaults for options that a line omits.
  */
+#include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -436,6 +437,19 @@ static int read_line(char *text, struct service_list *list, unsigned int line)
 		return rc;
 	return r.verb == 'A' ? add_service(&r, &id, list, line)
 			     : add_server(&r, &id, list, line);
+}
+
+bool rules_are(const char *text)
+{
+	for (;;) {
+		text += strspn(text, " \t\r\n");
+		if (*text != '#')
+			break;
+		text += strcspn(text, "\n");
+	}
+	/* A list of YAML has a blank after its dash, and a document begins with three. */
+	return text[0] == '-' &&
+	       isalpha((unsigned char)text[text[1] == '-' ? 2 : 1]);
 }
 
 int rules_read(const char *file, char *text, struct service_list *list)

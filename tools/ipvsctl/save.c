@@ -45,25 +45,44 @@ static int (*const printers[])(const struct service_list *list) = {
 	rules_print, print_config_json, yaml_print
 };
 
-int save_as(struct args *a, const char *verb, const char *usual)
+/* The index of the format, or -1 and the exit code in *rc. */
+static int which_format(const char *verb, const char *usual, int *rc)
 {
 	static const char *const known[] = { "ipvsadm", "json", "yaml", NULL };
 	const char *format = opt.format ? opt.format : opt.json ? "json" : usual;
-	struct service_list list = { 0 };
-	struct filter f = { .config = true };
-	int i, rc = arg_end(a, verb);
+	int i;
 
 	for (i = 0; known[i] && strcmp(format, known[i]); i++)
 		;
-	if (!rc && !known[i])
-		return arg_unknown(verb, "format", format, known);
-	if (!rc)
-		rc = filter_read(&f, &list);
-	if (!rc) {
-		struct listing l = { .list = &list, .print = printers[i] };
+	if (known[i])
+		return i;
+	*rc = arg_unknown(verb, "format", format, known);
+	return -1;
+}
 
-		rc = outfile_write(opt.columns, print_list, &l);
-	}
+int save_list(const struct service_list *list, const char *verb,
+	      const char *usual)
+{
+	struct listing l = { .list = list };
+	int rc, i = which_format(verb, usual, &rc);
+
+	if (i < 0)
+		return rc;
+	l.print = printers[i];
+	return outfile_write(opt.columns, print_list, &l);
+}
+
+int save_as(struct args *a, const char *verb, const char *usual)
+{
+	struct service_list list = { 0 };
+	struct filter f = { .config = true };
+	int rc = arg_end(a, verb);
+
+	if (rc || which_format(verb, usual, &rc) < 0)
+		return rc;
+	rc = filter_read(&f, &list);
+	if (!rc)
+		rc = save_list(&list, verb, usual);
 	service_list_free(&list);
 	return rc;
 }

@@ -9,7 +9,7 @@
 #include "err.h"
 #include "source.h"
 
-static int too_large(const struct source *s, size_t max)
+int source_too_large(const struct source *s, size_t max)
 {
 	return fail(RC_USAGE, NULL, "%s is too large: more than %zu MiB",
 		    s->name, max >> 20);
@@ -35,7 +35,7 @@ static int read_all(FILE *f, size_t max, struct source *s)
 	} while (s->len == size && size <= max);
 	if (ferror(f))
 		return fail_unreadable(NULL, "", s->name);
-	return s->len > max ? too_large(s, max) : RC_OK;
+	return s->len > max ? source_too_large(s, max) : RC_OK;
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -54,7 +54,7 @@ static int read_file(FILE *f, size_t max, struct source *s)
 	if (fstat(fileno(f), &before))
 		return fail_unreadable(NULL, "", s->name);
 	if (S_ISREG(before.st_mode) && (size_t)before.st_size > max)
-		return too_large(s, max);
+		return source_too_large(s, max);
 	rc = read_all(f, max, s);
 	if (rc || !S_ISREG(before.st_mode) || f == stdin)
 		return rc;

@@ -15,6 +15,8 @@ struct source {
  * code. A file that changes meanwhile is refused.
  */
 int source_read(const char *file, size_t max, struct source *s);
+/* The failure of that: for a caller that knows a smaller limit later. */
+int source_too_large(const struct source *s, size_t max);
 void source_free(struct source *s);
 
 #endif
