@@ -3,7 +3,6 @@
 
 from dataclasses import dataclass
 
-
 # Of a connection's life: SYN, SYN-ACK, ACK, FIN, FIN and ACK.
 PACKETS_OF_A_LIFE = 6
 
@@ -49,14 +48,18 @@ NEW = "udp4 dr new", "udp4 nat new", "tcp4 nat new", "udp6 dr new"
 BARS = (
     Bar("known flow, XDP: NAT, DR, tunnel", 0.15, (" xdp: udp4 nat", " xdp: udp4 dr", " xdp: udp4 tun")),
     Bar("new flow, XDP: DR, NAT, TCP through NAT, IPv6", 0.30, tuple(f" xdp: {what}" for what in NEW)),
+    Bar("... with four servers, wlc and mh", 0.30, (" xdp: udp4 dr wlc new", " xdp: udp4 dr mh new")),
     Bar("new flow, `fast-path new`: DR", 0.25, (" fast 2: udp4 dr new",)),
     Bar("... NAT", 0.30, (" fast 2: udp4 nat new",)),
     Bar("... TCP through NAT", 0.32, (" fast 2: tcp4 nat new",)),
     Bar("new flow, as installed, without a firewall: as with XDP", 0.85, tuple(f" fast 1: {what}" for what in NEW)),
-    Bar("new flow, through the stack, without the fast path: likewise", 0.85, tuple(f": {what}" for what in NEW)),
-    Bar("a connection's life, as installed", 0.50, (" fast 1: tcp4 nat life",)),
+    Bar("... with a firewall: through the stack, likewise", 0.85,
+        tuple(f" fast 1: {what.removesuffix('new')}watched new" for what in NEW)),
+    Bar("a connection's life, as installed, without and with a firewall", 0.50,
+        (" fast 1: tcp4 nat life", " fast 1: tcp4 nat watched life")),
     Bar("instructions for a new flow while a server starts slowly", 150, (": udp4 dr ramping new",),
         ": udp4 dr four new"),
+    Bar("... with a shadow, mh", 300, (": udp4 dr shadowed new",), ": udp4 dr four new"),
     Bar("... with a BPF program", 1000, (": udp4 dr bpf new",), ": udp4 dr four new"),
 )
 

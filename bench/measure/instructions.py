@@ -28,7 +28,7 @@ from bed import (
     Traffic,
     least,
 )
-from lab import bpf
+from lab import bpf, shadows
 from lab.genl import ROUTE, Ipvs, L4lb
 from lab.packet import UDP
 from systems import (
@@ -61,10 +61,17 @@ OF_PEER = ESTABLISHED[2:3]
 # A connection's packets, each with whether it is a reply; both ends close it.
 LIFE = ((SYN, False), (SYNACK, True), (ACK, False), (FINACK, False), (FINACK, True), (ACK, False))
 # What a service with four servers has, by VIP.
-SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13)
+SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13), ("shadowed", 17)
 # The same for TCP through NAT, with mh: conn-state.
 STATES = ("eager", 14), ("lazy", 15)
 PROGRAMMED = 16
+# A choice among four by each of them, by VIP.
+SCHEDULED = ("wlc", 18), ("mh", 19)
+# An empty chain of a firewall: what it could see takes the stack.
+WATCHED = """table inet bench {
+	chain in { type filter hook input priority 0; }
+}
+"""
 # What is measured again while the director announces its connections to others.
 ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
@@ -115,12 +122,12 @@ def established(bed, counts, name, kinds=ESTABLISHED):
                        lambda t=traffic, s=size, r=reply: t.random(s, COUNT, reply=r))
 
 
-def fresh(bed, counts, name, kinds=None):
+def fresh(bed, counts, name, kinds=None, more=""):
     """A connection for each packet."""
     for what, (proto, family), method in kinds or NEW_FLOWS:
         size = least(family, proto, 64)
         Traffic(bed, family, proto, method, flows=PREFILL).each(size, flags=SYN)
-        counts.add(f"{name}: {what} new",
+        counts.add(f"{name}: {what}{more} new",
                    lambda f=family, p=proto, m=method, s=size:
                    Traffic(bed, f, p, m, flows=COUNT).each(s, flags=SYN), 2 * BATCHES)
 
@@ -135,8 +142,16 @@ class Life:
         self.packets = COUNT
 
 
-def lives(bed, counts, name):
-    counts.add(f"{name}: tcp4 nat life", lambda: Life(bed))
+def lives(bed, counts, name, more=""):
+    counts.add(f"{name}: tcp4 nat{more} life", lambda: Life(bed))
+
+
+def scheduled(bed, director, counts, name):
+    """A connection for each packet, and four real servers."""
+    for scheduler, vip in SCHEDULED:
+        director.configure(bed, service_lines(4, "udp", vip, "dr", 4, scheduler=scheduler))
+        counts.add(f"{name}: udp4 dr {scheduler} new", lambda v=vip: Traffic(
+            bed, 4, "udp", "dr", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
 def announced(bed, counts, name):
@@ -155,8 +170,9 @@ def settings(bed, director, counts):
     director.configure(bed, [line for _, vip in SETTINGS
                              for line in service_lines(4, "udp", vip, "dr", 4, scheduler="wlc")])
     with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
-        limited, ramping = (ipvs.service(FAMILIES[4].vip(vip), PORT, proto=UDP, add=False)
-                            for _, vip in SETTINGS[1:])
+        limited, ramping, shadowed = (ipvs.service(FAMILIES[4].vip(vip), PORT, proto=UDP, add=False)
+                                      for _, vip in SETTINGS[1:])
+        shadows.give(l4lb, shadowed, "mh")
         l4lb.set_policy(limited, limit_rate=10**7, limit_burst=10**7, limit_conns=2**31 - 1)
         l4lb.set_policy(ramping, ramp=1)
         time.sleep(1.1)     # servers of a service that is new do not start slowly
@@ -208,6 +224,16 @@ def by_pktgen(bed, director, counts, _):
         pktgen.established(bed, counts.add, name, COUNT)
 
 
+def watched(bed, director, counts, _):
+    """New connections as installed, where a firewall could look at them: through the stack."""
+    name, value = director.fast_paths[min(1, len(director.fast_paths) - 1)]
+    director.set_fast_path(bed, value)
+    with ruleset(bed, WATCHED):
+        fresh(bed, counts, name, more=" watched")
+        lives(bed, counts, name, more=" watched")
+    scheduled(bed, director, counts, name)
+
+
 def of_services(bed, director, counts, objects):
     """What a service's settings cost."""
     settings(bed, director, counts)
@@ -221,6 +247,7 @@ def by_xdp(bed, director, counts, _):
     with l4lb_xdp(bed):
         for part in (established, fresh, lives):
             part(bed, counts, "l4lb xdp")
+        scheduled(bed, director, counts, "l4lb xdp")
 
 
 def of_peer(bed, counts, objects):
@@ -232,7 +259,8 @@ def of_peer(bed, counts, objects):
 
 # Each begins with a module without connections. Those of a bed take long to end, half-open ones
 # have a quota, and beyond a million the table grows for as long as some rows take.
-RUNS = ((IP_VS, by_skb), (IP_VS, by_pktgen), (L4LB, by_skb), (L4LB, by_pktgen),
+RUNS = ((IP_VS, by_skb), (IP_VS, by_pktgen), (IP_VS, watched),
+        (L4LB, by_skb), (L4LB, by_pktgen), (L4LB, watched),
         (L4LB, of_services), (L4LB, by_xdp))
 
 

@@ -8,6 +8,7 @@ of each file.
 import json
 from pathlib import Path
 
+import bars
 from pages import SYSTEMS, below, figure, grouped, ruled, thousands
 
 HEAD = """\
@@ -18,7 +19,8 @@ HEAD = """\
 ## Instructions for a packet
 
 `make bench-instructions` and `make bench-instructions KERNEL=6.1`. In brackets, as a ratio to ip_vs: the instructions
-that the director adds to the cheapest forwarder of its kind (`redirect`, for XDP `xdp redirect`). They are not a time.
+that the director adds to the cheapest forwarder of its kind (`redirect`, for XDP `xdp redirect`; six times that for a
+connection's life, which has six packets). They are not a time.
 """
 MISSES = """\
 ## Cache misses for a packet
@@ -67,21 +69,13 @@ def instructions(kernel, figures):
     yield ""
 
 
-def floor(director, what=""):
-    """The cheapest forwarder of DIRECTOR's kind, of packets of the same generator."""
-    if what.startswith("pktgen "):
-        return "pktgen redirect"
-    return "xdp redirect" if director.endswith(" xdp") else "redirect"
-
-
 def cell(what, row, director, figures):
     if director not in row:
         return ""
     text = f"{row[director]:,.0f}"
     if director == "ip_vs" or "ip_vs" not in row:
         return text
-    each = [row[d] - figures[floor(d, what)] for d in (director, "ip_vs")]
-    return f"{text} ({each[0] / each[1]:.2f})"
+    return f"{text} ({bars.added(figures, director, what):.2f})"
 
 
 def by_director(figures):
@@ -106,7 +100,7 @@ def draw_instructions(record, path):
     marks = by_director(oldest["instructions"]) if oldest is not newest else None
     # A whole connection would press the others together, and pktgen has another floor.
     whats = sorted({w: None for packets in each.values() for w in packets
-                    if not w.endswith(" life") and floor("", w) == "redirect"}, key=rank)
+                    if not w.endswith(" life") and not w.startswith("pktgen ")}, key=rank)
     known = [w for w in whats if not w.endswith(("reply", "new"))]
     parts = [part for part in (known, whats[len(known):]) if part]
     if not parts:
@@ -147,7 +141,7 @@ def draw_bars(record, path):
     names, at = list(BARS), range(len(BARS))
     with figure(path, 1, len(whats), 12, 4.2, sharey=True) as (drawn, (grid,)):
         for axes, what in zip(grid, whats):
-            least = [figures[floor(d)] for d in names]
+            least = [bars.floor(figures, d, what) for d in names]
             sizes = [each[d][what] for d in names]
             axes.barh(at, least, 0.66, color="#c8c8c8", label="forwarding alone, in the cheapest way")
             axes.barh(at, [s - x for s, x in zip(sizes, least)], 0.66, left=least,
@@ -200,6 +194,7 @@ def write(bench):
     if record:
         draw_instructions(record, directory / "instructions.png")
         draw_bars(record, directory / "bars.png")
+        lines += bars.lines(record)
     if (bench / "misses.json").exists():
         record = json.loads((bench / "misses.json").read_text("utf-8"))
         lines.append(MISSES)
