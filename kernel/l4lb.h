@@ -73,13 +73,16 @@
  *		L4LB_SERVICES_MAX or L4LB_DESTS_MAX, EEXIST if one is named
  *		twice, ESRCH if MODE is CHANGE and one does not exist, EINTR
  *		when the sender is killed; others as in IPVS.
+ *		REPLACE needs RANGES if it is to remove services with a RANGE:
+ *		EOPNOTSUPP without.
  *		Large messages need SO_SNDBUFFORCE.  Without NETLINK_CAP_ACK an
  *		error has the whole message in it.
  *
  *	L4LB_CMD_GET_SERVICES
  *		dump: SERVICE { any of AF to FWMARK } to see only services that
  *		match; LIVE for counters and connections, and SHADOW_STATS { SCHEDULER
- *		to REFUSED } of those with a SHADOW.
+ *		to REFUSED } of those with a SHADOW.  RANGES to see services with a
+ *		RANGE, too; an empty RANGE in SERVICE for these only.
  *		Reply: ENTRY, as above; without LIVE it can be sent as it is.
  *		NLM_F_DUMP_INTR: the configuration has changed meanwhile.
  *
@@ -123,14 +126,14 @@
  *
  *	L4LB_CMD_GET_CONNS
  *		dump: CONN { any of AF to FLAGS } to see only connections and
- *		templates that match all of these.  EINVAL for a value that none
- *		can have.
+ *		templates that match all of these, and SERVICE for those of a
+ *		service.  EINVAL for a value that none can have.
  *		Reply: one CONN per message.  A connection that exists all the
  *		time is listed once, even if others come and go meanwhile.  Up
  *		to 32 KiB come with each recv(), if its buffer is as large.
  *
  *	L4LB_CMD_KILL_CONNS
- *		CONN { any of AF to FLAGS }, as in GET_CONNS: the connections and
+ *		CONN and SERVICE, as in GET_CONNS: the connections and
  *		templates that match all of these are over; with an empty CONN,
  *		all.  With RESET both ends of an established TCP connection or SCTP
  *		association are told, where ON_IDLE is L4LB_IDLE_RESET.  Connections
@@ -181,6 +184,13 @@
  *		Reply: SERVICE, DRAIN { ADDR, PORT, AF, LAST_WEIGHT; THEN and LEFT
  *		if there is a drain and it has a deadline; RAMP if its service's
  *		RAMP has begun, and is not over, for it }.
+ *
+ *	L4LB_CMD_SET_SERVER
+ *		SERVICE, DESTS [ one ], MODE (MERGE, ADD or CHANGE) or REMOVE: one real
+ *		server is added, changed or removed.  Errors as in IPVS.
+ *
+ *	L4LB_CMD_ZERO_SERVICE
+ *		SERVICE.  Its counters and those of its real servers begin again.
  *
  *	L4LB_CMD_TRY_SCHEDULER
  *		dump: SERVICE, TRIAL { SCHEDULER, FLOWS; CLIENTS or LIVE, HOLD, SEED,
@@ -309,6 +319,8 @@ enum l4lb_cmd {
 	L4LB_CMD_TRY_SCHEDULER,
 	L4LB_CMD_GET_SHADOW,
 	L4LB_CMD_GET_LATENCY,
+	L4LB_CMD_SET_SERVER,
+	L4LB_CMD_ZERO_SERVICE,
 
 	__L4LB_CMD_MAX,
 	L4LB_CMD_MAX = __L4LB_CMD_MAX - 1
@@ -316,8 +328,8 @@ enum l4lb_cmd {
 
 enum l4lb_attr {
 	L4LB_ATTR_UNSPEC,
-	L4LB_ATTR_SERVICE,	/* nest: IPVS_SVC_ATTR_AF to _FWMARK; in ENTRY
-				 * to _NETMASK, and with LIVE _STATS64
+	L4LB_ATTR_SERVICE,	/* nest: IPVS_SVC_ATTR_AF to _FWMARK, or RANGE; in
+				 * ENTRY to _NETMASK, and with LIVE _STATS64
 				 */
 	L4LB_ATTR_SCHEDULER,	/* nest: enum l4lb_sched_attr */
 	L4LB_ATTR_OPTIONS,	/* array of nests: enum l4lb_option_attr */
@@ -347,6 +359,7 @@ enum l4lb_attr {
 	L4LB_ATTR_SHADOW,	/* string, "none" for none; in ENTRY, too */
 	L4LB_ATTR_SHADOW_STATS,	/* nest: enum l4lb_shadow_attr */
 	L4LB_ATTR_LATENCY,	/* nest: enum l4lb_latency_attr */
+	L4LB_ATTR_RANGES,	/* flag: the sender knows services with a RANGE */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1
@@ -411,7 +424,7 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_AF,	/* u16: AF_INET, AF_INET6 */
 	L4LB_CONN_ATTR_PROTOCOL, /* u16: TCP, UDP or SCTP */
 	L4LB_CONN_ATTR_CLIENT,	/* address; a template's is masked */
-	L4LB_CONN_ATTR_CLIENT_PORT, /* be16; a template's is 0 */
+	L4LB_CONN_ATTR_CLIENT_PORT, /* be16; a template's is 0, or RANGE's LAST_PORT */
 	L4LB_CONN_ATTR_CLIENT_LEN, /* u8, request: prefix length of CLIENT */
 	L4LB_CONN_ATTR_VIP,	/* address */
 	L4LB_CONN_ATTR_VPORT,	/* be16; 0: a template for all ports */

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
-/* Netlink family L4LB: the policy of a service, and its shadow, and the
+/* Netlink family L4LB: the range and the policy of a service, its shadow, and the
  * latency of its real servers.  Part of l4lb.h, which
  * includes it.
  */
 #ifndef _L4LB_POLICY_ABI_H
 #define _L4LB_POLICY_ABI_H
+
+/* In SERVICE, instead of ADDR and PORT: all addresses with the prefix, all ports from PORT to
+ * LAST_PORT.  The number is out of the way of IPVS_SVC_ATTR_*.
+ */
+#define L4LB_SVC_ATTR_RANGE	32	/* nest: enum l4lb_range_attr */
+
+enum l4lb_range_attr {
+	L4LB_RANGE_ATTR_UNSPEC,
+	L4LB_RANGE_ATTR_ADDR,	/* address; the bits after the prefix are 0 */
+	L4LB_RANGE_ATTR_PREFIX_LEN, /* u8: 1 to 32 (IPv4) or 128 (IPv6) */
+	L4LB_RANGE_ATTR_PORT,	/* be16, not 0 */
+	L4LB_RANGE_ATTR_LAST_PORT, /* be16 */
+
+	__L4LB_RANGE_ATTR_MAX,
+	L4LB_RANGE_ATTR_MAX = __L4LB_RANGE_ATTR_MAX - 1
+};
 
 /* When an established TCP connection or SCTP association expires. */
 enum l4lb_on_idle {

@@ -37,6 +37,7 @@ static const struct nla_policy service_policy[] = {
 	/* Refused with a sentence. */
 	[IPVS_SVC_ATTR_PE_NAME]	= { .type = NLA_NUL_STRING,
 				    .len = IP_VS_PENAME_MAXLEN - 1 },
+	[L4LB_SVC_ATTR_RANGE]	= { .type = NLA_NESTED },
 };
 
 static const struct nla_policy dest_policy[] = {
@@ -73,6 +74,7 @@ static const struct nla_policy entry_policy[] = {
 enum {
 	DEST_ATTR_MAX		= ARRAY_SIZE(dest_policy) - 1,
 	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
+	SERVICE_ATTR_MAX	= ARRAY_SIZE(service_policy) - 1,
 };
 
 /* Upper bounds of the numbers of services and real servers, for allocation. */
@@ -114,20 +116,27 @@ static int check_addr(const struct nlattr *addr, u16 af,
 	return -EINVAL;
 }
 
-static int parse_dest(struct l4lb_batch_server *d, u16 svc_af,
-		      const struct nlattr *nest,
-		      struct netlink_ext_ack *extack)
+int l4lb_nl_parse_ext_dest(struct l4lb_server_config *cfg, u16 svc_af,
+			   const struct nlattr *nest, bool whole,
+			   struct netlink_ext_ack *extack)
 {
 	struct nlattr *tb[DEST_ATTR_MAX + 1];
 	int err;
 
-	d->where = nest;
 	err = nla_parse_nested(tb, DEST_ATTR_MAX, nest, dest_policy, extack);
 	if (!err)
-		err = l4lb_nl_parse_dest(&d->cfg, svc_af, nest, true, extack);
+		err = l4lb_nl_parse_dest(cfg, svc_af, nest, whole, extack);
 	if (!err)
-		err = check_addr(tb[IPVS_DEST_ATTR_ADDR], d->cfg.af, extack);
+		err = check_addr(tb[IPVS_DEST_ATTR_ADDR], cfg->af, extack);
 	return err;
+}
+
+static int parse_dest(struct l4lb_batch_server *d, u16 svc_af,
+		      const struct nlattr *nest,
+		      struct netlink_ext_ack *extack)
+{
+	d->where = nest;
+	return l4lb_nl_parse_ext_dest(&d->cfg, svc_af, nest, true, extack);
 }
 
 static int parse_dests(struct l4lb_batch *b, struct l4lb_batch_service *svc,
@@ -181,6 +190,7 @@ static int parse_options(struct l4lb_batch_service *svc,
  * reference, which l4lb_batch_free() then drops.
  */
 static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
+			 const struct l4lb_svc_key *key,
 			 struct netlink_ext_ack *extack)
 {
 	struct l4lb_batch_service *svc = &b->services[b->n_services];
@@ -189,8 +199,8 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 
 	svc->first = b->n_servers;
 	svc->exact = tb[L4LB_ATTR_EXACT];
-	err = l4lb_nl_parse_service(&parsed, tb[L4LB_ATTR_SERVICE], true,
-				    extack) ?:
+	err = l4lb_nl_parse_settings(&parsed, key, tb[L4LB_ATTR_SERVICE],
+				     extack) ?:
 	      l4lb_nl_resolve(&parsed, &svc->ops, extack);
 	if (err)
 		return err;
@@ -258,7 +268,7 @@ static bool continues(const struct l4lb_batch *b, struct nlattr **tb,
 static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 		       struct netlink_ext_ack *extack)
 {
-	struct nlattr *service[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *service[SERVICE_ATTR_MAX + 1];
 	struct nlattr *tb[ENTRY_ATTR_MAX + 1];
 	struct l4lb_svc_key key = { };
 	int err;
@@ -274,8 +284,7 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 				    "entry: attribute SERVICE is missing");
 		return -EINVAL;
 	}
-	memset(service, 0, sizeof(service));
-	err = nla_parse_nested(service, ARRAY_SIZE(service_policy) - 1,
+	err = nla_parse_nested(service, SERVICE_ATTR_MAX,
 			       tb[L4LB_ATTR_SERVICE], service_policy, extack) ?:
 	      l4lb_nl_parse_ext_key(&key, service, tb[L4LB_ATTR_SERVICE],
 				    extack);
@@ -284,7 +293,7 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 	if (tb[L4LB_ATTR_REMOVE])
 		return parse_removal(b, tb, &key, extack);
 	if (!continues(b, tb, service, &key))
-		return parse_service(b, tb, extack);
+		return parse_service(b, tb, &key, extack);
 	b->at_service--;
 	return parse_dests(b, &b->services[b->n_services - 1],
 			   tb[L4LB_ATTR_DESTS], extack);
@@ -357,6 +366,7 @@ int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	}
 	b.mode = mode;
+	b.knows_ranges = info->attrs[L4LB_ATTR_RANGES];
 	err = parse_entries(&b, info) ?: l4lb_batch_check(&b, info->extack);
 	if (!err) {
 		mutex_lock(&ln->lock);

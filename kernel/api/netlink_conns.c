@@ -54,7 +54,8 @@ enum {
 
 /* Which connections a dump lists. */
 struct filter {
-	unsigned long		has;		/* bits L4LB_CONN_ATTR_* */
+	unsigned long		has;		/* bits L4LB_CONN_ATTR_*; bit 0: svc */
+	struct l4lb_svc_key	svc;
 	u16			af;		/* of client and vip */
 	u16			server_af;
 	u16			proto;
@@ -176,20 +177,27 @@ static __be16 get_port(const struct nlattr *attr)
 	return attr ? nla_get_be16(attr) : 0;
 }
 
-static int parse_filter(struct filter *f, const struct nlattr *nest,
+static int parse_filter(struct filter *f, struct nlattr **attrs,
 			struct netlink_ext_ack *extack)
 {
+	const struct nlattr *nest = attrs[L4LB_ATTR_CONN];
 	struct nlattr *tb[FILTER_MAX + 1];
 	unsigned int i;
 	int err;
 
+	if (attrs[L4LB_ATTR_SERVICE]) {
+		err = l4lb_nl_parse_service_name(&f->svc, attrs, extack);
+		if (err)
+			return err;
+		__set_bit(L4LB_CONN_ATTR_UNSPEC, &f->has);
+	}
 	if (!nest)
 		return 0;
 	err = nla_parse_nested(tb, FILTER_MAX, nest, l4lb_nl_conn_policy,
 			       extack);
 	if (err)
 		return err;
-	for (i = 0; i <= FILTER_MAX; i++)
+	for (i = 1; i <= FILTER_MAX; i++)
 		if (tb[i])
 			__set_bit(i, &f->has);
 	err = parse_family(&f->af, tb[L4LB_CONN_ATTR_AF], extack);
@@ -281,6 +289,9 @@ static bool passes(const struct filter *f, const struct l4lb_conn *conn)
 		return true;
 	if (has(f, L4LB_CONN_ATTR_AF) && conn->af != f->af)
 		return false;
+	if (has(f, L4LB_CONN_ATTR_UNSPEC) &&
+	    memcmp(&conn->server->name.svc, &f->svc, sizeof(f->svc)))
+		return false;
 	if (!client_passes(f, conn) || !service_passes(f, conn) ||
 	    !server_passes(f, conn))
 		return false;
@@ -333,8 +344,7 @@ int l4lb_nl_start_conns(struct netlink_callback *cb)
 	dump = kzalloc(sizeof(*dump), GFP_KERNEL);
 	if (!dump)
 		return -ENOMEM;
-	err = parse_filter(&dump->filter, l4lb_dump_attrs(cb)[L4LB_ATTR_CONN],
-			   cb->extack);
+	err = parse_filter(&dump->filter, l4lb_dump_attrs(cb), cb->extack);
 	if (err)
 		goto free_dump;
 	err = -ENOMEM;
@@ -431,7 +441,7 @@ int l4lb_nl_kill_conns(struct sk_buff *skb, struct genl_info *info)
 			       "attribute CONN is missing: say which connections, an empty one means all");
 		return -EINVAL;
 	}
-	err = parse_filter(&filter, nest, info->extack);
+	err = parse_filter(&filter, info->attrs, info->extack);
 	if (err)
 		return err;
 	msg = l4lb_nl_reply_new(info, &hdr);

@@ -9,7 +9,9 @@
 
 #include <net/netlink.h>
 
+#include "api/netlink_range.h"
 #include "conn/table.h"
+#include "service/range.h"
 
 enum {
 	FLAGS_MASK = ~0,
@@ -79,8 +81,11 @@ int l4lb_nl_fill_key(struct sk_buff *skb, const struct l4lb_svc_key *key)
 		return -EMSGSIZE;
 	if (key->fwmark)
 		return nla_put_u32(skb, IPVS_SVC_ATTR_FWMARK, key->fwmark);
-	if (nla_put_u16(skb, IPVS_SVC_ATTR_PROTOCOL, key->protocol) ||
-	    nla_put(skb, IPVS_SVC_ATTR_ADDR, sizeof(key->addr), &key->addr) ||
+	if (nla_put_u16(skb, IPVS_SVC_ATTR_PROTOCOL, key->protocol))
+		return -EMSGSIZE;
+	if (l4lb_key_is_range(key))
+		return l4lb_nl_fill_range(skb, key);
+	if (nla_put(skb, IPVS_SVC_ATTR_ADDR, sizeof(key->addr), &key->addr) ||
 	    nla_put_be16(skb, IPVS_SVC_ATTR_PORT, key->port))
 		return -EMSGSIZE;
 	return 0;

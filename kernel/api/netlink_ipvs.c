@@ -21,6 +21,7 @@
 #include "config/edit.h"
 #include "config/server_edit.h"
 #include "entry/fast.h"
+#include "service/range.h"
 #include "service/registry.h"
 
 static struct genl_family ipvs_family;
@@ -452,7 +453,8 @@ static int dump_services(struct sk_buff *skb, struct netlink_callback *cb)
 	if (service) {
 		list_for_each_entry_from(service, &ln->services, list) {
 			cursor->key = service->key;
-			if (dump_service(skb, cb, service))
+			if (!l4lb_key_is_range(&service->key) &&
+			    dump_service(skb, cb, service))
 				goto unlock;
 			cursor->index++;
 		}

@@ -26,6 +26,8 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_peer.h"
 #include "api/netlink_policy.h"
+#include "api/netlink_range.h"
+#include "api/netlink_server.h"
 #include "api/netlink_servers.h"
 #include "api/netlink_shadow.h"
 #include "api/netlink_trial.h"
@@ -42,7 +44,7 @@ static_assert(L4LB_PATH_LEN == L4LB_SCHED_PATH_MAX);
 
 /* ---- requests ---- */
 
-const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1] = {
+const struct nla_policy l4lb_nl_key_policy[L4LB_SVC_ATTR_RANGE + 1] = {
 	[IPVS_SVC_ATTR_AF]	= { .type = NLA_U16 },
 	[IPVS_SVC_ATTR_PROTOCOL] = { .type = NLA_U16 },
 	[IPVS_SVC_ATTR_ADDR]	= NLA_POLICY_RANGE(NLA_BINARY,
@@ -50,6 +52,7 @@ const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1] = {
 						   sizeof(struct in6_addr)),
 	[IPVS_SVC_ATTR_PORT]	= { .type = NLA_U16 },
 	[IPVS_SVC_ATTR_FWMARK]	= NLA_POLICY_MIN(NLA_U32, 1),
+	[L4LB_SVC_ATTR_RANGE]	= { .type = NLA_NESTED },
 };
 
 static const struct nla_policy name_policy[] = {
@@ -73,18 +76,29 @@ static const struct nla_policy options_request[] = {
 static const struct nla_policy set_request[] = {
 	[L4LB_ATTR_ENTRY]	= { .type = NLA_NESTED },
 	[L4LB_ATTR_MODE]	= NLA_POLICY_MAX(NLA_U32, L4LB_SET_MODE_MAX),
+	[L4LB_ATTR_RANGES]	= { .type = NLA_FLAG },
+};
+
+static const struct nla_policy server_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
+	[L4LB_ATTR_DESTS]	= { .type = NLA_NESTED },
+	[L4LB_ATTR_MODE]	= NLA_POLICY_MAX(NLA_U32, L4LB_SET_MODE_MAX),
+	[L4LB_ATTR_REMOVE]	= { .type = NLA_FLAG },
 };
 
 static const struct nla_policy list_request[] = {
 	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_LIVE]	= { .type = NLA_FLAG },
+	[L4LB_ATTR_RANGES]	= { .type = NLA_FLAG },
 };
 
 static const struct nla_policy conns_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
 };
 
 static const struct nla_policy kill_request[] = {
+	[L4LB_ATTR_SERVICE]	= NLA_POLICY_NESTED(l4lb_nl_key_policy),
 	[L4LB_ATTR_CONN]	= NLA_POLICY_NESTED(l4lb_nl_conn_policy),
 	[L4LB_ATTR_RESET]	= { .type = NLA_FLAG },
 };
@@ -140,8 +154,11 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			  const struct nlattr *nest,
 			  struct netlink_ext_ack *extack)
 {
-	int err = l4lb_nl_parse_key(key, tb, nest, extack);
+	int err;
 
+	if (tb[L4LB_SVC_ATTR_RANGE])
+		return l4lb_nl_parse_range(key, tb, extack);
+	err = l4lb_nl_parse_key(key, tb, nest, extack);
 	if (err)
 		return err;
 	if (key->fwmark && (tb[IPVS_SVC_ATTR_PROTOCOL] ||
@@ -175,21 +192,6 @@ int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
 	err = nla_parse_nested(tb, KEY_ATTR_MAX, nest, l4lb_nl_key_policy,
 			       extack);
 	return err ?: l4lb_nl_parse_ext_key(key, tb, nest, extack);
-}
-
-const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
-						   struct netlink_ext_ack *extack)
-{
-	const struct l4lb_sched_ops *ops;
-	char text[L4LB_NAME_LEN];
-
-	nla_strscpy(text, name, sizeof(text));
-	ops = l4lb_sched_get(text);
-	if (!ops)
-		l4lb_err_attr_str(extack, name,
-				  "no such scheduler, and no module l4lb_NAME",
-				  text);
-	return ops;
 }
 
 static int parse_key(struct l4lb_svc_key *key, struct genl_info *info)
@@ -558,6 +560,16 @@ static int set_drain(struct sk_buff *skb, struct genl_info *info)
 	return change_service(info, l4lb_nl_set_drain);
 }
 
+static int set_server(struct sk_buff *skb, struct genl_info *info)
+{
+	return change_service(info, l4lb_nl_set_server);
+}
+
+static int zero_service(struct sk_buff *skb, struct genl_info *info)
+{
+	return change_service(info, l4lb_nl_zero_service);
+}
+
 static int dump_policy(struct sk_buff *skb, struct netlink_callback *cb,
 		       const struct l4lb_service *svc)
 {
@@ -645,6 +657,8 @@ static const struct genl_ops ext_ops[] = {
 		.dumpit = l4lb_nl_dump_shadow),
 	COMMAND(GET_LATENCY, service_request, .start = l4lb_nl_start_servers,
 		.dumpit = l4lb_nl_dump_latency),
+	COMMAND(SET_SERVER, server_request, .doit = set_server),
+	COMMAND(ZERO_SERVICE, service_request, .doit = zero_service),
 };
 
 #undef COMMAND

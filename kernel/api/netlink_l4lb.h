@@ -18,9 +18,9 @@ enum {
 };
 
 extern struct genl_family l4lb_ext_family;
-extern const struct nla_policy l4lb_nl_key_policy[IPVS_SVC_ATTR_FWMARK + 1];
+extern const struct nla_policy l4lb_nl_key_policy[L4LB_SVC_ATTR_RANGE + 1];
 
-/* l4lb_nl_parse_key() with the stricter checks of this family. */
+/* l4lb_nl_parse_key() with the stricter checks of this family; @tb: to RANGE. */
 int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			  const struct nlattr *nest,
 			  struct netlink_ext_ack *extack);
@@ -28,12 +28,6 @@ int l4lb_nl_parse_ext_key(struct l4lb_svc_key *key, struct nlattr **tb,
 /* The service that a request names, by its attribute SERVICE. */
 int l4lb_nl_parse_service_name(struct l4lb_svc_key *key, struct nlattr **attrs,
 			       struct netlink_ext_ack *extack);
-
-/* The scheduler of that name, with a reference; NULL with a sentence: there is none.
- * May sleep and load a module.
- */
-const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
-						   struct netlink_ext_ack *extack);
 
 /* A reply to be filled and sent; NULL if there is no memory. */
 struct sk_buff *l4lb_nl_reply_new(struct genl_info *info, void **hdr);

@@ -16,6 +16,7 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_policy.h"
 #include "api/netlink_shadow.h"
+#include "service/range.h"
 #include "service/sched_default.h"
 
 /* Position of a dump: the service, and how many of its servers are listed. */
@@ -24,23 +25,38 @@ struct position {
 	unsigned int		server;
 };
 
-/* Which services a dump lists: those whose key has the attributes in @tb. */
+/**
+ * struct filter - which services a dump lists: those whose key has the attributes in @tb
+ * @tb: of SERVICE
+ * @key: with @by_range
+ * @by_range: only the service with this range
+ * @ranges: services with a range, too
+ * @live: with counters
+ */
 struct filter {
-	struct nlattr	*tb[IPVS_SVC_ATTR_FWMARK + 1];
-	bool		live;
+	struct nlattr	*tb[L4LB_SVC_ATTR_RANGE + 1];
+	struct l4lb_svc_key key;
+	bool		by_range, ranges, live;
 };
 
 static int parse_filter(struct filter *f, struct netlink_callback *cb)
 {
 	struct nlattr **attrs = l4lb_dump_attrs(cb);
 	const struct nlattr *service = attrs[L4LB_ATTR_SERVICE];
+	int err;
 
 	memset(f, 0, sizeof(*f));
 	f->live = attrs[L4LB_ATTR_LIVE];
+	f->ranges = attrs[L4LB_ATTR_RANGES];
 	if (!service)
 		return 0;
-	return nla_parse_nested(f->tb, IPVS_SVC_ATTR_FWMARK, service,
-				l4lb_nl_key_policy, cb->extack);
+	err = nla_parse_nested(f->tb, L4LB_SVC_ATTR_RANGE, service,
+			       l4lb_nl_key_policy, cb->extack);
+	f->by_range = !err && f->tb[L4LB_SVC_ATTR_RANGE] &&
+		      nla_len(f->tb[L4LB_SVC_ATTR_RANGE]);
+	if (f->by_range)
+		err = l4lb_nl_parse_ext_key(&f->key, f->tb, service, cb->extack);
+	return err;
 }
 
 static bool same_addr(const struct l4lb_svc_key *key, const struct nlattr *addr)
@@ -54,7 +70,15 @@ static bool same_addr(const struct l4lb_svc_key *key, const struct nlattr *addr)
 static bool passes(const struct filter *f, const struct l4lb_svc_key *key)
 {
 	struct nlattr *const *tb = f->tb;
+	bool is_range = l4lb_key_is_range(key);
 
+	if (f->by_range && memcmp(&f->key, key, sizeof(*key)))
+		return false;
+	if (is_range ? !f->ranges && !tb[L4LB_SVC_ATTR_RANGE] : !!tb[L4LB_SVC_ATTR_RANGE])
+		return false;
+	/* It has many addresses and ports, and is named by none of them. */
+	if (is_range && (tb[IPVS_SVC_ATTR_ADDR] || tb[IPVS_SVC_ATTR_PORT]))
+		return false;
 	if (tb[IPVS_SVC_ATTR_AF] &&
 	    nla_get_u16(tb[IPVS_SVC_ATTR_AF]) != key->af)
 		return false;

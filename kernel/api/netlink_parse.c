@@ -142,7 +142,8 @@ int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
 			return err;
 	}
 
-	key->af = nla_get_u16(tb[IPVS_SVC_ATTR_AF]);
+	/* No family has so high a number. */
+	key->af = min_t(u16, nla_get_u16(tb[IPVS_SVC_ATTR_AF]), U8_MAX);
 	if (key->af != AF_INET && key->af != AF_INET6) {
 		NL_SET_ERR_MSG_ATTR(extack, tb[IPVS_SVC_ATTR_AF],
 				    "service: family must be IPv4 (2) or IPv6 (10)");
@@ -208,6 +209,21 @@ int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
 	err = l4lb_nl_parse_key(&svc->key, tb, nest, extack);
 	if (err || !full)
 		return err;
+	return parse_service_config(svc, tb, nest, extack);
+}
+
+int l4lb_nl_parse_settings(struct l4lb_nl_service *svc,
+			   const struct l4lb_svc_key *key,
+			   const struct nlattr *nest,
+			   struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+
+	memset(svc, 0, sizeof(*svc));
+	svc->key = *key;
+	if (nla_parse_nested_deprecated(tb, IPVS_SVC_ATTR_MAX, nest,
+					service_policy, extack))
+		return -EINVAL;
 	return parse_service_config(svc, tb, nest, extack);
 }
 

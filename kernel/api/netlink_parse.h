@@ -49,6 +49,11 @@ int l4lb_nl_parse_key(struct l4lb_svc_key *key, struct nlattr **tb,
 int l4lb_nl_parse_service(struct l4lb_nl_service *svc,
 			  const struct nlattr *nest, bool full,
 			  struct netlink_ext_ack *extack);
+/* Likewise, of a service whose @key is parsed already. */
+int l4lb_nl_parse_settings(struct l4lb_nl_service *svc,
+			   const struct l4lb_svc_key *key,
+			   const struct nlattr *nest,
+			   struct netlink_ext_ack *extack);
 int l4lb_nl_parse_dest(struct l4lb_server_config *cfg, u16 svc_af,
 		       const struct nlattr *nest, bool full,
 		       struct netlink_ext_ack *extack);

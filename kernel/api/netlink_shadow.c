@@ -17,6 +17,21 @@
 
 /* ---- the attribute ---- */
 
+const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
+						   struct netlink_ext_ack *extack)
+{
+	const struct l4lb_sched_ops *ops;
+	char text[L4LB_NAME_LEN];
+
+	nla_strscpy(text, name, sizeof(text));
+	ops = l4lb_sched_get(text);
+	if (!ops)
+		l4lb_err_attr_str(extack, name,
+				  "no such scheduler, and no module l4lb_NAME",
+				  text);
+	return ops;
+}
+
 int l4lb_nl_parse_shadow(const struct l4lb_sched_ops **ops, const struct nlattr *attr,
 			 struct netlink_ext_ack *extack)
 {

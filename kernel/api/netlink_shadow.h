@@ -21,4 +21,10 @@ int l4lb_nl_fill_shadow_live(struct sk_buff *skb, const struct l4lb_service *svc
 int l4lb_nl_start_shadow(struct netlink_callback *cb);
 int l4lb_nl_dump_shadow(struct sk_buff *skb, struct netlink_callback *cb);
 
+/* The scheduler of that name, with a reference; NULL with a sentence: there is none.
+ * May sleep and load a module.
+ */
+const struct l4lb_sched_ops *l4lb_nl_get_scheduler(const struct nlattr *name,
+						   struct netlink_ext_ack *extack);
+
 #endif /* _L4LB_NETLINK_SHADOW_H */

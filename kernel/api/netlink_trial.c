@@ -13,6 +13,7 @@
 
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
+#include "api/netlink_shadow.h"
 #include "conn/clients.h"
 #include "service/registry.h"
 #include "service/trial.h"

@@ -19,6 +19,7 @@
 #include "conn/state.h"
 #include "conn/table.h"
 #include "conn/walk.h"
+#include "service/range.h"
 #include "sync/counter.h"
 
 static struct l4lb_net *seq_net(const struct seq_file *m)
@@ -157,6 +158,8 @@ static int services_show(struct seq_file *m, void *v)
 	}
 
 	svc = list_entry(v, struct l4lb_service, list);
+	if (l4lb_key_is_range(&svc->key))
+		return SEQ_SKIP;
 	show_service(m, svc);
 	pool = rcu_dereference(svc->pool);
 	for (i = pool->n; i; i--)

@@ -18,6 +18,7 @@ struct l4lb_conn_table;
 struct l4lb_events;
 struct l4lb_fast;
 struct l4lb_log;
+struct l4lb_ranges;
 struct l4lb_server;
 struct l4lb_sync;
 struct l4lb_sync_peers;
@@ -43,7 +44,8 @@ struct l4lb_defence {
  *	(cache_bypass); allocated with @conns
  * @svc_table: services by key (RCU readers)
  * @n_fwmark: number of services by firewall mark; 0 spares packets a lookup
- * @n_any_port: services with port 0, likewise
+ * @n_any_port: services with port 0 or with a range, likewise
+ * @ranges: services with a range, from the first one to the namespace's end
  * @n_one_packet: services with one-packet scheduling, likewise
  * @n_lazy: services with conn-state lazy, likewise
  * @fast: the fast path; allocated with @conns
@@ -118,8 +120,7 @@ struct l4lb_net {
 	unsigned int			n_guards;
 	spinlock_t			route_lock;
 	struct rhashtable		route_devices;
-	struct list_head		route_list;
-	struct list_head		route_neighs;
+	struct list_head		route_list, route_neighs;
 	struct delayed_work		route_work;
 	struct l4lb_timeouts		timeouts;
 	struct l4lb_sysctl		sysctl;
@@ -130,11 +131,11 @@ struct l4lb_net {
 	struct l4lb_log			*log;
 	struct l4lb_sync		*sync;
 	struct l4lb_sync_queues __rcu	*sync_queues;
-	bool				sync_receives;
-	bool				sync_trailer;
+	bool				sync_receives, sync_trailer;
 	struct l4lb_sync_peers		*sync_peers;
 	u64 __percpu			*sync_counts;
 	struct l4lb_service __rcu	*svc_near[64];
+	struct l4lb_ranges		*ranges;
 
 	struct mutex			lock;
 	struct list_head		services;
@@ -143,8 +144,7 @@ struct l4lb_net {
 	unsigned int			n_services[2];
 	bool				hooked[2];
 	bool				hooks_held;
-	unsigned int			n_inserted;
-	unsigned int			n_servers;
+	unsigned int			n_inserted, n_servers;
 	unsigned int			n_mixed;
 	unsigned int			n_placeholders;
 	struct list_head		trash;

@@ -30,6 +30,7 @@
 #include "service/las.h"
 #include "service/pool.h"
 #include "service/ramp.h"
+#include "service/range.h"
 #include "service/registry.h"
 #include "service/sched_default.h"
 #include "service/shadow.h"
@@ -122,8 +123,10 @@ static int prepare_removal(struct l4lb_net *ln, const struct l4lb_batch *b,
 			   struct netlink_ext_ack *extack)
 {
 	s->svc = l4lb_service_find(ln, &s->key);
-	if (s->svc)
+	if (s->svc) {
+		s->svc->leaves = true;
 		return l4lb_service_may_go(s->svc, extack);
+	}
 	if (b->mode != L4LB_SET_CHANGE)
 		return 0;
 	NL_SET_ERR_MSG(extack, "there is no such service");
@@ -152,7 +155,8 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	if (err)
 		return err;
 	s->svc->named = true;
-	if (b->mode == L4LB_SET_CHANGE)		/* what was saved is restored */
+	err = l4lb_policy_check_range(s->svc, s->cfg.flags, extack);
+	if (!err && b->mode == L4LB_SET_CHANGE)		/* what was saved is restored */
 		err = l4lb_policy_check_lazy(s->svc, &s->policy, s->cfg.flags,
 					     s->ops, extack);
 	return err ?: l4lb_service_reserve_policy(s->svc, &s->policy, extack);
@@ -198,11 +202,42 @@ static int prepare_others(struct l4lb_net *ln, struct l4lb_batch *b,
 				       "a service that is not named is protected");
 			return -EBUSY;
 		}
+		if (!svc->named && l4lb_key_is_range(&svc->key) && !b->knows_ranges) {
+			NL_SET_ERR_MSG(extack,
+				       "a service with a range is not named: the sender knows no ranges");
+			return -EOPNOTSUPP;
+		}
 		err = check_signal(extack);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+static bool is_named(const struct l4lb_service *svc)
+{
+	return svc->named;
+}
+
+static bool is_left(const struct l4lb_service *svc)
+{
+	return !svc->leaves;
+}
+
+/* The ranges of all services are known now. */
+static int prepare_ranges(struct l4lb_net *ln, struct l4lb_batch *b,
+			  struct netlink_ext_ack *extack)
+{
+	struct l4lb_service *refused;
+	unsigned int i;
+	int err;
+
+	err = l4lb_ranges_prepare(ln, b->mode == L4LB_SET_REPLACE ? is_named : is_left,
+				  &refused, extack);
+	for (i = 0; refused && i < b->n_services; i++)
+		if (b->services[i].svc == refused)
+			b->at_service = i;
+	return err;
 }
 
 static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
@@ -223,7 +258,7 @@ static int prepare(struct l4lb_net *ln, struct l4lb_batch *b,
 			      prepare_servers(b, s, extack);
 		err = err ?: check_signal(extack);
 	}
-	return err ?: prepare_others(ln, b, extack);
+	return err ?: prepare_others(ln, b, extack) ?: prepare_ranges(ln, b, extack);
 }
 
 /* ---- try ---- */
@@ -391,13 +426,16 @@ static void undo_servers(struct l4lb_batch *b, struct l4lb_batch_service *s)
 	}
 }
 
-static void undo(struct l4lb_batch *b)
+static void undo(struct l4lb_net *ln, struct l4lb_batch *b)
 {
 	unsigned int i;
 
+	l4lb_ranges_cancel(ln);
 	for (i = 0; i < b->n_services; i++) {
 		struct l4lb_batch_service *s = &b->services[i];
 
+		if (s->remove && s->svc)
+			s->svc->leaves = false;
 		if (s->remove)
 			continue;
 		if (!s->svc)
@@ -546,6 +584,7 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 			commit_service(b, &b->services[i], &removed);
 		cond_resched();
 	}
+	l4lb_ranges_publish(ln);
 	l4lb_server_set_loss_named(ln);
 	if (b->mode == L4LB_SET_REPLACE)
 		l4lb_service_del_others(ln);
@@ -590,7 +629,7 @@ int l4lb_batch_apply(struct l4lb_net *ln, struct l4lb_batch *b,
 	ln->hooks_held = true;
 	err = prepare(ln, b, extack) ?: try(b, extack);
 	if (err)
-		undo(b);
+		undo(ln, b);
 	else
 		commit(ln, b);
 	ln->hooks_held = false;

@@ -81,6 +81,7 @@ struct l4lb_batch_service {
  * @n_services: number of @services
  * @n_servers: number of @servers
  * @mode: L4LB_SET_*: how existing services and real servers are treated
+ * @knows_ranges: REPLACE may remove services with a range
  * @at_service: index of the service being checked, for error messages; @n_services:
  *	one that the batch does not name
  * @at_server: index of its real server being checked, or -1
@@ -90,6 +91,7 @@ struct l4lb_batch {
 	struct l4lb_batch_server		*servers;
 	unsigned int			n_services, n_servers;
 	u32				mode;
+	bool				knows_ranges;
 	unsigned int			at_service;
 	int				at_server;
 };

@@ -19,6 +19,7 @@
 #include "entry/hook.h"
 #include "service/guard.h"
 #include "service/pool.h"
+#include "service/range.h"
 #include "service/registry.h"
 #include "service/shadow.h"
 #include "sync/send.h"
@@ -30,7 +31,7 @@ static unsigned int *service_count(const struct l4lb_service *svc)
 
 static bool service_any_port(const struct l4lb_service *svc)
 {
-	return !svc->key.fwmark && !svc->key.port;
+	return !svc->key.fwmark && (!svc->key.port || l4lb_key_is_range(&svc->key));
 }
 
 /* With @flags, do replies of its NATed servers have no connection? */
@@ -73,9 +74,8 @@ int l4lb_service_insert(struct l4lb_service *svc,
 		NL_SET_ERR_MSG(extack, "the netfilter hooks could not be registered");
 		return err;
 	}
-	err = l4lb_service_table_add(svc);
+	err = l4lb_service_table_add(svc, extack);
 	if (err) {
-		NL_SET_ERR_MSG(extack, "no memory for the table of services");
 		l4lb_hook_unregister(ln, svc->key.af);
 		return err;
 	}

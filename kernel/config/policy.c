@@ -9,6 +9,7 @@
 #include "service/las.h"
 #include "service/latency.h"
 #include "service/limit.h"
+#include "service/range.h"
 #include "service/server_table.h"
 
 static bool wants_fast_path(u32 mode)
@@ -78,10 +79,28 @@ int l4lb_policy_check_lazy(const struct l4lb_service *svc,
 	return -EOPNOTSUPP;
 }
 
+/* A reply without a connection does not tell which VIP and port the client used. */
+int l4lb_policy_check_range(const struct l4lb_service *svc, u32 flags,
+			    struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (!l4lb_key_is_range(&svc->key) || !(flags & IP_VS_SVC_F_ONEPACKET))
+		return 0;
+	NL_SET_ERR_MSG(extack,
+		       "one-packet scheduling needs one VIP and port: a range has more");
+	return -EOPNOTSUPP;
+}
+
 static int check_key(const struct l4lb_service *svc,
 		     const struct l4lb_policy *policy,
 		     struct netlink_ext_ack *extack)
 {
+	if (policy->conn_state == L4LB_SERVICE_STATE_LAZY &&
+	    l4lb_key_is_range(&svc->key)) {
+		NL_SET_ERR_MSG(extack,
+			       "policy: CONN_STATE lazy needs one VIP and port: a range has more");
+		return -EOPNOTSUPP;
+	}
 	if (policy->conn_state != L4LB_SERVICE_STATE_LAZY ||
 	    (!svc->key.fwmark && svc->key.protocol != IPPROTO_UDP))
 		return 0;

@@ -17,6 +17,7 @@
 #include "service/latency.h"
 #include "service/pool.h"
 #include "service/ramp.h"
+#include "service/range.h"
 #include "service/server_table.h"
 #include "sync/daemon.h"
 
@@ -36,6 +37,11 @@ static int server_check_config(const struct l4lb_service *svc,
 	}
 	if (cfg->af != svc->key.af && method != IP_VS_CONN_F_TUNNEL) {
 		NL_SET_ERR_MSG(extack, "a server of the other family needs method tunnel");
+		return -EINVAL;
+	}
+	if (l4lb_key_is_range(&svc->key) &&
+	    l4lb_key_has_vip(&svc->key, cfg->af, &cfg->addr)) {
+		NL_SET_ERR_MSG(extack, "the real server's address is in the range of the service");
 		return -EINVAL;
 	}
 	if (cfg->weight < 0) {

@@ -26,6 +26,7 @@
 #include "entry/fast_unwatched.h"
 #include "forward/lazy.h"
 #include "forward/schedule.h"
+#include "service/range.h"
 #include "service/server_table.h"
 #include "sync/daemon.h"
 
@@ -76,11 +77,12 @@ static bool is_local_ipv6(struct net *net, const struct in6_addr *addr)
 }
 
 /* @svc->vip_local caches the answer, with the generation of the addresses and
- * routes that it is valid for.  Bit 0: the answer; bit 1: there is one.
+ * routes that it is valid for.  Bit 0: the answer; bit 1: there is one.  A service with
+ * several VIPs has none.
  */
-static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
+static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc,
+			 const union nf_inet_addr *vip)
 {
-	const union nf_inet_addr *vip = &svc->key.addr;
 	bool v4 = svc->key.af == AF_INET, settled = true, local;
 	u32 generation = 0, known = READ_ONCE(svc->vip_local);
 
@@ -91,6 +93,7 @@ static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc)
 	generation = generation << 2 | 2;
 	if (likely(settled && (known | 1) == (generation | 1)))
 		return known & 1;
+	settled = settled && !l4lb_key_has_vips(&svc->key);
 	/* Look up after reading the generation: later changes increment it. */
 	smp_rmb();
 	local = v4 ? is_local_ipv4(ln->net, vip->ip) :
@@ -113,10 +116,11 @@ static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
 
 	if (flow->af == AF_INET)
 		return l4lb_fast_source_ok(ln->fast, flow->saddr.ip) &&
-		       vip_is_local(ln, svc);
+		       vip_is_local(ln, svc, &flow->daddr);
 	idev = __in6_dev_get(dev);
 	return idev && !READ_ONCE(idev->cnf.disable_ipv6) &&
-	       is_plain_ipv6(&flow->saddr.in6) && vip_is_local(ln, svc);
+	       is_plain_ipv6(&flow->saddr.in6) &&
+	       vip_is_local(ln, svc, &flow->daddr);
 }
 
 /* Comes from a real server's port: the slow path refuses it (nat_icmp_send). */

@@ -10,6 +10,7 @@
  *	by firewall mark	mark, 0: covers all VIPs and ports of the mark
  *	by address, port 0	VIP, 0: covers all ports
  *	by address and port	VIP, port
+ *	with a range		VIP, first port; the client's port is the last port
  *
  * A template lives as long as any connection created through it, and then for
  * the service's timeout, counted from the creation, end or last packet of these
@@ -20,6 +21,7 @@
 #include <net/ipv6.h>
 
 #include "conn/lookup.h"
+#include "service/range.h"
 
 static void mask_client(const struct l4lb_service *svc,
 			union nf_inet_addr *addr)
@@ -45,8 +47,15 @@ static void template_key(const struct l4lb_service *svc,
 			.ip = htonl(svc->key.fwmark),
 		};
 	}
-	if (flow->dport != svc->key.port)
+	if (l4lb_key_is_range(&svc->key)) {
+		/* Several services with ranges may have this VIP, but only one that
+		 * clients reach there has the same two ports.
+		 */
+		key->sport = svc->key.last_port;
+		key->dport = svc->key.port;
+	} else if (flow->dport != svc->key.port) {
 		key->dport = 0;
+	}
 }
 
 /* Does a draining server keep its persistent clients? */
@@ -123,9 +132,10 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	if (!template)
 		return NULL;
 
-	/* Only the service's own port is mapped to the real server's port. */
+	/* Only the service's own ports are mapped to the real server's port. */
 	target.server = template->server;
-	if (target.dport == svc->key.port && target.server->sched.port)
+	if ((target.dport == svc->key.port || l4lb_key_is_range(&svc->key)) &&
+	    target.server->sched.port)
 		target.dport = target.server->sched.port;
 	WRITE_ONCE(template->last, (u32)jiffies);
 	return l4lb_conn_create(svc->ln, flow, target, template, reason);

@@ -10,6 +10,8 @@
  */
 #include "service/guard.h"
 
+#include "service/range.h"
+
 #include <linux/netdevice.h>
 #include <linux/netfilter.h>
 #include <linux/netlink.h>
@@ -23,7 +25,7 @@
  */
 struct l4lb_guarded {
 	struct rhash_head	node;
-	struct l4lb_svc_key	key;		/* address and family */
+	struct l4lb_svc_key	key;		/* address, family, prefix length */
 	u32			strictest;	/* for packets */
 	u32			n[L4LB_GUARD_MAX + 1];	/* services, by guard */
 	u32			refs;		/* services that are listed */
@@ -99,18 +101,21 @@ u32 l4lb_guard_find(const struct sk_buff *skb, const struct l4lb_pkt *pkt,
 /* The guard of the service's address, made when there is none; or an ERR_PTR(). */
 static struct l4lb_guarded *guard_get(struct l4lb_service *svc)
 {
+	const struct l4lb_svc_key key = {
+		.addr	= svc->key.addr,
+		.af	= svc->key.af,
+	};
 	struct l4lb_net *ln = svc->ln;
 	struct l4lb_guarded *guard;
 	int err;
 
-	guard = rhashtable_lookup_fast(&ln->guards, &svc->key, guard_params);
+	guard = rhashtable_lookup_fast(&ln->guards, &key, guard_params);
 	if (guard)
 		return guard;
 	guard = kzalloc(sizeof(*guard), GFP_KERNEL_ACCOUNT);
 	if (!guard)
 		return ERR_PTR(-ENOMEM);
-	guard->key.addr = svc->key.addr;
-	guard->key.af = svc->key.af;
+	guard->key = key;
 	err = rhashtable_insert_fast(&ln->guards, &guard->node, guard_params);
 	if (!err)
 		return guard;
@@ -127,6 +132,10 @@ int l4lb_guard_reserve(struct l4lb_service *svc, u32 guard,
 	if (guard && svc->key.fwmark) {
 		NL_SET_ERR_MSG(extack, "a firewall mark has no address to guard");
 		return -EINVAL;
+	}
+	if (guard && l4lb_key_has_vips(&svc->key)) {
+		NL_SET_ERR_MSG(extack, "a prefix cannot be guarded, only a single address");
+		return -EOPNOTSUPP;
 	}
 	if (!guard || svc->guard)
 		return 0;

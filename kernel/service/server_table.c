@@ -92,7 +92,8 @@ static struct l4lb_source *source_get(struct l4lb_net *ln,
  * l4lb_server_table_add() - add a real server that is to get into a service
  * @server: the real server
  *
- * Packets see it once l4lb_server_table_update() has found it in its service.
+ * Packets see it once l4lb_server_table_update() has found it in its service.  In a service
+ * with a range, one that keeps the port sends from any: it is not known by a port.
  *
  * Context: configuration mutex held, may sleep.
  * Return: 0 or -ENOMEM.
@@ -102,7 +103,7 @@ int l4lb_server_table_add(struct l4lb_server *server)
 	const struct l4lb_svc_key *svc = &server->name.svc;
 	const struct source_key key = {
 		.addr	= server->sched.addr,
-		.port	= server->sched.port ?: svc->port,
+		.port	= server->sched.port ?: svc->prefix_len ? 0 : svc->port,
 		.af	= server->sched.af,
 		.proto	= svc->protocol,
 	};

@@ -13,6 +13,7 @@
 #include "service/limit.h"
 #include "service/pool.h"
 #include "service/ramp.h"
+#include "service/range.h"
 #include "service/server.h"
 #include "service/server_table.h"
 #include "service/shadow.h"
@@ -143,7 +144,10 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 	if (svc || !READ_ONCE(ln->n_any_port))
 		return svc;
 	key.port = 0;
-	return lookup_live(ln, &key);
+	svc = lookup_live(ln, &key);
+	if (svc || !READ_ONCE(ln->ranges))
+		return svc;
+	return l4lb_range_lookup(ln, flow);
 }
 
 /* The real server for a new flow, valid in the caller's RCU section, or NULL
@@ -216,6 +220,8 @@ struct l4lb_service *l4lb_service_find(struct l4lb_net *ln,
 				       const struct l4lb_svc_key *key)
 {
 	lockdep_assert_held(&ln->lock);
+	if (l4lb_key_is_range(key))
+		return l4lb_range_find(ln, key);
 	return rhashtable_lookup_fast(&ln->svc_table, key, svc_params);
 }
 
@@ -288,6 +294,7 @@ struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 	svc->fresh = jiffies;
 	l4lb_service_look(svc);
 	INIT_LIST_HEAD(&svc->servers);
+	INIT_LIST_HEAD(&svc->joining);
 	INIT_RCU_WORK(&svc->work, service_free_work);
 	err = l4lb_stats_init(&svc->stats,
 			      !READ_ONCE(ln->sysctl.run_estimation));
@@ -373,17 +380,21 @@ void l4lb_service_zero(struct l4lb_service *svc)
 	}
 }
 
-/* Adds @svc to the table by identity: 0 or -ENOMEM.  Packets find it once its
- * flags are set, see l4lb_service_apply().
+/* Adds @svc to the table by identity: 0 or a negative errno.  Packets find it once its
+ * flags are set, see l4lb_service_apply(), and one with a range once that is published.
  */
-int l4lb_service_table_add(struct l4lb_service *svc)
+int l4lb_service_table_add(struct l4lb_service *svc, struct netlink_ext_ack *extack)
 {
 	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
+	if (l4lb_key_is_range(&svc->key))
+		return l4lb_range_add(svc, extack);
 	err = rhashtable_insert_fast(&svc->ln->svc_table, &svc->node,
 				     svc_params);
+	if (err)
+		NL_SET_ERR_MSG(extack, "no memory for the table of services");
 	/* It is not taken from another one, which would not get it back. */
 	if (!err && !rcu_access_pointer(*at))
 		rcu_assign_pointer(*at, svc);
@@ -395,6 +406,10 @@ void l4lb_service_table_del(struct l4lb_service *svc)
 	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
 
 	lockdep_assert_held(&svc->ln->lock);
+	if (l4lb_key_is_range(&svc->key)) {
+		l4lb_range_del(svc);
+		return;
+	}
 	if (rcu_access_pointer(*at) == svc)
 		RCU_INIT_POINTER(*at, NULL);
 	rhashtable_remove_fast(&svc->ln->svc_table, &svc->node, svc_params);
@@ -419,5 +434,6 @@ int l4lb_service_net_init(struct l4lb_net *ln)
 void l4lb_service_net_exit(struct l4lb_net *ln)
 {
 	l4lb_guard_net_exit(ln);
+	l4lb_ranges_free(ln);
 	rhashtable_destroy(&ln->svc_table);
 }

@@ -12,14 +12,17 @@
 
 struct netlink_ext_ack;
 
-/* Identity of a service.  With @fwmark, protocol, port and addr are 0. */
+/* Identity of a service.  With @fwmark, protocol, port and addr are 0.  With @prefix_len it
+ * has a range: @addr has no other bits, and the ports are @port to @last_port.
+ */
 struct l4lb_svc_key {
 	union nf_inet_addr	addr;
 	u32			fwmark;
-	u16			af;		/* AF_INET or AF_INET6 */
+	u8			af;		/* AF_INET or AF_INET6 */
+	u8			prefix_len;	/* 0: no range */
 	u16			protocol;
 	__be16			port;
-	u16			zero;
+	__be16			last_port;	/* 0: no range */
 };
 
 /* The settings of a service that family IPVS has. */
@@ -66,6 +69,10 @@ struct l4lb_svc_config {
  * @inserted: it is in l4lb_net.svc_table
  * @named: the batch that is being applied names it (configuration mutex)
  * @claim: its owner and protection (configuration mutex)
+ * @prefix: of its range, or NULL (configuration mutex, like the next two)
+ * @range_at: index in the prefix's array, or UINT_MAX
+ * @joining: in l4lb_prefix.joining
+ * @leaves: the batch that is being applied removes it (configuration mutex)
  * @list: in l4lb_net.services
  * @work: to free it
  */
@@ -105,6 +112,10 @@ struct l4lb_service {
 	bool				inserted;
 	bool				named;
 	struct l4lb_claim		claim;
+	struct l4lb_prefix		*prefix;
+	unsigned int			range_at;
+	struct list_head		joining;
+	bool				leaves;
 	struct list_head		list;
 	struct rcu_work			work;
 };
@@ -144,7 +155,7 @@ const char *l4lb_service_path(const struct l4lb_service *svc);
 struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 					 const struct l4lb_svc_key *key,
 					 const struct l4lb_sched_ops *ops);
-int l4lb_service_table_add(struct l4lb_service *svc);
+int l4lb_service_table_add(struct l4lb_service *svc, struct netlink_ext_ack *extack);
 void l4lb_service_table_del(struct l4lb_service *svc);
 void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg);

@@ -34,6 +34,7 @@
 #include "conn/lookup.h"
 #include "conn/state.h"
 #include "forward/persist.h"
+#include "service/range.h"
 #include "service/server_table.h"
 #include "sync/counter.h"
 #include "sync/send_rules.h"
@@ -95,7 +96,7 @@ static bool is_adjusted(const struct l4lb_sync_record *r)
 
 static bool template_supported(const struct l4lb_sync_record *r)
 {
-	if (r->cport || (r->vport == htons(PORT_INVALID) &&
+	if ((r->cport && !r->proto) || (r->vport == htons(PORT_INVALID) &&
 			 r->dport == htons(PORT_INVALID)))
 		return false;
 	/* Of a firewall mark. */
@@ -103,6 +104,12 @@ static bool template_supported(const struct l4lb_sync_record *r)
 		return r->vaddr.ip && !r->vport;
 	return l4lb_sync_state_of(r->proto, 0) >= 0 &&
 	       is_host(r->af, &r->vaddr);
+}
+
+/* A template of a service with a range has ports of its own, see forward/persist.c. */
+static bool is_of_range(const struct l4lb_sync_record *r)
+{
+	return r->flags & L4LB_SYNC_F_TEMPLATE && r->cport;
 }
 
 static bool conn_supported(const struct l4lb_sync_record *r)
@@ -230,7 +237,8 @@ static struct l4lb_server *find_server(struct news *news)
 	const struct l4lb_service *svc;
 	int i;
 
-	svc = l4lb_service_lookup(news->ln, record_mark(r), &news->flow);
+	svc = is_of_range(r) ? l4lb_range_of_template(news->ln, &news->flow) :
+	      l4lb_service_lookup(news->ln, record_mark(r), &news->flow);
 	if (svc)
 		news->name.svc = svc->key;
 	for (i = 0; i < ARRAY_SIZE(ports); i++) {
@@ -243,6 +251,20 @@ static struct l4lb_server *find_server(struct news *news)
 		found = found ?: server;
 	}
 	news->name.port = r->dport == r->vport ? ports[0] : r->dport;
+	return found;
+}
+
+/* Is the service of a template with a range here? */
+static bool has_range(struct l4lb_net *ln, const struct l4lb_sync_record *r)
+{
+	const struct l4lb_flow flow = record_flow(r);
+	bool found;
+
+	if (!is_of_range(r))
+		return true;
+	rcu_read_lock();
+	found = l4lb_range_of_template(ln, &flow);
+	rcu_read_unlock();
 	return found;
 }
 
@@ -514,7 +536,7 @@ int l4lb_sync_apply(struct l4lb_net *ln, const struct l4lb_sync_record *record,
 	struct news news;
 	int err;
 
-	if (!is_supported(record)) {
+	if (!is_supported(record) || !has_range(ln, record)) {
 		l4lb_sync_count_error(ln, L4LB_SYNC_UNSUPPORTED);
 		return -EOPNOTSUPP;
 	}

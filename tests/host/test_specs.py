@@ -60,7 +60,8 @@ def constants(spec):
         out[c_name(operations["name-prefix"], name)] = spec.request(name)
     for s in spec.source["attribute-sets"]:
         for a in spec.sets[s["name"]].values():
-            out[c_name(s["name-prefix"], a.name)] = a.number
+            own = a.name == "range"     # of this family, in a set of family IPVS
+            out[c_name("l4lb-svc-attr-" if own else s["name-prefix"], a.name)] = a.number
     for d in spec.source["definitions"]:
         for n, entry in enumerate(d.get("entries", ())):
             out[c_name(d["name-prefix"], entry)] = 1 << n if d["type"] == "flags" else n

@@ -93,7 +93,7 @@ class Spec:
         self.enums = {n: d["entries"] for n, d in defined.items()
                       if d["type"] in ("enum", "flags")}
         self.family = self.source["name"]
-        self.sets = {s["name"]: {a["name"]: Attribute(n, a, structs, consts)
+        self.sets = {s["name"]: {a["name"]: Attribute(a.get("value", n), a, structs, consts)
                                  for n, a in enumerate(s["attributes"], 1)}
                      for s in self.source["attribute-sets"]}
         self.commands = {o["name"]: o for o in self.source["operations"]["list"]}
