@@ -44,6 +44,27 @@ static int check_lazy(const struct service *svc, const char *object)
 	return RC_OK;
 }
 
+/* Replies without a connection do not tell which address and port a client used. */
+static int check_range(const struct service *svc, const char *object)
+{
+	const uint32_t *value = svc->policy.value;
+	const struct svc_id *id = &svc->id;
+
+	if (!svc_is_range(id))
+		return RC_OK;
+	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
+		return fail(RC_USAGE, object,
+			    "ops (one-packet scheduling) needs a single address and port");
+	if (value[L4LB_POLICY_ATTR_CONN_STATE] == L4LB_SERVICE_STATE_LAZY)
+		return fail(RC_USAGE, object,
+			    "conn-state lazy needs a single address and port");
+	if (value[L4LB_POLICY_ATTR_GUARD] &&
+	    id->prefix_len != (id->af == AF_INET6 ? 128 : 32))
+		return fail(RC_USAGE, object,
+			    "guard is for a single address, not for a prefix");
+	return RC_OK;
+}
+
 int service_check(const struct service *svc)
 {
 	bool persistent = svc->flags & IP_VS_SVC_F_PERSISTENT;
@@ -72,6 +93,9 @@ int service_check(const struct service *svc)
 	    svc->id.proto != IPPROTO_UDP)
 		return fail(RC_USAGE, object,
 			    "ops (one-packet scheduling) is for udp and fwmark services");
+	rc = check_range(svc, object);
+	if (rc)
+		return rc;
 	if (svc->id.fwmark && svc->policy.value[L4LB_POLICY_ATTR_GUARD])
 		return fail(RC_USAGE, object,
 			    "guard is for services by address: a fwmark service has none");
@@ -136,6 +160,13 @@ static int check_port(const struct service *svc, const struct server *srv)
 		how = "direct routing";
 	else if (method == IP_VS_CONN_F_TUNNEL)
 		how = "a tunnel";
+	if (how && svc_is_range(id) && srv->port) {
+		rc = bad_server(svc, srv, ": %s cannot change the port", how);
+		hint("try: nat, or leave the server's port out");
+		return rc;
+	}
+	if (svc_is_range(id))
+		return RC_OK;
 	if (how && srv->port != id->port) {
 		rc = bad_server(svc, srv, ": %s cannot change the port (service %u, server %u)",
 				how, id->port, srv->port);
@@ -175,6 +206,10 @@ int server_check(const struct service *svc, const struct server *srv)
 		hint("try: %s tun", ip_port_text(srv->af, &srv->addr, srv->port));
 		return rc;
 	}
+	if (svc_is_range(&svc->id) &&
+	    ip_in_prefix(srv->af, &srv->addr, svc->id.af, &svc->id.addr,
+			 svc->id.prefix_len))
+		return bad_server(svc, srv, ": its address is one of the service's");
 	rc = check_port(svc, srv);
 	if (!rc)
 		rc = check_limits(svc, srv);

@@ -77,7 +77,7 @@ static int parse_without(struct comparison *c, const char *word)
 	int rc = parse_srv_word(word, svc_text(&c->id), without);
 
 	if (!without->has_port)
-		without->port = c->id.port;
+		without->port = svc_server_port(&c->id);
 	c->flows.lacks = true;
 	return rc;
 }

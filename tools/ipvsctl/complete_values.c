@@ -57,7 +57,7 @@ static void endpoints(const struct values_line *line)
 
 			if (!id->fwmark &&
 			    !strcmp(proto_name(id->proto), previous(line)))
-				line->value(ip_port_text(id->af, &id->addr, id->port),
+				line->value(vip_text(id),
 					    list.v[i].scheduler, line->arg);
 		}
 	service_list_free(&list);

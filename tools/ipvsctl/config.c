@@ -22,7 +22,8 @@
  * last; restore ignores them.
  */
 static const char *const service_keys[] = {
-	"id", "family", "protocol", "address", "port", "fwmark", "scheduler",
+	"id", "family", "protocol", "address", "prefix", "port", "last_port", "fwmark",
+	"scheduler",
 	"flags", "persistent", "mask", "pe", "ops", "options",
 	POLICY_KEYS,
 	"servers",
@@ -117,7 +118,7 @@ static bool is_v6(const char *address)
 static int read_ident(json_t *o, const char *where, struct svc_id *id)
 {
 	const char *word = NULL, *proto = NULL, *addr = NULL, *family = NULL;
-	uint32_t port = 0, mark = 0;
+	uint32_t port = 0, mark = 0, len = 0, last = 0;
 	struct svc_id parts;
 	char buf[160] = "";
 	int rc;
@@ -133,14 +134,22 @@ static int read_ident(json_t *o, const char *where, struct svc_id *id)
 		rc = get_number(o, where, "port", 65535, &port);
 	if (!rc)
 		rc = get_number(o, where, "fwmark", UINT32_MAX, &mark);
+	if (!rc)
+		rc = get_number(o, where, "prefix", 128, &len);
+	if (!rc)
+		rc = get_number(o, where, "last_port", 65535, &last);
 	if (rc)
 		return rc;
 	if (mark)
 		snprintf(buf, sizeof(buf), "fwm%s:%u", family &&
 			 !strcmp(family, "inet6") ? "6" : "", mark);
-	else if (proto && addr)
+	else if (proto && addr && !len && !last)
 		snprintf(buf, sizeof(buf), is_v6(addr) ? "%s:[%s]:%u"
 			 : "%s:%s:%u", proto, addr, port);
+	else if (proto && addr)
+		snprintf(buf, sizeof(buf), is_v6(addr) ? "%s:[%s]/%u:%u-%u"
+			 : "%s:%s/%u:%u-%u", proto, addr,
+			 len ? len : is_v6(addr) ? 128 : 32, port, last ? last : port);
 	if (!word && !buf[0])
 		return fail(RC_USAGE, where,
 			    "a service needs \"id\", or \"protocol\", \"address\" and \"port\", or \"fwmark\"");
@@ -269,7 +278,7 @@ static int read_server_name(json_t *o, const struct svc_id *id,
 			    const char *object, struct server *srv)
 {
 	const char *word = NULL, *addr = NULL;
-	uint32_t port = id->port;
+	uint32_t port = svc_server_port(id);
 	struct srv_id name;
 	char buf[128];
 	int rc;

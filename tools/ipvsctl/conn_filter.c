@@ -80,7 +80,13 @@ static bool is_of(const struct svc_id *svc, const struct conn *c)
 		return false;
 	if (svc->fwmark)
 		return c->mark == svc->fwmark;
-	return c->proto == svc->proto && ip_equal(&c->vip, &svc->addr) &&
+	if (c->proto != svc->proto)
+		return false;
+	/* The module has left out those of another service there. */
+	if (svc_is_range(svc))
+		return ip_in_prefix(c->af, &c->vip, svc->af, &svc->addr,
+				    svc->prefix_len) && svc_has_port(svc, c->vport);
+	return ip_equal(&c->vip, &svc->addr) &&
 	       (!svc->port || c->vport == svc->port);
 }
 

@@ -346,7 +346,8 @@ bool declare_in_scope(const struct declaration *d, const struct svc_id *id)
 	for (i = 0; i < d->nscopes; i++) {
 		s = &d->scopes[i];
 		if (!id->fwmark && ip_in_prefix(id->af, &id->addr, s->af,
-						&s->addr, s->len))
+						&s->addr, s->len) &&
+		    (!svc_is_range(id) || id->prefix_len >= s->len))
 			return true;
 	}
 	return !d->nscopes;

@@ -17,8 +17,8 @@
  * `-j show` prints, which are passed over.
  */
 static const char *const known[] = {
-	"service", "id", "family", "protocol", "address", "port", "fwmark",
-	"scheduler", "flags", "persistent", "mask", "pe", "ops", "options",
+	"service", "id", "family", "protocol", "address", "prefix", "port",
+	"last-port", "fwmark", "scheduler", "flags", "persistent", "mask", "pe", "ops", "options",
 	POLICY_WORDS, "las-bytes", "servers",
 	"conns-per-second", "state", NULL
 };
@@ -169,8 +169,8 @@ static int ops(const struct tree *t, const struct node *value,
 static bool is_other(const struct node *value)
 {
 	static const char *const others[] = {
-		"service", "id", "family", "protocol", "address", "port",
-		"fwmark", "scheduler", "servers", "las-bytes",
+		"service", "id", "family", "protocol", "address", "prefix", "port",
+		"last-port", "fwmark", "scheduler", "servers", "las-bytes",
 		"conns-per-second", "state", NULL
 	};
 	int i;
@@ -234,6 +234,8 @@ static bool parts(const struct node *map, char *word, size_t size)
 	const char *proto = text_of(map, "protocol");
 	const char *addr = text_of(map, "address");
 	const char *port = text_of(map, "port");
+	const char *last = text_of(map, "last-port");
+	const char *len = text_of(map, "prefix");
 	const char *mark = text_of(map, "fwmark");
 	const char *family = text_of(map, "family");
 
@@ -241,8 +243,9 @@ static bool parts(const struct node *map, char *word, size_t size)
 		snprintf(word, size, "fwm%s:%s", family &&
 			 !strcmp(family, "inet6") ? "6" : "", mark);
 	else if (proto && addr && port)
-		snprintf(word, size, strchr(addr, ':') ? "%s:[%s]:%s"
-			 : "%s:%s:%s", proto, addr, port);
+		snprintf(word, size, strchr(addr, ':') ? "%s:[%s]%s%s:%s%s%s"
+			 : "%s:%s%s%s:%s%s%s", proto, addr, len ? "/" : "",
+			 len ? len : "", port, last ? "-" : "", last ? last : "");
 	return mark || (proto && addr && port);
 }
 

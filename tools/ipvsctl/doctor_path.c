@@ -39,6 +39,11 @@ static void vip_is_away(const struct exam *e, struct report *r,
 		return;
 	report_add(r, SEVERITY_ERROR, svc_text(&vip->svc->id),
 		   "VIP %s is on no device of this machine", text);
+	if (svc_is_range(&vip->svc->id)) {
+		report_cure(r, "ip route add local %s/%u dev lo", text,
+			    vip->svc->id.prefix_len);
+		return;
+	}
 	report_cure(r, "ip addr add %s/%d dev DEVICE, or let keepalived do it", text,
 		    vip->af == AF_INET ? 32 : 128);
 }

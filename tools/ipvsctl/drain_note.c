@@ -23,11 +23,15 @@ static void note_path(char *path, size_t size, const struct svc_id *id,
 		      const struct server *srv)
 {
 	struct stat st = { 0 };
+	char *slash;
 
 	stat("/proc/self/ns/net", &st);
 	snprintf(path, size, NOTES "/%llu,%s,%s",
 		 (unsigned long long)st.st_ino, svc_word(id),
 		 ip_port_text(srv->af, &srv->addr, srv->port));
+	slash = strchr(path + strlen(NOTES) + 1, '/');
+	if (slash)
+		*slash = '_';	/* of a prefix */
 }
 
 void drain_remember(const struct svc_id *id, const struct server *srv,

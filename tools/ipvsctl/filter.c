@@ -122,10 +122,9 @@ static bool passes(const struct filter *f, const struct service *svc)
 		return false;
 	if (f->by_proto && id->proto != f->proto)
 		return false;
-	if (f->by_port && id->port != f->port)
+	if (f->by_port && !svc_has_port(id, f->port))
 		return false;
-	if (f->by_vip && !ip_in_prefix(id->af, &id->addr, f->vip_af, &f->vip,
-				       f->vip_len))
+	if (f->by_vip && !svc_in_prefix(id, f->vip_af, &f->vip, f->vip_len))
 		return false;
 	if (f->scheduler && strcmp(svc->scheduler, f->scheduler))
 		return false;
@@ -166,7 +165,7 @@ static int keep_server(const struct filter *f, struct service *svc)
 	memset(&want, 0, sizeof(want));
 	want.af = f->server.af;
 	want.addr = f->server.addr;
-	want.port = f->server.has_port ? f->server.port : f->id.port;
+	want.port = f->server.has_port ? f->server.port : svc_server_port(&f->id);
 	found = server_find(svc, want.af, &want.addr, want.port);
 	if (!found)
 		return missing_server(svc, &want);

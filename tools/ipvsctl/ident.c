@@ -113,6 +113,28 @@ const char *ip_port_text(uint16_t af, const struct ip *addr, uint16_t port)
 	return s;
 }
 
+static const char *range_text(const struct svc_id *id)
+{
+	bool six = id->af == AF_INET6;
+	const char *ip = ip_text(id->af, &id->addr);
+	char *s = text_slot();
+	int n;
+
+	n = snprintf(s, TEXT_LEN, six ? "[%s]" : "%s", ip);
+	if (id->prefix_len != (six ? 128 : 32))
+		n += snprintf(s + n, (size_t)(TEXT_LEN - n), "/%u", id->prefix_len);
+	n += snprintf(s + n, (size_t)(TEXT_LEN - n), ":%u", id->port);
+	if (id->last_port != id->port)
+		snprintf(s + n, (size_t)(TEXT_LEN - n), "-%u", id->last_port);
+	return s;
+}
+
+const char *vip_text(const struct svc_id *id)
+{
+	return svc_is_range(id) ? range_text(id)
+				: ip_port_text(id->af, &id->addr, id->port);
+}
+
 /* Parsers ask for the name of a service with each word of each server, for messages
  * that are rarely printed: the last answer is given again while it is young.
  */
@@ -130,7 +152,7 @@ const char *svc_text(const struct svc_id *id)
 			 id->af == AF_INET6 ? " inet6" : "");
 	else
 		stpcpy(stpcpy(stpcpy(s, proto_name(id->proto)), " "),
-		       ip_port_text(id->af, &id->addr, id->port));
+		       vip_text(id));
 	last = *id;
 	when = turn;
 	return s;
@@ -145,7 +167,7 @@ const char *svc_word(const struct svc_id *id)
 			 id->af == AF_INET6 ? "6" : "", id->fwmark);
 	else
 		snprintf(s, TEXT_LEN, "%s:%s", proto_name(id->proto),
-			 ip_port_text(id->af, &id->addr, id->port));
+			 vip_text(id));
 	return s;
 }
 
@@ -170,13 +192,37 @@ bool ip_is_unicast(uint16_t af, const struct ip *addr)
 	       !IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)b);
 }
 
+bool svc_is_range(const struct svc_id *id)
+{
+	return id->prefix_len;
+}
+
+bool svc_in_prefix(const struct svc_id *id, uint16_t af, const struct ip *net,
+		   uint32_t len)
+{
+	return ip_in_prefix(id->af, &id->addr, af, net, len) ||
+	       (svc_is_range(id) && ip_in_prefix(af, net, id->af, &id->addr,
+						 id->prefix_len));
+}
+
+bool svc_has_port(const struct svc_id *id, uint16_t port)
+{
+	return svc_is_range(id) ? port >= id->port && port <= id->last_port
+				: port == id->port;
+}
+
+uint16_t svc_server_port(const struct svc_id *id)
+{
+	return id->fwmark || svc_is_range(id) ? 0 : id->port;
+}
+
 bool svc_id_equal(const struct svc_id *a, const struct svc_id *b)
 {
 	return !svc_id_cmp(a, b);
 }
 
 /* The order of listings, as in ipvsadm: first services by address (family,
- * protocol, address, port), then services by mark.
+ * protocol, address, port, range), then services by mark.
  */
 int svc_id_cmp(const struct svc_id *a, const struct svc_id *b)
 {
@@ -190,7 +236,11 @@ int svc_id_cmp(const struct svc_id *a, const struct svc_id *b)
 	d = (int)a->proto - b->proto;
 	if (!d)
 		d = memcmp(&a->addr, &b->addr, sizeof(a->addr));
-	return d ? d : (int)a->port - b->port;
+	if (!d)
+		d = (int)a->port - b->port;
+	if (!d)
+		d = (int)a->prefix_len - b->prefix_len;
+	return d ? d : (int)a->last_port - b->last_port;
 }
 
 static int bad_address(const char *object, const char *word)
@@ -303,15 +353,102 @@ static int parse_fwmark(struct args *a, const char *word, bool six,
 	return RC_OK;
 }
 
+/* What of a VIP is beyond ADDR:PORT; NULL without. */
+struct beyond {
+	const char *len, *last;
+};
+
+/* Takes "/LEN" and "-PORT" out of @buf. @lens gets room for the first. */
+static void split_range(char *buf, char *lens, struct beyond *beyond)
+{
+	char *slash = strchr(buf, '/'), *end, *dash;
+
+	memset(beyond, 0, sizeof(*beyond));
+	if (slash) {
+		end = strchr(slash, ':');
+		end = end ? end : slash + strlen(slash);
+		memcpy(lens, slash + 1, (size_t)(end - slash - 1));
+		lens[end - slash - 1] = '\0';
+		memmove(slash, end, strlen(end) + 1);
+		beyond->len = lens;
+	}
+	dash = strchr(buf, '-');
+	if (dash) {
+		*dash = '\0';
+		beyond->last = dash + 1;
+	}
+}
+
+static int parse_last_port(const char *word, const char *object, struct svc_id *id)
+{
+	uint32_t n = id->port;
+
+	if (word && !parse_u32(word, 1, 65535, &n))
+		return fail(RC_USAGE, object,
+			    "bad last port \"%s\": write a number from 1 to 65535",
+			    word);
+	if (!id->port)
+		return fail(RC_USAGE, object,
+			    "a range has ports from 1 to 65535, not port 0");
+	if (n < id->port)
+		return fail(RC_USAGE, object,
+			    "the last port, %u, is before the first one, %u", n, id->port);
+	id->last_port = (uint16_t)n;
+	return RC_OK;
+}
+
+static int parse_len(const char *word, const char *object, struct svc_id *id)
+{
+	uint32_t most = id->af == AF_INET6 ? 128 : 32, n = most, i;
+	struct svc_id whole = *id;
+	int rc;
+
+	if (word && !parse_u32(word, 1, most, &n))
+		return fail(RC_USAGE, object,
+			    "bad prefix length \"%s\": write a number from 1 to %u",
+			    word, most);
+	id->prefix_len = (uint8_t)n;
+	for (i = n; i < most; i++)
+		whole.addr.b[i / 8] &= (uint8_t)~(0x80 >> i % 8);
+	if (ip_equal(&whole.addr, &id->addr))
+		return RC_OK;
+	rc = fail(RC_USAGE, object, "%s is not the first address with the prefix",
+		  ip_text(id->af, &id->addr));
+	hint("try: %s/%u", ip_text(id->af, &whole.addr), n);
+	return rc;
+}
+
+/* ADDR is in @id, with the first port. */
+static int parse_range(const struct beyond *beyond, const char *object,
+		       struct svc_id *id)
+{
+	int rc = parse_last_port(beyond->last, object, id);
+
+	if (!rc)
+		rc = parse_len(beyond->len, object, id);
+	if (rc || id->port != id->last_port ||
+	    id->prefix_len != (id->af == AF_INET6 ? 128 : 32))
+		return rc;
+	rc = fail(RC_USAGE, object, "a single address and port are no range");
+	hint("try: %s %s", proto_name(id->proto),
+	     ip_port_text(id->af, &id->addr, id->port));
+	return rc;
+}
+
 static int parse_vip(const char *proto, const char *word, struct svc_id *id)
 {
 	static const struct ip zero;
+	char object[160], buf[128], lens[128];
 	struct srv_id end = { };
-	char object[160];
+	struct beyond beyond;
 	int rc;
 
 	snprintf(object, sizeof(object), "%s %s", proto, word);
-	rc = parse_endpoint(word, object, &end);
+	if (strlen(word) >= sizeof(buf))
+		return bad_address(object, word);
+	strcpy(buf, word);
+	split_range(buf, lens, &beyond);
+	rc = parse_endpoint(buf, object, &end);
 	id->af = end.af;
 	id->addr = end.addr;
 	id->port = end.port;
@@ -329,7 +466,7 @@ static int parse_vip(const char *proto, const char *word, struct svc_id *id)
 		return fail(RC_USAGE, object,
 			    "%s is not an address that clients can connect to",
 			    ip_text(id->af, &id->addr));
-	return RC_OK;
+	return beyond.len || beyond.last ? parse_range(&beyond, object, id) : RC_OK;
 }
 
 static int bad_svc_id(const char *word)

@@ -19,6 +19,9 @@ struct svc_id {
 	uint32_t fwmark;
 	struct ip addr;
 	uint16_t port;
+	/* Of a service with a range; 0 without. */
+	uint16_t last_port;
+	uint8_t prefix_len;
 };
 
 struct srv_id {
@@ -28,7 +31,7 @@ struct srv_id {
 	struct ip addr;
 };
 
-/* PROTO ADDR:PORT, PROTO:ADDR:PORT, fwmark N [inet|inet6], fwm:N or fwm6:N */
+/* PROTO ADDR[/LEN]:PORT[-PORT], PROTO:ADDR[/LEN]:PORT[-PORT], fwmark N [inet|inet6], fwm:N or fwm6:N */
 int parse_svc_id(struct args *a, struct svc_id *id);
 
 /* ADDR[:PORT] or [ADDR6][:PORT]; @object is what messages are about. */
@@ -49,12 +52,22 @@ bool ip_is_unicast(uint16_t af, const struct ip *addr);
 bool svc_id_equal(const struct svc_id *a, const struct svc_id *b);
 int svc_id_cmp(const struct svc_id *a, const struct svc_id *b);
 
+/* Has it several addresses or ports? */
+bool svc_is_range(const struct svc_id *id);
+/* Has it an address in common with the prefix? */
+bool svc_in_prefix(const struct svc_id *id, uint16_t af, const struct ip *net,
+		   uint32_t len);
+bool svc_has_port(const struct svc_id *id, uint16_t port);
+/* That of a real server which names none. */
+uint16_t svc_server_port(const struct svc_id *id);
+
 bool proto_parse(const char *word, uint16_t *proto);
 
 /* These return one of a few static buffers, enough for one message. */
 const char *proto_name(uint16_t proto);
 const char *ip_text(uint16_t af, const struct ip *addr);
 const char *ip_port_text(uint16_t af, const struct ip *addr, uint16_t port);
+const char *vip_text(const struct svc_id *id);	/* 192.0.2.0/28:80-99 */
 const char *svc_text(const struct svc_id *id);	/* tcp 192.0.2.10:80 */
 const char *svc_word(const struct svc_id *id);	/* tcp:192.0.2.10:80 */
 const char *family_name(uint16_t af);		/* IPv4 */

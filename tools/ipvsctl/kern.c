@@ -50,9 +50,9 @@ static bool reply_nest(struct nlmsghdr *nlh, int type, struct nlattr **tb,
 
 static void take_service(struct nlmsghdr *nlh, void *arg)
 {
-	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *tb[SVC_ATTR_MAX + 1];
 
-	if (reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, IPVS_SVC_ATTR_MAX))
+	if (reply_nest(nlh, IPVS_CMD_ATTR_SERVICE, tb, SVC_ATTR_MAX))
 		kern_get_service(tb, service_append(arg));
 }
 
@@ -122,6 +122,8 @@ int kern_services(struct service_list *list, bool servers)
 			return -ENOMEM;
 		service_list_free(list);
 		err = wire_call(msg, take_service, list);
+		if (!err && wire_has_own())
+			err = batch_list_ranges(list);
 	}
 	for (n = 0; servers && !err && n < list->n; n++)
 		err = kern_servers(&list->v[n]);
@@ -135,25 +137,51 @@ int kern_config(struct service_list *list)
 			      : kern_services(list, true);
 }
 
+static int take_only(struct service_list *list, int err, struct service *svc)
+{
+	if (!err && list->n != 1)
+		err = -ESRCH;
+	if (!err) {
+		service_list_sort(list);
+		*svc = list->v[0];
+		list->n = 0;
+	}
+	service_list_free(list);
+	return err;
+}
+
+/* Family IPVS has no name for it. */
+static int read_range(const struct svc_id *id, struct service *svc)
+{
+	struct service_list list = { 0 };
+	int err = -EINTR, i;
+
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	for (i = 0; i < DUMP_TRIES && err == -EINTR; i++) {
+		service_list_free(&list);
+		err = batch_read_range(id, &list);
+	}
+	return take_only(&list, err, svc);
+}
+
 int kern_service(const struct svc_id *id, struct service *svc, bool servers)
 {
 	struct service_list list = { 0 };
-	struct nl_msg *msg = ident_request(IPVS_CMD_GET_SERVICE, 0, id);
-	int err = msg ? wire_call(msg, take_service, &list) : -ENOMEM;
+	struct nl_msg *msg;
+	int err;
 
+	if (svc_is_range(id))
+		return read_range(id, svc);
+	msg = ident_request(IPVS_CMD_GET_SERVICE, 0, id);
+	err = msg ? wire_call(msg, take_service, &list) : -ENOMEM;
 	if (!err && list.n != 1)
 		err = -ESRCH;
 	if (!err && servers)
 		err = kern_servers(&list.v[0]);
 	if (!err)
 		err = kern_l4lb(&list.v[0]);
-	if (!err) {
-		service_list_sort(&list);
-		*svc = list.v[0];
-		list.n = 0;
-	}
-	service_list_free(&list);
-	return err;
+	return take_only(&list, err, svc);
 }
 
 static int service_write(int cmd, const struct service *svc)
@@ -176,6 +204,26 @@ static int service_write(int cmd, const struct service *svc)
 	return wire_call(msg, NULL, NULL);
 }
 
+/* All of it, or nothing. @remove: only its name counts. */
+static int send_whole(const struct service *svc, enum l4lb_set_mode mode, bool remove)
+{
+	struct batch *batch;
+	const struct service *refused;
+	const struct server *srv;
+	int err;
+
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	batch = batch_new(mode);
+	if (remove)
+		batch_remove(batch, svc);
+	else
+		batch_service(batch, svc);
+	err = batch_send(batch, &refused, &srv);
+	batch_free(batch);
+	return err;
+}
+
 /* If its options or policy are refused, the service is deleted again. It has
  * no servers yet, so no packet was forwarded.
  */
@@ -186,6 +234,8 @@ int kern_service_add(const struct service *svc)
 
 	if (kern_announce("add", describe_service(svc)))
 		return 0;
+	if (svc_is_range(&svc->id))
+		return send_whole(svc, L4LB_SET_ADD, false);
 	err = service_write(IPVS_CMD_NEW_SERVICE, svc);
 	if (err || (!svc->noptions && policy_is_default(&svc->policy)))
 		return err;
@@ -198,27 +248,13 @@ int kern_service_add(const struct service *svc)
 	return err;
 }
 
-/* All of it, or nothing. */
-static int set_whole(const struct service *svc)
-{
-	struct batch *batch = batch_new(L4LB_SET_CHANGE);
-	const struct service *refused;
-	const struct server *srv;
-	int err;
-
-	batch_service(batch, svc);
-	err = batch_send(batch, &refused, &srv);
-	batch_free(batch);
-	return err;
-}
-
 int kern_service_set(const struct service *svc)
 {
 	if (kern_announce("set", describe_service(svc)))
 		return 0;
 	if (wire_has_own())
-		return set_whole(svc);
-	if (svc->noptions || !policy_is_default(&svc->policy))
+		return send_whole(svc, L4LB_SET_CHANGE, false);
+	if (svc->noptions || svc_is_range(&svc->id) || !policy_is_default(&svc->policy))
 		return -EOPNOTSUPP;
 	return service_write(IPVS_CMD_SET_SERVICE, svc);
 }
@@ -232,23 +268,19 @@ int kern_l4lb_set(const struct service *svc)
 
 int kern_service_delete(const struct svc_id *id)
 {
+	const struct service named = { .id = *id };
 	struct nl_msg *msg;
 
 	if (kern_announce("delete service", svc_text(id)))
 		return 0;
+	if (svc_is_range(id))
+		return send_whole(&named, L4LB_SET_CHANGE, true);
 	msg = ident_request(IPVS_CMD_DEL_SERVICE, 0, id);
 	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;
 }
 
-static int server_write(int cmd, const struct svc_id *id,
-			const struct server *srv)
+static void put_server(struct nl_msg *msg, int cmd, const struct server *srv)
 {
-	struct nl_msg *msg = ident_request(cmd, 0, id);
-	struct nlattr *nest;
-
-	if (!msg)
-		return -ENOMEM;
-	nest = nla_nest_start(msg, IPVS_CMD_ATTR_DEST);
 	nla_put(msg, IPVS_DEST_ATTR_ADDR, sizeof(srv->addr), &srv->addr);
 	nla_put_u16(msg, IPVS_DEST_ATTR_PORT, htons(srv->port));
 	nla_put_u16(msg, IPVS_DEST_ATTR_ADDR_FAMILY, srv->af);
@@ -262,6 +294,48 @@ static int server_write(int cmd, const struct svc_id *id,
 		nla_put_u16(msg, IPVS_DEST_ATTR_TUN_PORT, htons(srv->tun_port));
 		nla_put_u16(msg, IPVS_DEST_ATTR_TUN_FLAGS, srv->tun_flags);
 	}
+}
+
+static int own_server_write(int cmd, const struct svc_id *id,
+			    const struct server *srv)
+{
+	struct nlattr *list, *nest;
+	struct nl_msg *msg;
+
+	if (!wire_has_own())
+		return -EOPNOTSUPP;
+	msg = wire_own_request(L4LB_CMD_SET_SERVER, 0);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, L4LB_ATTR_SERVICE);
+	kern_put_ident(msg, id);
+	nla_nest_end(msg, nest);
+	if (cmd == IPVS_CMD_DEL_DEST)
+		nla_put_flag(msg, L4LB_ATTR_REMOVE);
+	else
+		nla_put_u32(msg, L4LB_ATTR_MODE, cmd == IPVS_CMD_NEW_DEST ?
+			    L4LB_SET_ADD : L4LB_SET_CHANGE);
+	list = nla_nest_start(msg, L4LB_ATTR_DESTS);
+	nest = nla_nest_start(msg, 1);
+	put_server(msg, cmd, srv);
+	nla_nest_end(msg, nest);
+	nla_nest_end(msg, list);
+	return wire_call(msg, NULL, NULL);
+}
+
+static int server_write(int cmd, const struct svc_id *id,
+			const struct server *srv)
+{
+	struct nlattr *nest;
+	struct nl_msg *msg;
+
+	if (svc_is_range(id))
+		return own_server_write(cmd, id, srv);
+	msg = ident_request(cmd, 0, id);
+	if (!msg)
+		return -ENOMEM;
+	nest = nla_nest_start(msg, IPVS_CMD_ATTR_DEST);
+	put_server(msg, cmd, srv);
 	nla_nest_end(msg, nest);
 	return wire_call(msg, NULL, NULL);
 }
@@ -319,6 +393,8 @@ int kern_zero(const struct svc_id *id)
 	if (kern_announce("zero the counters of",
 			  id ? svc_text(id) : "everything"))
 		return 0;
+	if (id && svc_is_range(id))
+		return kern_l4lb_zero(id);
 	msg = id ? ident_request(IPVS_CMD_ZERO, 0, id)
 		 : wire_request(IPVS_CMD_ZERO, 0);
 	return msg ? wire_call(msg, NULL, NULL) : -ENOMEM;

@@ -131,6 +131,17 @@ static void put_place(struct batch *b, const struct service *svc,
 	b->places[b->nplaces++] = (struct place){ b->len, svc, srv };
 }
 
+static void put_range(struct batch *b, const struct svc_id *id)
+{
+	size_t nest = nest_begin(b, L4LB_SVC_ATTR_RANGE);
+
+	put(b, L4LB_RANGE_ATTR_ADDR, &id->addr, sizeof(id->addr));
+	put(b, L4LB_RANGE_ATTR_PREFIX_LEN, &id->prefix_len, 1);
+	put_u16(b, L4LB_RANGE_ATTR_PORT, htons(id->port));
+	put_u16(b, L4LB_RANGE_ATTR_LAST_PORT, htons(id->last_port));
+	nest_end(b, nest);
+}
+
 static void put_ident(struct batch *b, const struct svc_id *id)
 {
 	put_u16(b, IPVS_SVC_ATTR_AF, id->af);
@@ -139,6 +150,10 @@ static void put_ident(struct batch *b, const struct svc_id *id)
 		return;
 	}
 	put_u16(b, IPVS_SVC_ATTR_PROTOCOL, id->proto);
+	if (svc_is_range(id)) {
+		put_range(b, id);
+		return;
+	}
 	put(b, IPVS_SVC_ATTR_ADDR, &id->addr, sizeof(id->addr));
 	put_u16(b, IPVS_SVC_ATTR_PORT, htons(id->port));
 }
@@ -349,7 +364,7 @@ static void take_options(struct nlattr *list, struct service *svc)
 static void take_entry(struct nlmsghdr *nlh, void *arg)
 {
 	struct nlattr *top[L4LB_ATTR_MAX + 1], *tb[L4LB_ATTR_MAX + 1];
-	struct nlattr *attrs[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *attrs[SVC_ATTR_MAX + 1];
 	struct nlattr *dest[IPVS_DEST_ATTR_MAX + 1], *nest;
 	struct service_list *list = arg;
 	struct service *svc;
@@ -359,7 +374,7 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 	    !top[L4LB_ATTR_ENTRY] ||
 	    nla_parse_nested(tb, L4LB_ATTR_MAX, top[L4LB_ATTR_ENTRY], NULL) < 0 ||
 	    !tb[L4LB_ATTR_SERVICE] ||
-	    nla_parse_nested(attrs, IPVS_SVC_ATTR_MAX, tb[L4LB_ATTR_SERVICE],
+	    nla_parse_nested(attrs, SVC_ATTR_MAX, tb[L4LB_ATTR_SERVICE],
 			     NULL) < 0)
 		return;
 	if (attrs[IPVS_SVC_ATTR_SCHED_NAME]) {
@@ -383,14 +398,58 @@ static void take_entry(struct nlmsghdr *nlh, void *arg)
 			kern_get_server(dest, svc, server_append(svc));
 }
 
-int batch_list(struct service_list *list, bool live)
+static int list_by(struct service_list *list, bool live, bool ranges,
+		   void (*put_filter)(struct nl_msg *msg, const struct svc_id *id),
+		   const struct svc_id *id)
 {
 	struct nl_msg *msg = wire_own_request(L4LB_CMD_GET_SERVICES,
 					      NLM_F_DUMP);
+	struct nlattr *nest;
 
 	if (!msg)
 		return -ENOMEM;
 	if (live)
 		nla_put_flag(msg, L4LB_ATTR_LIVE);
+	if (ranges)
+		nla_put_flag(msg, L4LB_ATTR_RANGES);
+	if (put_filter) {
+		nest = nla_nest_start(msg, L4LB_ATTR_SERVICE);
+		put_filter(msg, id);
+		nla_nest_end(msg, nest);
+	}
 	return wire_call(msg, take_entry, list);
+}
+
+/* A module that is older than ranges refuses the flag: then it has none. */
+static bool older;
+
+int batch_list(struct service_list *list, bool live)
+{
+	int err = list_by(list, live, !older, NULL, NULL);
+
+	if (err != -EINVAL || older)
+		return err;
+	older = true;
+	return list_by(list, live, false, NULL, NULL);
+}
+
+static void put_any_range(struct nl_msg *msg, const struct svc_id *unused)
+{
+	(void)unused;
+	nla_put(msg, L4LB_SVC_ATTR_RANGE | NLA_F_NESTED, 0, NULL);
+}
+
+int batch_list_ranges(struct service_list *list)
+{
+	int err = older ? 0 : list_by(list, false, false, put_any_range, NULL);
+
+	if (err != -EINVAL)
+		return err;
+	older = true;
+	return 0;
+}
+
+int batch_read_range(const struct svc_id *id, struct service_list *list)
+{
+	return list_by(list, true, false, kern_put_ident, id);
 }

@@ -13,6 +13,7 @@ struct batch;
 struct server;
 struct service;
 struct service_list;
+struct svc_id;
 
 /* Its services are added or changed; CHANGE: they must exist. */
 struct batch *batch_new(enum l4lb_set_mode mode);
@@ -43,5 +44,11 @@ int batch_send(struct batch *b, const struct service **svc,
  * changed meanwhile.
  */
 int batch_list(struct service_list *list, bool live);
+
+/* Only those with a range, without counters; or the one with the range of @id, with all that
+ * is known of it, or none.
+ */
+int batch_list_ranges(struct service_list *list);
+int batch_read_range(const struct svc_id *id, struct service_list *list);
 
 #endif

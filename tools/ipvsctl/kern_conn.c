@@ -11,6 +11,7 @@
 #include <netlink/msg.h>
 
 #include "kern_conn.h"
+#include "kern_msg.h"
 #include "proc.h"
 #include "wire.h"
 #include "../../kernel/l4lb.h"
@@ -112,11 +113,12 @@ static bool put_filter(struct nl_msg *msg, const struct conn_filter *f)
 {
 	bool by_af = f->af, by_proto = f->by_proto;
 	uint16_t af = f->af, proto = f->proto;
-	bool by_vip = f->by_service && !f->service.fwmark;
+	bool by_range = f->by_service && svc_is_range(&f->service);
+	bool by_vip = f->by_service && !f->service.fwmark && !by_range;
 
 	if ((f->by_service && !agree(&af, &by_af, f->service.af)) ||
 	    (f->by_client && !agree(&af, &by_af, f->client_af)) ||
-	    (by_vip && !agree(&proto, &by_proto, f->service.proto)))
+	    ((by_vip || by_range) && !agree(&proto, &by_proto, f->service.proto)))
 		return false;
 	if (by_af)
 		nla_put_u16(msg, L4LB_CONN_ATTR_AF, af);
@@ -129,7 +131,7 @@ static bool put_filter(struct nl_msg *msg, const struct conn_filter *f)
 	}
 	if (by_vip)
 		put_addr(msg, L4LB_CONN_ATTR_VIP, af, &f->service.addr);
-	else if (f->by_service)
+	else if (f->by_service && !by_range)
 		nla_put_u32(msg, L4LB_CONN_ATTR_FWMARK, f->service.fwmark);
 	if (by_vip && f->service.port)
 		nla_put_u16(msg, L4LB_CONN_ATTR_VPORT, htons(f->service.port));
@@ -159,6 +161,11 @@ static int new_request(struct nl_msg **msg, int cmd, int flags,
 	*msg = wire_own_request(cmd, flags);
 	if (!*msg)
 		return -ENOMEM;
+	if (f->by_service && svc_is_range(&f->service)) {
+		nest = nla_nest_start(*msg, L4LB_ATTR_SERVICE);
+		kern_put_ident(*msg, &f->service);
+		nla_nest_end(*msg, nest);
+	}
 	nest = nla_nest_start(*msg, L4LB_ATTR_CONN);
 	if (put_filter(*msg, f)) {
 		nla_nest_end_keep_empty(*msg, nest);

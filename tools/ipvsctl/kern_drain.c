@@ -73,7 +73,7 @@ int kern_drain_weight(const struct svc_id *id, const struct server *srv,
 
 static void take_drain(struct nlmsghdr *nlh, void *arg)
 {
-	struct nlattr *top[L4LB_ATTR_MAX + 1], *key[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *top[L4LB_ATTR_MAX + 1], *key[SVC_ATTR_MAX + 1];
 	struct nlattr *tb[L4LB_DRAIN_ATTR_MAX + 1];
 	struct service named = { 0 }, *svc;
 	struct service_list *list = arg;
@@ -82,7 +82,7 @@ static void take_drain(struct nlmsghdr *nlh, void *arg)
 
 	if (genlmsg_parse(nlh, 0, top, L4LB_ATTR_MAX, NULL) < 0 ||
 	    !top[L4LB_ATTR_SERVICE] || !top[L4LB_ATTR_DRAIN] ||
-	    nla_parse_nested(key, IPVS_SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
+	    nla_parse_nested(key, SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
 			     NULL) < 0 ||
 	    nla_parse_nested(tb, L4LB_DRAIN_ATTR_MAX, top[L4LB_ATTR_DRAIN],
 			     NULL) < 0 || !tb[L4LB_DRAIN_ATTR_ADDR])

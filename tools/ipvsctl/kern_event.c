@@ -58,12 +58,12 @@ static void take_peer(struct nlattr *nest, struct event *e)
 
 static void take_objects(struct nlattr **top, struct event *e)
 {
-	struct nlattr *tb[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *tb[SVC_ATTR_MAX + 1];
 	struct nlattr *dest[IPVS_DEST_ATTR_MAX + 1], *nest;
 	int left;
 
 	if (!top[L4LB_ATTR_SERVICE] ||
-	    nla_parse_nested(tb, IPVS_SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
+	    nla_parse_nested(tb, SVC_ATTR_MAX, top[L4LB_ATTR_SERVICE],
 			     NULL) < 0)
 		return;
 	e->has_service = true;

@@ -365,6 +365,14 @@ static int sync_policy(const struct service *svc)
 	return wire_call(msg, NULL, NULL);
 }
 
+int kern_l4lb_zero(const struct svc_id *id)
+{
+	struct nl_msg *msg = wire_has_own() ?
+			     service_request(L4LB_CMD_ZERO_SERVICE, id) : NULL;
+
+	return msg ? wire_call(msg, NULL, NULL) : -EOPNOTSUPP;
+}
+
 int kern_l4lb(struct service *svc)
 {
 	int err;

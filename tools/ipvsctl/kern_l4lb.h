@@ -68,4 +68,7 @@ int kern_l4lb(struct service *svc);
  */
 int kern_l4lb_sync(const struct service *svc);
 
+/* The counters of a service begin again. */
+int kern_l4lb_zero(const struct svc_id *id);
+
 #endif

@@ -64,11 +64,11 @@ static struct server *find(struct taking *taking, const struct service *svc,
 static struct server *named_server(struct taking *taking, struct nlattr *service,
 				   struct nlattr **tb)
 {
-	struct nlattr *key[IPVS_SVC_ATTR_MAX + 1];
+	struct nlattr *key[SVC_ATTR_MAX + 1];
 	struct server name = { 0 };
 	struct service named = { 0 }, *svc;
 
-	if (nla_parse_nested(key, IPVS_SVC_ATTR_MAX, service, NULL) < 0 ||
+	if (nla_parse_nested(key, SVC_ATTR_MAX, service, NULL) < 0 ||
 	    !tb[L4LB_LATENCY_ATTR_ADDR])
 		return NULL;
 	kern_get_service(key, &named);

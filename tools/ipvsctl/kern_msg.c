@@ -66,6 +66,19 @@ void kern_get_string(struct nlattr *attr, char *out, size_t size)
 			 (const char *)nla_data(attr));
 }
 
+static void get_range(struct nlattr *nest, struct svc_id *id)
+{
+	struct nlattr *tb[L4LB_RANGE_ATTR_MAX + 1];
+
+	if (nla_parse_nested(tb, L4LB_RANGE_ATTR_MAX, nest, NULL) < 0)
+		return;
+	get_ip(tb[L4LB_RANGE_ATTR_ADDR], id->af, &id->addr);
+	if (tb[L4LB_RANGE_ATTR_PREFIX_LEN])
+		id->prefix_len = nla_get_u8(tb[L4LB_RANGE_ATTR_PREFIX_LEN]);
+	id->port = ntohs(kern_get_u16(tb[L4LB_RANGE_ATTR_PORT]));
+	id->last_port = ntohs(kern_get_u16(tb[L4LB_RANGE_ATTR_LAST_PORT]));
+}
+
 static void get_ident(struct nlattr **tb, struct svc_id *id)
 {
 	memset(id, 0, sizeof(*id));
@@ -74,6 +87,10 @@ static void get_ident(struct nlattr **tb, struct svc_id *id)
 	if (id->fwmark)
 		return;
 	id->proto = kern_get_u16(tb[IPVS_SVC_ATTR_PROTOCOL]);
+	if (tb[L4LB_SVC_ATTR_RANGE]) {
+		get_range(tb[L4LB_SVC_ATTR_RANGE], id);
+		return;
+	}
 	get_ip(tb[IPVS_SVC_ATTR_ADDR], id->af, &id->addr);
 	id->port = ntohs(kern_get_u16(tb[IPVS_SVC_ATTR_PORT]));
 }
@@ -117,12 +134,23 @@ void kern_get_server(struct nlattr **tb, const struct service *svc,
 
 void kern_put_ident(struct nl_msg *msg, const struct svc_id *id)
 {
+	struct nlattr *nest;
+
 	nla_put_u16(msg, IPVS_SVC_ATTR_AF, id->af);
 	if (id->fwmark) {
 		nla_put_u32(msg, IPVS_SVC_ATTR_FWMARK, id->fwmark);
 		return;
 	}
 	nla_put_u16(msg, IPVS_SVC_ATTR_PROTOCOL, id->proto);
+	if (svc_is_range(id)) {
+		nest = nla_nest_start(msg, L4LB_SVC_ATTR_RANGE | NLA_F_NESTED);
+		nla_put(msg, L4LB_RANGE_ATTR_ADDR, sizeof(id->addr), &id->addr);
+		nla_put_u8(msg, L4LB_RANGE_ATTR_PREFIX_LEN, id->prefix_len);
+		nla_put_u16(msg, L4LB_RANGE_ATTR_PORT, htons(id->port));
+		nla_put_u16(msg, L4LB_RANGE_ATTR_LAST_PORT, htons(id->last_port));
+		nla_nest_end(msg, nest);
+		return;
+	}
 	nla_put(msg, IPVS_SVC_ATTR_ADDR, sizeof(id->addr), &id->addr);
 	nla_put_u16(msg, IPVS_SVC_ATTR_PORT, htons(id->port));
 }

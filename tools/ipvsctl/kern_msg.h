@@ -6,11 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../../kernel/l4lb.h"
+
 struct nl_msg;
 struct nlattr;
 struct server;
 struct service;
 struct svc_id;
+
+/* Of the attributes of a service, in either family. */
+enum { SVC_ATTR_MAX = L4LB_SVC_ATTR_RANGE };
 
 /* Adds the attributes that name a service. */
 void kern_put_ident(struct nl_msg *msg, const struct svc_id *id);

@@ -153,6 +153,23 @@ static int service_exists(const struct svc_id *id)
 	return rc;
 }
 
+/* There it is, or it has ports of another one. */
+static int range_exists(const struct svc_id *id)
+{
+	struct service old;
+	char why[256];
+	int rc;
+
+	snprintf(why, sizeof(why), "%s", wire_extack());
+	if (!kern_service(id, &old, false)) {
+		service_free(&old);
+		return service_exists(id);
+	}
+	rc = fail(RC_REFUSED, svc_text(id), "the kernel refused: %s", why);
+	fail_errno(EEXIST);
+	return rc;
+}
+
 int refuse_service(int err, const struct service *svc)
 {
 	const char *text = svc_text(&svc->id);
@@ -160,7 +177,8 @@ int refuse_service(int err, const struct service *svc)
 
 	switch (-err) {
 	case EEXIST:
-		return service_exists(&svc->id);
+		return svc_is_range(&svc->id) ? range_exists(&svc->id) :
+						service_exists(&svc->id);
 	case ESRCH:
 		return missing_service(&svc->id);
 	case ENOENT:

@@ -140,11 +140,17 @@ int rules_print(const struct service_list *list)
 	size_t i, j;
 
 	for (i = 0; i < list->n; i++) {
+		if (svc_is_range(&list->v[i].id)) {
+			note("ipvsctl: %s: ipvsadm has no ranges: left out",
+			     svc_text(&list->v[i].id));
+			continue;
+		}
 		print_service_rule(&list->v[i]);
 		for (j = 0; j < list->v[i].nservers; j++)
 			print_server_rule(&list->v[i], &list->v[i].servers[j]);
 	}
 	for (i = 0; i < list->n; i++)
-		print_own(&list->v[i]);
+		if (!svc_is_range(&list->v[i].id))
+			print_own(&list->v[i]);
 	return RC_OK;
 }

@@ -384,7 +384,7 @@ void server_defaults(struct server *srv, const struct svc_id *id,
 	memset(srv, 0, sizeof(*srv));
 	srv->af = name->af;
 	srv->addr = name->addr;
-	srv->port = name->has_port ? name->port : id->fwmark ? 0 : id->port;
+	srv->port = name->has_port ? name->port : svc_server_port(id);
 	srv->forward = IP_VS_CONN_F_MASQ;
 	srv->weight = 1;
 }

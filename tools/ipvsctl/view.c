@@ -129,7 +129,11 @@ static void ident_json(json_t *o, const struct svc_id *id)
 	json_object_set_new(o, "protocol", json_string(proto_name(id->proto)));
 	json_object_set_new(o, "address",
 			    json_string(ip_text(id->af, &id->addr)));
+	if (svc_is_range(id))
+		json_object_set_new(o, "prefix", json_integer(id->prefix_len));
 	json_object_set_new(o, "port", json_integer(id->port));
+	if (svc_is_range(id))
+		json_object_set_new(o, "last_port", json_integer(id->last_port));
 }
 
 static json_t *flags_json(const struct service *svc)

@@ -19,6 +19,7 @@ static const struct word words[] = {
 	{ "ID",
 	  "tcp ENDPOINT|udp ENDPOINT|sctp ENDPOINT|fwmark N [inet|inet6]|SERVICE",
 	  "tcp|udp|sctp ADDR:PORT   [ADDR6]:PORT for IPv6; or fwmark N [inet|inet6]\n"
+	  "a range is ADDR[/LEN]:PORT[-PORT], as in tcp 192.0.2.0/28:8000-8100\n"
 	  "in one word: tcp:192.0.2.10:80, fwm:7, fwm6:7" },
 	{ "SRV", NULL, "ADDR[:PORT]; without a port: the service's port" },
 	{ "DUR", NULL, "90, 90s, 15m, 2h or 1d" },

@@ -96,7 +96,8 @@ static void print_value(json_t *value, bool own_keys)
 static bool is_setting(const char *key, json_t *value)
 {
 	static const char *const others[] = {
-		"id", "family", "protocol", "address", "port", "fwmark",
+		"id", "family", "protocol", "address", "prefix", "port",
+		"last_port", "fwmark",
 		"servers",
 	};
 	size_t i;
