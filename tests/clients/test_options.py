@@ -59,13 +59,14 @@ def test_family(l4lb):
                    genl.SYNC_RESYNC: 3, genl.SYNC_VERIFY: 3, genl.GET_EVENT: 3,
                    genl.SET_DRAIN: 3, genl.GET_DRAIN: 5, genl.KILL_CONNS: 3,
                    genl.EXPORT_CONNS: 5, genl.IMPORT_CONNS: 3, genl.LOG_CONNS: 3,
-                   genl.TRY_SCHEDULER: 5, genl.GET_SHADOW: 5, genl.GET_LATENCY: 5}
+                   genl.TRY_SCHEDULER: 5, genl.GET_SHADOW: 5, genl.GET_LATENCY: 5,
+                   genl.SET_SERVER: 3, genl.ZERO_SERVICE: 3}
 
 
 def test_unprivileged(nat, ipvs):
     ipvs.service(V4, 80, sched="lblc")
     orders = (*range(1, 6), *range(genl.GET_SYNC, genl.GET_DRAIN), genl.KILL_CONNS, genl.IMPORT_CONNS,
-              genl.LOG_CONNS)
+              genl.LOG_CONNS, genl.SET_SERVER, genl.ZERO_SERVICE)
     requests = [(c, genl.F_ACK) for c in orders] + [
         (c, genl.F_DUMP)
         for c in (genl.GET_SCHEDULER, genl.GET_POLICY, genl.GET_SYNC, genl.GET_DRAIN,

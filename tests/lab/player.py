@@ -9,20 +9,21 @@ through it works.
 import contextlib
 import ctypes
 import errno
+import ipaddress
 import os
 import socket
 import subprocess
 import time
 from collections import Counter
 
-from . import faults, genl, packet, shadows, trials
+from . import faults, genl, packet, ranges, shadows, trials
 from .faults import Fault
 from .fuzz import SETUP
 from .kernel_log import SPLAT
 from .netns import Namespace, run, wait_until
 from .packet import ACK, FIN, PSH, RST, SYN, TCP, UDP
 from .raw import Raw
-from .sequences import SCHEDULERS, SERVERS, SERVICES, SETTINGS, SHORT, Model
+from .sequences import RANGES, SCHEDULERS, SERVERS, SERVICES, SETTINGS, SHORT, Model
 
 FINIT_MODULE = 313
 PORT, PROBE_PORT = 2000, 2100
@@ -134,9 +135,10 @@ class Player:
                 for service, (s, servers) in (dump or self.dump()).items()}
 
     def check(self):
-        now = self.state()
-        if now != self.model.services:
-            raise WrongError(f"there is {now}\nthe model has {self.model.services}")
+        now = self.state(), self.ranges()
+        model = self.model.services, self.model.ranges
+        if now != model:
+            raise WrongError(f"there is {now}\nthe model has {model}")
         wait_until(lambda: not self.miscounted(), 4, what="servers count what is listed")
         self.probe()
         bad = [text for _, text in self.log.refresh() if SPLAT.search(text)]
@@ -196,7 +198,8 @@ class Player:
             finally:
                 self.ipvs.nth = self.l4lb.nth = 0
         # The request was done if only its acknowledgement was lost.
-        lost = nth and error == errno.ENOBUFS and self.state() == after.services
+        lost = nth and error == errno.ENOBUFS and (self.state(), self.ranges()) == (
+            after.services, after.ranges)
         if lost or error == expected:
             self.model = after if lost or not error else self.model
         elif not nth or error not in SHORT:
@@ -229,6 +232,23 @@ class Player:
 
     def do_zero(self, service):
         self.handle(service).zero()
+
+    def range(self, number):
+        lacks, first, last = RANGES[number]
+        prefix = ipaddress.ip_network(f"{self.vip}/{32 - lacks}", strict=False)
+        return str(prefix), first, last, TCP
+
+    def ranges(self):
+        """The numbers of those that there are."""
+        there = ranges.listed(self.lab.director.ns)
+        return {n for n in range(len(RANGES)) if
+                (TCP, *self.range(n)[:3]) in there}
+
+    def do_range(self, number, on):
+        if on:
+            self.l4lb.set_services([ranges.entry(*self.range(number))], genl.ADD)
+        else:
+            self.l4lb.set_services([ranges.removal(*self.range(number))], genl.CHANGE)
 
     def do_flush(self):
         self.ipvs.flush()

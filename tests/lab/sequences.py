@@ -36,6 +36,9 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "limit_rate": (0, 2, 1000), "limit_burst": (0, 5), "limit_conns": (0, 3, 200),
           "limit_reply": (0, 1), "latency": (0, 1), "conn_state": (0, 0, 0, 1)}
 HASHING = ("mh", "sh", "dh")
+# (bits that the prefix lacks, first and last port): the third crosses the second.
+RANGES = ((0, 1, 65535), (0, 9000, 9010), (0, 9005, 9020), (2, 9000, 9010), (3, 7, 7))
+CROSS = {1, 2}
 
 
 def by_chance(sched, many):
@@ -49,6 +52,7 @@ class Model:
 
     def __init__(self):
         self.services = {}
+        self.ranges = set()
 
     def expect(self, name, args):
         """(errno, the model after the step) of a command that finds enough memory."""
@@ -106,6 +110,18 @@ class Model:
 
     def do_flush(self):
         self.services.clear()
+        self.ranges.clear()
+
+    def do_range(self, number, on):
+        """One of RANGES, without real servers."""
+        if not on:
+            there = number in self.ranges
+            self.ranges.discard(number)
+            return 0 if there else errno.ESRCH
+        if number in self.ranges or (number in CROSS and self.ranges & CROSS):
+            return errno.EEXIST
+        self.ranges.add(number)
+        return 0
 
     def do_server(self, service, number, *values):
         return self.change_server(service, number, values, errno.EEXIST, False)
@@ -132,6 +148,8 @@ class Model:
         if any(self.never_lazy(service, policy)
                for service, *_, policies in ((e[0], e[5:]) for e in entries) for policy in policies):
             return errno.EOPNOTSUPP
+        if replace and self.ranges:     # the message does not say that it knows them
+            return errno.EOPNOTSUPP
         if replace:
             self.services = {s: v for s, v in self.services.items()
                              if s in [entry[0] for entry in entries]}
@@ -142,6 +160,7 @@ class Model:
                 "sched": sched, "flags": flags, "timeout": timeout,
                 "policy": {k: v for values in policy for k, v in values.items() if v},
                 "servers": new if replace else {**old, **new}}
+        return 0
 
     def takes_all(self, service):
         """Does each new UDP connection of SERVICE find a server?"""
@@ -198,6 +217,9 @@ class Generator:
     def flush(self):
         return "flush", []
 
+    def range(self):
+        return "range", [self.chance.randrange(len(RANGES)), self.chance.random() < 0.6]
+
     def about_server(self, name):
         values = [] if name == "remove" else self.server_values()
         return name, [self.service_number(), self.chance.randrange(1, SERVERS + 1), *values]
@@ -242,7 +264,7 @@ class Generator:
 
     CHOICES = (
         (14, service), (8, edit), (8, policy), (5, shadow), (4, trial), (4, delete),
-        (2, zero), (1, flush),
+        (2, zero), (1, flush), (5, range),
         (18, lambda g: g.about_server("server")), (8, lambda g: g.about_server("edit_server")),
         (6, lambda g: g.about_server("remove")), (6, batch), (24, packets), (3, burst),
         (2, wait), (5, setting), (2, namespace), (2, scheduler), (0.7, reload))
