@@ -28,8 +28,8 @@ from bed import (
     Traffic,
     least,
 )
-from lab import bpf, shadows
-from lab.genl import ROUTE, Ipvs, L4lb
+from lab import bpf, ranges, shadows
+from lab.genl import ROUTE, Ipvs, L4lb, batch_server
 from lab.packet import UDP
 from systems import (
     DROP,
@@ -72,6 +72,8 @@ WATCHED = """table inet bench {
 	chain in { type filter hook input priority 0; }
 }
 """
+# A service with a range, and so many others beside it: as "four" otherwise.
+RANGES = ("range", 20, 0), ("1,000 ranges", 21, 1000)
 # What is measured again while the director announces its connections to others.
 ANNOUNCED = ESTABLISHED[0], ESTABLISHED[3]
 
@@ -197,6 +199,19 @@ def states(bed, director, counts):
             bed, 4, "tcp", "nat", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
+def ranged(bed, director, counts):
+    """What a service with a range of ports costs a new connection."""
+    director.set_fast_path(bed, 0)
+    for what, n, others in RANGES:
+        vip = f"{FAMILIES[4].vip(n)}/32"
+        with L4lb(bed.ns) as l4lb:
+            l4lb.set_services([ranges.entry(vip, PORT, PORT + 9, UDP, sched="wlc", servers=[
+                batch_server(FAMILIES[4].server(s), 0, method=ROUTE) for s in range(1, 5)])] + [
+                ranges.entry(vip, 20000 + 2 * i, 20001 + 2 * i, UDP) for i in range(others)])
+        counts.add(f"{director.name}: udp4 dr {what} new", lambda v=n: Traffic(
+            bed, 4, "udp", "dr", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
+
+
 def programmed(bed, director, counts, objects):
     """A program in BPF chooses one of four."""
     director.set_fast_path(bed, 0)
@@ -215,6 +230,7 @@ def by_skb(bed, director, counts, _):
         for name, value in director.fast_paths:
             director.set_fast_path(bed, value)
             part(bed, counts, name)
+<<<<<<< HEAD
 
 
 def by_pktgen(bed, director, counts, _):
@@ -239,6 +255,13 @@ def of_services(bed, director, counts, objects):
     settings(bed, director, counts)
     states(bed, director, counts)
     programmed(bed, director, counts, objects)
+=======
+    if director is L4LB:
+        settings(bed, director, counts)
+        states(bed, director, counts)
+        ranged(bed, director, counts)
+        programmed(bed, director, counts, program)
+>>>>>>> 76d8557 (bench: what a range costs a new connection)
 
 
 def by_xdp(bed, director, counts, _):
