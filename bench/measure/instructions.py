@@ -230,7 +230,6 @@ def by_skb(bed, director, counts, _):
         for name, value in director.fast_paths:
             director.set_fast_path(bed, value)
             part(bed, counts, name)
-<<<<<<< HEAD
 
 
 def by_pktgen(bed, director, counts, _):
@@ -254,14 +253,8 @@ def of_services(bed, director, counts, objects):
     """What a service's settings cost."""
     settings(bed, director, counts)
     states(bed, director, counts)
+    ranged(bed, director, counts)
     programmed(bed, director, counts, objects)
-=======
-    if director is L4LB:
-        settings(bed, director, counts)
-        states(bed, director, counts)
-        ranged(bed, director, counts)
-        programmed(bed, director, counts, program)
->>>>>>> 76d8557 (bench: what a range costs a new connection)
 
 
 def by_xdp(bed, director, counts, _):
