@@ -4,6 +4,7 @@
 
 #include <net/netlink.h>
 
+#include "conn/call.h"
 #include "conn/state.h"
 #include "entry/fast_admit.h"
 
@@ -106,6 +107,21 @@ static u32 holders(const struct l4lb_conn *template)
 	return l4lb_conn_test(template, L4LB_CONN_DEAD) ? 0 : n;
 }
 
+static int fill_call(struct sk_buff *skb, const struct l4lb_conn *template)
+{
+	const struct l4lb_call *call = l4lb_conn_call(template);
+	struct nlattr *attr;
+
+	if (!call)
+		return 0;
+	attr = nla_reserve(skb, L4LB_CONN_ATTR_CALL_ID, call->len + 1);
+	if (!attr)
+		return -EMSGSIZE;
+	memcpy(nla_data(attr), call->id, call->len);
+	((char *)nla_data(attr))[call->len] = '\0';
+	return 0;
+}
+
 static int fill_state(struct sk_buff *skb, const struct l4lb_conn *conn)
 {
 	u64 left = div_u64((u64)l4lb_conn_left(conn) * MSEC_PER_SEC, HZ);
@@ -115,9 +131,10 @@ static int fill_state(struct sk_buff *skb, const struct l4lb_conn *conn)
 	    nla_put_u64_64bit(skb, L4LB_CONN_ATTR_EXPIRES, left,
 			      L4LB_CONN_ATTR_PAD))
 		return -EMSGSIZE;
-	if (l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
-		return nla_put_u32(skb, L4LB_CONN_ATTR_HOLDERS, holders(conn));
-	return fill_template(skb, conn);
+	if (!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return fill_template(skb, conn);
+	return nla_put_u32(skb, L4LB_CONN_ATTR_HOLDERS, holders(conn)) ?:
+	       fill_call(skb, conn);
 }
 
 int l4lb_nl_fill_conn(struct sk_buff *skb, const struct l4lb_conn *conn)

@@ -101,6 +101,8 @@ int l4lb_nl_fill_service_config(struct sk_buff *skb,
 
 	if (nla_put_string(skb, IPVS_SVC_ATTR_SCHED_NAME,
 			   l4lb_service_sched_name(svc)) ||
+	    (l4lb_service_has_sip(svc) &&
+	     nla_put_string(skb, IPVS_SVC_ATTR_PE_NAME, "sip")) ||
 	    nla_put(skb, IPVS_SVC_ATTR_FLAGS, sizeof(flags), &flags) ||
 	    nla_put_u32(skb, IPVS_SVC_ATTR_TIMEOUT, svc->timeout) ||
 	    nla_put_u32(skb, IPVS_SVC_ATTR_NETMASK, svc->netmask))

@@ -185,6 +185,7 @@ static int parse_service_config(struct l4lb_nl_service *svc,
 	svc->cfg.netmask = nla_get_u32(svc->netmask);
 	if (engine && *(const char *)nla_data(engine))
 		svc->engine = engine;
+	svc->cfg.sip = svc->engine && !nla_strcmp(engine, "sip");
 	return 0;
 }
 
@@ -358,9 +359,9 @@ int l4lb_nl_resolve(const struct l4lb_nl_service *svc,
 			return -ENOENT;
 		}
 	}
-	if (svc->engine) {
+	if (svc->engine && !svc->cfg.sip) {
 		NL_SET_ERR_MSG_ATTR(extack, svc->engine,
-				    "persistence engines are not implemented");
+				    "no such persistence engine: there is only \"sip\"");
 		l4lb_sched_put(*ops);
 		*ops = NULL;
 		return -ENOENT;

@@ -16,6 +16,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "conn/call.h"
 #include "conn/state.h"
 #include "conn/table.h"
 #include "conn/walk.h"
@@ -177,7 +178,7 @@ static const struct seq_operations services_ops = {
 /* ip_vs_conn, ip_vs_conn_sync: connections and persistence templates */
 
 enum {
-	CONN_ROW = 256,		/* an IPv6 row has 175 */
+	CONN_ROW = 256 + L4LB_CALL_ID_MAX,	/* an IPv6 row has 175, and " sip " */
 };
 
 #define CONNS_ENDS "Pro FromIP   FPrt ToIP     TPrt DestIP   DPrt State       "
@@ -233,6 +234,7 @@ static void put_conn(char *row, const struct l4lb_conn *conn, bool origin)
 	union nf_inet_addr client = l4lb_conn_client(conn);
 	union nf_inet_addr server = l4lb_conn_server(conn);
 	union nf_inet_addr vip = l4lb_conn_vip(conn);
+	const struct l4lb_call *call = l4lb_conn_call(conn);
 	u32 mark = l4lb_conn_fwmark(conn);
 	const size_t size = CONN_ROW;
 	size_t n;
@@ -251,7 +253,10 @@ static void put_conn(char *row, const struct l4lb_conn *conn, bool origin)
 		n += scnprintf(row + n, size - n, "%-6s ",
 			       l4lb_conn_test(conn, L4LB_CONN_SYNCED) ?
 			       "SYNC" : "LOCAL");
-	scnprintf(row + n, size - n, "%7u\n", l4lb_conn_left(conn) / HZ);
+	n += scnprintf(row + n, size - n, "%7u", l4lb_conn_left(conn) / HZ);
+	if (call && !origin)
+		n += scnprintf(row + n, size - n, " sip %.*s", call->len, call->id);
+	scnprintf(row + n, size - n, "\n");
 }
 
 /* The next row, or NULL at the end of the table. */

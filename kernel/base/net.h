@@ -46,7 +46,7 @@ struct l4lb_defence {
  * @n_fwmark: number of services by firewall mark; 0 spares packets a lookup
  * @n_any_port: services with port 0 or with a range, likewise
  * @ranges: services with a range, from the first one to the namespace's end
- * @n_one_packet: services with one-packet scheduling, likewise
+ * @n_one_packet: services with one-packet scheduling or engine sip, likewise
  * @n_lazy: services with conn-state lazy, likewise
  * @fast: the fast path; allocated with @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters

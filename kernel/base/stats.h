@@ -146,6 +146,7 @@ enum l4lb_drop {
 	L4LB_DROP_EVICTED,	/* connections, not packets: to make room */
 	L4LB_DROP_SAME_REPLIES,	/* new flow, its replies are like many others' */
 	L4LB_DROP_LIMIT,	/* new flow, beyond a limit of its service */
+	L4LB_DROP_NO_CALL_ID,	/* new flow of a service with engine sip */
 	L4LB_DROP_MAX
 };
 
@@ -170,7 +171,6 @@ enum l4lb_fast_count {
 
 const char *l4lb_fast_name(enum l4lb_fast_count count);
 u64 l4lb_fast_read(const struct l4lb_net *ln, enum l4lb_fast_count count);
-
 const char *l4lb_drop_name(enum l4lb_drop reason);
 u64 l4lb_drop_read(const struct l4lb_net *ln, enum l4lb_drop reason);
 

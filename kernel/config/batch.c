@@ -505,6 +505,7 @@ static enum l4lb_event what_happens(const struct l4lb_batch_service *s)
 	if (s->differs || s->cfg.flags != svc->flags ||
 	    s->cfg.timeout != svc->timeout ||
 	    s->cfg.netmask != svc->netmask ||
+	    s->cfg.sip != l4lb_service_has_sip(svc) ||
 	    memcmp(&s->policy, &svc->policy, sizeof(s->policy)) ||
 	    strcmp(s->claim.owner, svc->claim.owner) ||
 	    s->claim.protected != svc->claim.protected ||

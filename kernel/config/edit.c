@@ -34,18 +34,23 @@ static bool service_any_port(const struct l4lb_service *svc)
 	return !svc->key.fwmark && (!svc->key.port || l4lb_key_is_range(&svc->key));
 }
 
-/* With @flags, do replies of its NATed servers have no connection? */
-static bool service_one_packet(const struct l4lb_service *svc, u32 flags)
+/* May datagrams of its NATed servers have no connection?  With @sip they may begin
+ * calls.
+ */
+static bool service_one_packet(const struct l4lb_service *svc, u32 flags,
+			       bool sip)
 {
-	return flags & IP_VS_SVC_F_ONEPACKET && !svc->key.fwmark &&
+	return (flags & IP_VS_SVC_F_ONEPACKET ||
+		(sip && flags & IP_VS_SVC_F_PERSISTENT)) && !svc->key.fwmark &&
 	       svc->key.protocol == IPPROTO_UDP;
 }
 
-static void service_count_one_packet(struct l4lb_service *svc, u32 flags, int n)
+static void service_count_one_packet(struct l4lb_service *svc, u32 flags,
+				     bool sip, int n)
 {
 	struct l4lb_net *ln = svc->ln;
 
-	if (service_one_packet(svc, flags))
+	if (service_one_packet(svc, flags, sip))
 		WRITE_ONCE(ln->n_one_packet, ln->n_one_packet + n);
 }
 
@@ -101,7 +106,7 @@ void l4lb_service_enlist(struct l4lb_service *svc,
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark + 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port + 1);
-	service_count_one_packet(svc, cfg->flags, 1);
+	service_count_one_packet(svc, cfg->flags, cfg->sip, 1);
 	l4lb_service_apply(svc, cfg);
 	list_add_tail_rcu(&svc->list, &ln->services);
 	if (!(*service_count(svc))++)
@@ -217,13 +222,14 @@ void l4lb_service_settle(struct l4lb_service *svc,
 			 struct l4lb_sched_inst *inst, struct l4lb_pool *pool)
 {
 	const struct l4lb_sched_ops *old_ops = l4lb_inst_ops(svc->inst);
+	bool old_sip = l4lb_service_has_sip(svc);
 	u32 old_flags = svc->flags;
 
 	lockdep_assert_held(&svc->ln->lock);
 	/* It counts all the time if it was one before: replies rely on it. */
-	service_count_one_packet(svc, cfg->flags, 1);
+	service_count_one_packet(svc, cfg->flags, cfg->sip, 1);
 	l4lb_service_apply(svc, cfg);
-	service_count_one_packet(svc, old_flags, -1);
+	service_count_one_packet(svc, old_flags, old_sip, -1);
 	l4lb_pool_publish(svc, pool);
 	if (inst != svc->inst) {
 		l4lb_inst_put(svc->inst);
@@ -297,7 +303,7 @@ static void service_del(struct l4lb_service *svc)
 		WRITE_ONCE(ln->n_fwmark, ln->n_fwmark - 1);
 	if (service_any_port(svc))
 		WRITE_ONCE(ln->n_any_port, ln->n_any_port - 1);
-	service_count_one_packet(svc, svc->flags, -1);
+	service_count_one_packet(svc, svc->flags, l4lb_service_has_sip(svc), -1);
 	if (svc->policy.fast_path)
 		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_service_set_conn_state(svc, L4LB_SERVICE_STATE_EAGER);

@@ -20,6 +20,7 @@
 #include <linux/prefetch.h>
 #include <linux/slab.h>
 
+#include "conn/call.h"
 #include "conn/defence.h"
 #include "conn/hash.h"
 #include "conn/resize.h"
@@ -41,9 +42,9 @@ static u64 hash_anew(const struct l4lb_conn_table *table,
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template)
 {
-	/* The hash that l4lb_conn_find_both() stored is still right. */
+	/* What l4lb_conn_find_both() or find_call() stored is still right. */
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
-		WARN_ON_ONCE(template ||
+		WARN_ON_ONCE(!template &&
 			     flow->hash != hash_anew(table, flow, false));
 	return flow->hash ?: hash_anew(table, flow, template);
 }
@@ -59,7 +60,8 @@ static u64 hash_slot(const struct l4lb_conn_table *table,
 		.sport = out ? conn->dport : conn->cport,
 		.dport = out ? conn->cport : conn->vport,
 		.proto = conn->proto,
-		.template = kind == L4LB_CONN_TEMPLATE_IN,
+		.template = kind == L4LB_CONN_TEMPLATE_IN ||
+			    kind == L4LB_CONN_CALL_IN,
 	};
 
 	if (conn->af == AF_INET) {
@@ -70,6 +72,16 @@ static u64 hash_slot(const struct l4lb_conn_table *table,
 	in.from = (out ? &conn->v6.daddr : &conn->v6.caddr)->s6_addr32;
 	in.to = (out ? &conn->v6.caddr : &conn->v6.vaddr)->s6_addr32;
 	return hash_header(&table->key, AF_INET6, &in);
+}
+
+/* The same for a slot of any kind. */
+static u64 hash_any(const struct l4lb_conn_table *table,
+		    const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
+{
+	u64 hash = hash_slot(table, conn, kind);
+
+	return unlikely(kind == L4LB_CONN_CALL_IN) ?
+	       hash_call(&table->key, hash, l4lb_conn_call(conn)->hash) : hash;
 }
 
 /* ---- slots ---- */
@@ -91,10 +103,26 @@ static bool same_replies(const struct l4lb_conn *a, const struct l4lb_conn *b)
 	       ipv6_addr_equal(&a->v6.caddr, &b->v6.caddr);
 }
 
+/* Have both templates the same Call-ID? */
+static bool same_call(const struct l4lb_conn *a, const struct l4lb_conn *b)
+{
+	const struct l4lb_call *one = l4lb_conn_call(a), *other = l4lb_conn_call(b);
+
+	return one->len == other->len && !memcmp(one->id, other->id, one->len);
+}
+
 static enum l4lb_conn_kind in_kind(const struct l4lb_conn *conn)
 {
-	return l4lb_conn_test(conn, L4LB_CONN_TEMPLATE) ?
-	       L4LB_CONN_TEMPLATE_IN : L4LB_CONN_IN;
+	if (!l4lb_conn_test(conn, L4LB_CONN_TEMPLATE))
+		return L4LB_CONN_IN;
+	return l4lb_conn_call(conn) ? L4LB_CONN_CALL_IN : L4LB_CONN_TEMPLATE_IN;
+}
+
+/* The hash of the slot that the client's packets find. */
+u64 l4lb_conn_table_hash_of(const struct l4lb_conn_table *table,
+			    const struct l4lb_conn *conn)
+{
+	return hash_any(table, conn, in_kind(conn));
 }
 
 /* ---- walks ---- */
@@ -352,7 +380,7 @@ static bool slot_move(struct l4lb_conn_table *table, struct l4lb_conn_array *to,
 
 	if (!slot)
 		return true;
-	hash = hash_slot(table, slot_conn(slot), slot_kind(slot));
+	hash = hash_any(table, slot_conn(slot), slot_kind(slot));
 	if (bucket_put(to, hash, slot, lock))
 		return false;
 	slot_clear(bucket, i);
@@ -398,14 +426,16 @@ spinlock_t *l4lb_conn_bucket_lock(struct l4lb_conn_table *table,
 	return stripe_lock(table, i << array->shift);
 }
 
-/* The connection of @kind with @key, which need not be alive, or NULL.  Clears
- * the slots of dead ones, which are about to be removed anyway.
+/* The connection with the key of @new, which is that of @key, and need not be
+ * alive; or NULL.  Clears the slots of dead ones, which are about to be removed
+ * anyway.
  */
 static struct l4lb_conn *present(struct l4lb_conn_array *array,
 				 const struct l4lb_flow *key, u64 hash,
-				 enum l4lb_conn_kind kind,
+				 const struct l4lb_conn *new,
 				 const spinlock_t *lock)
 {
+	enum l4lb_conn_kind kind = in_kind(new);
 	struct l4lb_conn_bucket *bucket;
 	struct l4lb_conn *conn;
 	unsigned int i;
@@ -420,7 +450,8 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 				i = first_slot(equal);
 				conn = slot_conn(bucket->slot[i]);
 				if (slot_kind(bucket->slot[i]) != kind ||
-				    !same_key(conn, key, key->af, kind))
+				    !same_key(conn, key, key->af, kind) ||
+				    (kind == L4LB_CONN_CALL_IN && !same_call(conn, new)))
 					continue;
 				if (!l4lb_conn_test(conn, L4LB_CONN_DEAD))
 					return conn;
@@ -466,7 +497,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	    kind == L4LB_CONN_OUT)
 		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
-		old = present(array, key, hash, kind, lock);
+		old = present(array, key, hash, conn, lock);
 	/* A reply has found the other slot, and killed @conn. */
 	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_DEAD)))
 		old = ERR_PTR(-ENOENT);
@@ -510,7 +541,7 @@ struct l4lb_conn *l4lb_conn_equal_victim(struct l4lb_conn_table *table,
 static bool remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 		      enum l4lb_conn_kind kind)
 {
-	u64 hash = hash_slot(table, conn, kind);
+	u64 hash = hash_any(table, conn, kind);
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn_bucket *bucket;
 	struct l4lb_conn_array *array;
@@ -571,8 +602,7 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 			return old;
 		}
 	}
-	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) ==
-				    L4LB_CONN_TEMPLATE_IN);
+	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) != L4LB_CONN_IN);
 	old = insert_as(table, conn, in_kind(conn), hash, flow);
 	if (old) {
 		if (has_out)

@@ -7,6 +7,8 @@
 
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template);
+u64 l4lb_conn_table_hash_of(const struct l4lb_conn_table *table,
+			    const struct l4lb_conn *conn);
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 struct l4lb_conn *conn,
 					 const struct l4lb_flow *flow);

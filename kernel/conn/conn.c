@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
+#include "conn/call.h"
 #include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
@@ -101,10 +102,11 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 static void conn_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
+	bool large = l4lb_conn_test(conn, L4LB_CONN_LARGE);
 
-	kmem_cache_free(conn_cache(conn->af,
-				   l4lb_conn_test(conn, L4LB_CONN_LARGE)),
-			conn);
+	if (unlikely(large))
+		kfree(l4lb_conn_call(conn));
+	kmem_cache_free(conn_cache(conn->af, large), conn);
 }
 
 /* Only templates have a reference count: their connections refer to them. */
@@ -154,7 +156,10 @@ static void enlarge(struct l4lb_conn *conn, u32 uses)
 	conn->served = 0;
 	conn->uses = uses;
 	conn->asked = 0;
-	conn->began = ktime_get_ns();
+	if (uses & L4LB_USE_CALL)
+		conn->call = NULL;
+	else
+		conn->began = ktime_get_ns();
 	conn->ghost = NULL;
 	l4lb_conn_set(conn, L4LB_CONN_LARGE);
 }
@@ -173,7 +178,8 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
-	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED : ~0U);
+	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED | L4LB_USE_CALL :
+				  ~L4LB_USE_CALL);
 	if (unlikely(uses) && !target.first)	/* no packet of its client began it */
 		uses &= ~L4LB_USE_LATENCY;
 	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
@@ -238,6 +244,8 @@ static bool join_ghost(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 /* The same for a new template, which is no connection of its ghost. */
 static void choose_ghost(struct l4lb_conn *template, const struct l4lb_flow *flow)
 {
+	if (!(template->uses & L4LB_USE_SHADOWED))
+		return;
 	template->ghost = l4lb_shadow_choose(template->server, flow);
 	if (template->ghost)
 		l4lb_server_bind(template->ghost, true, false);
@@ -380,6 +388,25 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	return res;
 }
 
+static struct l4lb_conn *template_make(struct l4lb_conn_table *table,
+				       const struct l4lb_flow *key,
+				       struct l4lb_conn_target target,
+				       unsigned int timeout,
+				       enum l4lb_drop *reason)
+{
+	struct l4lb_conn *conn = conn_alloc(table, key, target, true, reason);
+
+	if (!conn)
+		return NULL;
+	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
+	refcount_set(&conn->refs, 1);
+	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
+	l4lb_server_bind(target.server, true, false);
+	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)))
+		choose_ghost(conn, target.flow);
+	return conn;
+}
+
 /**
  * l4lb_conn_create_template() - create a persistence template
  * @ln: namespace
@@ -399,16 +426,86 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn;
 
-	conn = conn_alloc(table, key, target, true, reason);
+	conn = template_make(table, key, target, timeout, reason);
+	return conn ? conn_insert(table, conn, key, reason) : NULL;
+}
+
+/* Gives @template, which is not in the table, the Call-ID of @key; or frees it. */
+static bool set_call(struct l4lb_conn_table *table, struct l4lb_conn *template,
+		     const struct l4lb_call_key *key)
+{
+	struct l4lb_call *call = NULL;
+	bool active;
+
+	/* Its service may have lost the engine just now. */
+	if (l4lb_conn_has_use(template, L4LB_USE_CALL))
+		call = kmalloc(struct_size(call, id, key->len),
+			       GFP_ATOMIC | __GFP_NOWARN);
+	if (!call) {
+		conn_end(template, &active);
+		leave_ghost(template, active);
+		conn_release(template, table, active);
+		return false;
+	}
+	call->hash = key->hash;
+	call->len = key->len;
+	memcpy(call->id, key->id, key->len);
+	template->call = call;
+	return true;
+}
+
+/**
+ * l4lb_conn_create_call() - create a template with a Call-ID
+ * @ln: namespace
+ * @key: what it is found by, after l4lb_conn_find_call()
+ * @target: real server and port of its connections
+ * @timeout: jiffies that it lives without connections
+ * @reason: set on failure
+ *
+ * Context: RCU, BH off.  Return: as l4lb_conn_create().
+ */
+struct l4lb_conn *l4lb_conn_create_call(struct l4lb_net *ln,
+					const struct l4lb_call_key *key,
+					struct l4lb_conn_target target,
+					unsigned int timeout,
+					enum l4lb_drop *reason)
+{
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn;
+
+	conn = template_make(table, &key->flow, target, timeout, reason);
 	if (!conn)
 		return NULL;
-	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
-	refcount_set(&conn->refs, 1);
-	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	l4lb_server_bind(target.server, true, false);
-	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)))
-		choose_ghost(conn, target.flow);
-	return conn_insert(table, conn, key, reason);
+	*reason = L4LB_DROP_MEMORY;
+	return set_call(table, conn, key) ?
+	       conn_insert(table, conn, &key->flow, reason) : NULL;
+}
+
+static struct l4lb_conn *copy_make(struct l4lb_conn_table *table,
+				   const struct l4lb_flow *flow,
+				   struct l4lb_conn_target target,
+				   bool template, enum l4lb_drop *reason)
+{
+	struct l4lb_conn *conn;
+
+	*reason = L4LB_DROP_FULL;
+	if (!l4lb_conn_table_admit_copy(table, template))
+		return NULL;
+	conn = conn_make(table, flow, target, template, reason);
+	if (!conn)
+		return NULL;
+	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
+	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
+		conn->uses = (conn->uses & ~(L4LB_USE_SHADOWED | L4LB_USE_LATENCY)) |
+			     L4LB_USE_COPY;
+	if (template) {
+		refcount_set(&conn->refs, 1);
+		conn->recorded = conn->last;
+		l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
+	}
+	l4lb_server_bind(target.server, template, false);
+	*reason = L4LB_DROP_MEMORY;
+	return conn;
 }
 
 /**
@@ -429,28 +526,25 @@ struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
 					bool template, enum l4lb_drop *reason)
 {
 	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn *conn = copy_make(table, flow, target, template, reason);
+
+	if (conn && !template)
+		set_tracked(conn, ln);
+	return conn ? conn_insert(table, conn, flow, reason) : NULL;
+}
+
+/* The same for a template with a Call-ID, after l4lb_conn_find_call(). */
+struct l4lb_conn *l4lb_conn_copy_call(struct l4lb_net *ln,
+				      const struct l4lb_call_key *key,
+				      struct l4lb_conn_target target,
+				      enum l4lb_drop *reason)
+{
+	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_conn *conn;
 
-	*reason = L4LB_DROP_FULL;
-	if (!l4lb_conn_table_admit_copy(table, template))
-		return NULL;
-	conn = conn_make(table, flow, target, template, reason);
-	if (!conn)
-		return NULL;
-	l4lb_conn_set(conn, L4LB_CONN_SYNCED);
-	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
-		conn->uses = (conn->uses & ~(L4LB_USE_SHADOWED | L4LB_USE_LATENCY)) |
-			     L4LB_USE_COPY;
-	if (template) {
-		refcount_set(&conn->refs, 1);
-		conn->recorded = conn->last;
-		l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	} else {
-		set_tracked(conn, ln);
-	}
-	l4lb_server_bind(target.server, template, false);
-	*reason = L4LB_DROP_MEMORY;
-	return conn_insert(table, conn, flow, reason);
+	conn = copy_make(table, &key->flow, target, true, reason);
+	return conn && set_call(table, conn, key) ?
+	       conn_insert(table, conn, &key->flow, reason) : NULL;
 }
 
 /* Any context with RCU. */

@@ -13,6 +13,9 @@
 #include "service/server.h"
 #include "base/flow.h"
 
+struct l4lb_call;
+struct l4lb_call_key;
+
 /* struct l4lb_conn.flags */
 enum {
 	L4LB_CONN_INACTIVE,	/* counted in total, not in active */
@@ -74,6 +77,7 @@ enum {
  * @uses: L4LB_USE_*; the upper bits: see latency.c
  * @asked: with %L4LB_USE_LATENCY, microseconds from @began to its client's first payload
  * @began: nanoseconds, as by ktime_get()
+ * @call: instead, of a template with %L4LB_USE_CALL, see call.h; may be NULL
  * @ghost: what its service's shadow has chosen, or NULL; with a reference until it ends
  *
  * An IPv4 connection takes one cache line, a large one two.  The real server's
@@ -125,7 +129,10 @@ struct l4lb_conn {
 	u32				served;
 	u32				uses;
 	u32				asked;
-	u64				began;
+	union {
+		u64			began;
+		struct l4lb_call	*call;
+	};
 	struct l4lb_server		*ghost;
 };
 
@@ -234,20 +241,20 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
-				   const struct l4lb_flow *flow,
-				   struct l4lb_conn_target target,
-				   struct l4lb_conn *control,
+struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln, const struct l4lb_flow *flow,
+				   struct l4lb_conn_target target, struct l4lb_conn *control,
 				   enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
-					    const struct l4lb_flow *key,
-					    struct l4lb_conn_target target,
-					    unsigned int timeout,
+struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln, const struct l4lb_flow *key,
+					    struct l4lb_conn_target target, unsigned int timeout,
 					    enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
-					const struct l4lb_flow *flow,
-					struct l4lb_conn_target target,
-					bool template, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_call(struct l4lb_net *ln, const struct l4lb_call_key *key,
+					struct l4lb_conn_target target, unsigned int timeout,
+					enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln, const struct l4lb_flow *flow,
+					struct l4lb_conn_target target, bool template,
+					enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_copy_call(struct l4lb_net *ln, const struct l4lb_call_key *key,
+				      struct l4lb_conn_target target, enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
 /* Removes @conn from the table; safe from several CPUs at once. */

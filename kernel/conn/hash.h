@@ -71,6 +71,14 @@ static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
 	return hash_end(&s);
 }
 
+/* Of a template with a Call-ID.  Hashing both hashes together keeps a client from
+ * choosing the result by a Call-ID that looks like a header.
+ */
+static inline u64 hash_call(const siphash_key_t *key, u64 header, u64 id)
+{
+	return siphash_2u64(header, id, key) ?: 1;
+}
+
 static __always_inline u64 hash_flow(const siphash_key_t *key,
 				     const struct l4lb_flow *flow, u8 af,
 				     bool template)

@@ -6,6 +6,7 @@
  */
 #include "conn/lookup.h"
 
+#include "conn/bucket.h"
 #include "conn/hash.h"
 #include "conn/slot.h"
 
@@ -13,6 +14,7 @@ struct wanted {
 	const struct l4lb_flow	*flow;
 	u64			hash;
 	unsigned int		kinds;	/* bits */
+	const struct l4lb_call_key *call;	/* NULL: any template */
 	u8			af;	/* of the flow, as a constant */
 };
 
@@ -45,6 +47,7 @@ look_up(const struct l4lb_conn_table *table, const struct wanted *w,
 				kind = slot_kind(slot);
 				if (!conn || !(w->kinds & BIT(kind)) ||
 				    !same_key(conn, w->flow, w->af, kind) ||
+				    (w->call && !l4lb_call_is(conn, w->call)) ||
 				    !l4lb_conn_alive(conn))
 					continue;
 				*reply = kind == L4LB_CONN_OUT;
@@ -133,6 +136,29 @@ struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 	u64 hash;
 
 	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
+}
+
+struct l4lb_conn *l4lb_conn_find_call(struct l4lb_net *ln,
+				      struct l4lb_call_key *key)
+{
+	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct wanted w = {
+		.flow	= &key->flow,
+		.kinds	= BIT(L4LB_CONN_CALL_IN),
+		.call	= key,
+		.af	= key->flow.af,
+	};
+	bool reply;
+
+	if (!table)
+		return NULL;
+	key->hash = siphash(key->id, key->len, &table->key);
+	key->flow.hash = 0;
+	key->flow.hash = hash_call(&table->key,
+				   l4lb_conn_table_hash(table, &key->flow, true),
+				   key->hash);
+	w.hash = key->flow.hash;
+	return look_up(table, &w, &reply);
 }
 
 /*

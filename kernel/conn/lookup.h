@@ -3,6 +3,7 @@
 #ifndef _L4LB_CONN_LOOKUP_H
 #define _L4LB_CONN_LOOKUP_H
 
+#include "conn/call.h"
 #include "conn/table.h"
 
 /* The flow of the client's packets. */
@@ -44,5 +45,8 @@ struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 					 const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 					  const struct l4lb_flow *key);
+/* The template with that Call-ID; sets the hashes of @key. */
+struct l4lb_conn *l4lb_conn_find_call(struct l4lb_net *ln,
+				      struct l4lb_call_key *key);
 
 #endif /* _L4LB_CONN_LOOKUP_H */

@@ -17,6 +17,7 @@ enum l4lb_conn_kind {
 	L4LB_CONN_IN,
 	L4LB_CONN_OUT,
 	L4LB_CONN_TEMPLATE_IN,
+	L4LB_CONN_CALL_IN,	/* template with a Call-ID, see call.h */
 };
 
 enum {

@@ -106,13 +106,11 @@ static bool is_shown(const struct l4lb_conn *conn)
 static bool collect(struct l4lb_conn *conn, void *arg)
 {
 	struct l4lb_conn_walk *walk = arg;
-	struct l4lb_flow flow = l4lb_conn_flow(conn);
 	struct row *row = walk->rows;
 	unsigned int i = walk->n;
 	u64 hash;
 
-	hash = l4lb_conn_table_hash(walk->table, &flow,
-				    l4lb_conn_test(conn, L4LB_CONN_TEMPLATE));
+	hash = l4lb_conn_table_hash_of(walk->table, conn);
 	if (hash < walk->at || hash > walk->last || !is_shown(conn))
 		return false;
 	while (i && row[i - 1].hash > hash)

@@ -33,6 +33,7 @@
 #include "conn/state.h"
 #include "conn/watch.h"
 #include "entry/fast_admit.h"
+#include "forward/call.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
 #include "forward/icmp.h"
@@ -113,21 +114,21 @@ static unsigned int refuse(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_DROP;
 }
 
-static unsigned int schedule_new(struct sk_buff *skb,
-				 const struct l4lb_pkt *pkt,
-				 struct l4lb_net *ln, struct l4lb_service *svc,
-				 bool again)
+static unsigned int schedule_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				 struct l4lb_net *ln, struct l4lb_service *svc, bool again)
 {
 	enum l4lb_drop reason = L4LB_DROP_NO_DEST;
 	bool begins = l4lb_pkt_begins(pkt);
 	struct l4lb_conn once __l4lb_unset;
 	struct l4lb_conn *conn;
 
-	conn = unlikely(again) ?
-	       l4lb_schedule_again(svc, &pkt->flow, begins ? pkt : NULL, &once,
-				   &reason) :
-	       l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once,
-			     &reason);
+	if (l4lb_service_calls(svc))
+		conn = l4lb_schedule_call(svc, &(struct l4lb_arrival){ skb, pkt, again },
+					  &once, &reason);
+	else
+		conn = unlikely(again) ?
+		       l4lb_schedule_again(svc, &pkt->flow, begins ? pkt : NULL, &once, &reason) :
+		       l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once, &reason);
 	if (!conn) {
 		if (reason == L4LB_DROP_LIMIT)
 			l4lb_schedule_refuse(svc, skb, pkt);
@@ -139,8 +140,7 @@ static unsigned int schedule_new(struct sk_buff *skb,
 }
 
 /* No service takes it: it is for this host, unless its address is guarded. */
-static unsigned int handle_other(struct sk_buff *skb,
-				 const struct l4lb_pkt *pkt,
+static unsigned int handle_other(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
 	u32 guard = l4lb_guard_find(skb, pkt, ln);
@@ -253,8 +253,7 @@ static unsigned int end_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 }
 
 /* The real server was removed, or never added: another director has it. */
-static unsigned int handle_lost(struct sk_buff *skb,
-				const struct l4lb_pkt *pkt,
+static unsigned int handle_lost(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				struct l4lb_net *ln, struct l4lb_conn *conn)
 {
 	u8 wanted = READ_ONCE(conn->server->on_loss);
@@ -279,8 +278,7 @@ static unsigned int handle_lost(struct sk_buff *skb,
 	return NF_DROP;
 }
 
-static unsigned int handle_known(struct sk_buff *skb,
-				 const struct l4lb_pkt *pkt,
+static unsigned int handle_known(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln, struct l4lb_conn *conn)
 {
 	bool drains = READ_ONCE(conn->server->drains);
@@ -370,6 +368,24 @@ handle_forward_icmp(struct sk_buff *skb, const struct nf_hook_state *state,
 					 l4lb_icmp_in(skb, &pkt, ln);
 }
 
+static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			  struct l4lb_conn *conn)
+{
+	unsigned int verdict;
+
+	l4lb_account_out(conn->server, skb->len);
+	l4lb_large_reply(skb, pkt, conn);
+	l4lb_state_packet(conn, pkt, true);
+	if (conn->method == IP_VS_CONN_F_MASQ) {
+		verdict = l4lb_nat_reply(skb, pkt, conn, 0);
+		if (verdict == NF_ACCEPT && pkt->hook == NF_INET_FORWARD)
+			l4lb_fast_expect_reply(skb, conn);
+		return verdict;
+	}
+	l4lb_forward_mark(skb, conn, true);
+	return NF_ACCEPT;
+}
+
 /* A reply to a service that keeps no connections, or not yet.  -ENOENT: it is none. */
 static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				  struct l4lb_net *ln)
@@ -377,10 +393,13 @@ static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pk
 	struct l4lb_conn once __l4lb_unset;
 	struct l4lb_conn *conn;
 
-	if (pkt->flow.proto == IPPROTO_UDP)
-		return READ_ONCE(ln->n_one_packet) ?
-		       l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0) :
-		       -ENOENT;
+	if (pkt->flow.proto == IPPROTO_UDP) {
+		if (!READ_ONCE(ln->n_one_packet))
+			return -ENOENT;
+		conn = l4lb_call_begin(skb, pkt, ln);
+		return conn ? reply(skb, pkt, conn) :
+			      l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0);
+	}
 	if (!READ_ONCE(ln->n_lazy))
 		return -ENOENT;
 	conn = l4lb_lazy_reply(ln, skb, pkt, &once);
@@ -408,26 +427,7 @@ static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt
 	return NF_DROP;
 }
 
-static unsigned int reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			  struct l4lb_conn *conn)
-{
-	unsigned int verdict;
-
-	l4lb_account_out(conn->server, skb->len);
-	l4lb_large_reply(skb, pkt, conn);
-	l4lb_state_packet(conn, pkt, true);
-	if (conn->method == IP_VS_CONN_F_MASQ) {
-		verdict = l4lb_nat_reply(skb, pkt, conn, 0);
-		if (verdict == NF_ACCEPT && pkt->hook == NF_INET_FORWARD)
-			l4lb_fast_expect_reply(skb, conn);
-		return verdict;
-	}
-	l4lb_forward_mark(skb, conn, true);
-	return NF_ACCEPT;
-}
-
-static unsigned int handle_reply(struct sk_buff *skb,
-				 const struct l4lb_pkt *pkt,
+static unsigned int handle_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
 	struct l4lb_conn *conn = l4lb_conn_find_out(ln, &pkt->flow) ?:

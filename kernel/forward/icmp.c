@@ -86,6 +86,10 @@ static unsigned int icmp_schedule(struct sk_buff *skb,
 		return NF_ACCEPT;
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
+	if (l4lb_service_calls(svc)) {
+		l4lb_drop(ln, L4LB_DROP_NO_CALL_ID);
+		return NF_DROP;
+	}
 	conn = l4lb_schedule(svc, flow, NULL, &once, &reason);
 	if (!conn) {
 		/* An ICMP error must not be answered. */

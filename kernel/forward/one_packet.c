@@ -59,7 +59,7 @@ int l4lb_one_packet_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (!server)
 		return -ENOENT;
 	svc = rcu_dereference(server->svc);
-	if (!svc)
+	if (!svc || !(READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET))
 		return -ENOENT;
 	fill_conn(&conn, flow, server, &svc->key);
 	l4lb_account_out(server, skb->len);

@@ -12,6 +12,8 @@
  *	by address and port	VIP, port
  *	with a range		VIP, first port; the client's port is the last port
  *
+ * With persistence engine sip the Call-ID of the message is a part of the key.
+ *
  * A template lives as long as any connection created through it, and then for
  * the service's timeout, counted from the creation, end or last packet of these
  * connections, whichever was last.
@@ -21,6 +23,7 @@
 #include <net/ipv6.h>
 
 #include "conn/lookup.h"
+#include "service/account.h"
 #include "service/range.h"
 
 static void mask_client(const struct l4lb_service *svc,
@@ -71,6 +74,13 @@ static bool drain_keeps(struct l4lb_service *svc)
 	}
 }
 
+/* svc->timeout is in seconds: up to 136 years. */
+static unsigned int lifetime(const struct l4lb_service *svc)
+{
+	return min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
+		     L4LB_CONN_TIMEOUT_MAX);
+}
+
 static bool template_usable(struct l4lb_service *svc,
 			    const struct l4lb_conn *template)
 {
@@ -90,17 +100,14 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 		.server = l4lb_service_pick(svc, flow),
 		.flow = flow,
 	};
-	unsigned int timeout;
 
 	if (!target.server) {
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
-	/* svc->timeout is in seconds: up to 136 years. */
-	timeout = min_t(u64, (u64)READ_ONCE(svc->timeout) * HZ,
-			L4LB_CONN_TIMEOUT_MAX);
 	target.dport = key->dport ? target.server->sched.port : 0;
-	return l4lb_conn_create_template(svc->ln, key, target, timeout, reason);
+	return l4lb_conn_create_template(svc->ln, key, target, lifetime(svc),
+					 reason);
 }
 
 struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
@@ -139,4 +146,99 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 		target.dport = target.server->sched.port;
 	WRITE_ONCE(template->last, (u32)jiffies);
 	return l4lb_conn_create(svc->ln, flow, target, template, reason);
+}
+
+/* ---- calls ---- */
+
+static struct l4lb_conn *call_find(struct l4lb_service *svc,
+				   const struct l4lb_flow *flow,
+				   struct l4lb_call_key *key)
+{
+	struct l4lb_conn *template;
+
+	template_key(svc, flow, &key->flow);
+	template = l4lb_conn_find_call(svc->ln, key);
+	if (!template || template_usable(svc, template))
+		return template;
+	l4lb_conn_kill(template, L4LB_END_MOVED);
+	return NULL;
+}
+
+/* @server: NULL: the scheduler's choice. */
+static struct l4lb_conn *call_new(struct l4lb_service *svc,
+				  const struct l4lb_flow *flow,
+				  const struct l4lb_call_key *key,
+				  struct l4lb_server *server,
+				  enum l4lb_drop *reason)
+{
+	struct l4lb_conn_target target = {
+		.server = server ?: l4lb_service_pick(svc, flow),
+		.flow = flow,
+	};
+
+	if (!target.server) {
+		*reason = L4LB_DROP_NO_DEST;
+		return NULL;
+	}
+	target.dport = key->flow.dport ? target.server->sched.port : 0;
+	return l4lb_conn_create_call(svc->ln, key, target, lifetime(svc), reason);
+}
+
+struct l4lb_conn *l4lb_persist_call(struct l4lb_service *svc,
+				    const struct l4lb_pkt *pkt,
+				    struct l4lb_call_key *key,
+				    struct l4lb_conn *once,
+				    enum l4lb_drop *reason)
+{
+	struct l4lb_conn_target target = {
+		.dport = pkt->flow.dport, .first = pkt,
+	};
+	struct l4lb_conn *template;
+
+	template = call_find(svc, &pkt->flow, key) ?:
+		   call_new(svc, &pkt->flow, key, NULL, reason);
+	if (!template)
+		return NULL;
+	target.server = template->server;
+	if (target.dport == svc->key.port && target.server->sched.port)
+		target.dport = target.server->sched.port;
+	WRITE_ONCE(template->last, (u32)jiffies);
+	if (!(READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET))
+		return l4lb_conn_create(svc->ln, &pkt->flow, target, template,
+					reason);
+	l4lb_conn_init_once(once, &pkt->flow, target.server, target.dport);
+	l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
+	l4lb_account_conn(target.server);
+	return once;
+}
+
+struct l4lb_conn *l4lb_persist_begin(struct l4lb_service *svc,
+				     const struct l4lb_flow *reply,
+				     struct l4lb_call_key *key,
+				     struct l4lb_server *server)
+{
+	struct l4lb_flow flow = l4lb_flow_inverse(reply);
+	const struct l4lb_conn_target target = {
+		.server = server, .dport = reply->sport,
+	};
+	struct l4lb_conn *template;
+	enum l4lb_drop reason;
+
+	flow.daddr = svc->key.addr;
+	flow.dport = svc->key.port;
+	flow.hash = 0;
+	template = call_find(svc, &flow, key);
+	/* The real server that has the call now is the one that speaks. */
+	if (template && template->server != server) {
+		l4lb_conn_kill(template, L4LB_END_MOVED);
+		template = NULL;
+	}
+	if (!template)
+		template = call_new(svc, &flow, key, server, &reason);
+	if (!template)
+		return NULL;
+	WRITE_ONCE(template->last, (u32)jiffies);
+	l4lb_conn_set(template, L4LB_CONN_ASSURED);
+	return READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ? NULL :
+	       l4lb_conn_create(svc->ln, &flow, target, template, &reason);
 }

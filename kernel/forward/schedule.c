@@ -14,6 +14,7 @@
 #include <net/addrconf.h>
 #include <net/route.h>
 
+#include "forward/call.h"
 #include "forward/persist.h"
 #include "forward/reset.h"
 #include "service/account.h"
@@ -156,6 +157,47 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 	else
 		conn = schedule_by_service(svc, flow, first, once, reason);
 	return conn ?: schedule_bypass(svc, flow, first, reason);
+}
+
+/**
+ * l4lb_schedule_call() - the same for a service with l4lb_service_calls()
+ * @svc: the service
+ * @arrival: the packet
+ * @once: memory, as for l4lb_schedule(), but never NULL
+ * @reason: set if there is no connection
+ *
+ * What has no Call-ID uses up nothing of the service's limits.
+ *
+ * Context: RCU, BH off.  Return: the flow's connection, or NULL.
+ */
+struct l4lb_conn *l4lb_schedule_call(struct l4lb_service *svc,
+				     const struct l4lb_arrival *arrival,
+				     struct l4lb_conn *once,
+				     enum l4lb_drop *reason)
+{
+	const struct l4lb_flow *flow = &arrival->pkt->flow;
+	struct l4lb_limit *limit = NULL;
+	struct l4lb_call_key key;
+	struct l4lb_conn *conn;
+	bool entered = false;
+
+	if (!l4lb_call_read(arrival->skb, arrival->pkt, &key)) {
+		*reason = L4LB_DROP_NO_CALL_ID;
+		return NULL;
+	}
+	if (!arrival->again)
+		/* pairs with the release in l4lb_limit_reserve() */
+		limit = smp_load_acquire(&svc->limit);
+	if (limit && !l4lb_limit_admits(limit, svc, !(READ_ONCE(svc->flags) &
+						      IP_VS_SVC_F_ONEPACKET),
+					&entered)) {
+		*reason = L4LB_DROP_LIMIT;
+		return NULL;
+	}
+	conn = l4lb_persist_call(svc, arrival->pkt, &key, once, reason);
+	if (entered)
+		l4lb_limit_leave(limit);
+	return conn ?: schedule_bypass(svc, flow, arrival->pkt, reason);
 }
 
 void l4lb_schedule_refuse(struct l4lb_service *svc, struct sk_buff *skb,

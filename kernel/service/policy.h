@@ -65,6 +65,7 @@ enum {
 	L4LB_USE_COPY	= 1 << 2,	/* of a connection: it began elsewhere */
 	L4LB_USE_SHADOWED = 1 << 3,	/* shadow: where it would have gone */
 	L4LB_USE_LATENCY = 1 << 4,	/* latency: what is waited for, and since when */
+	L4LB_USE_CALL	= 1 << 5,	/* of templates: persistence engine sip */
 };
 
 /**

@@ -143,7 +143,7 @@ static void set_kind(struct l4lb_server *server, bool nat, bool stateless)
 static bool is_stateless(const struct l4lb_service *svc)
 {
 	return svc->key.protocol == IPPROTO_UDP ?
-	       svc->flags & IP_VS_SVC_F_ONEPACKET :
+	       svc->flags & IP_VS_SVC_F_ONEPACKET || l4lb_service_calls(svc) :
 	       svc->policy.conn_state == L4LB_SERVICE_STATE_LAZY;
 }
 
@@ -246,8 +246,9 @@ bool l4lb_server_is_source(struct l4lb_net *ln, const struct l4lb_flow *flow)
  * @flow: of the packet, real server to client
  *
  * Context: RCU.
- * Return: one of a one-packet service or of a service with conn-state lazy; of several, the
- * one that was added last, or whose service became such a one last; or NULL.
+ * Return: one of a service with one-packet scheduling, engine sip or conn-state lazy;
+ * of several, the one that was added last, or whose service became such a one last;
+ * or NULL.
  */
 struct l4lb_server *l4lb_server_stateless(struct l4lb_net *ln,
 					  const struct l4lb_flow *flow)

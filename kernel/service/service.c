@@ -240,14 +240,18 @@ void l4lb_service_apply(struct l4lb_service *svc,
 			const struct l4lb_svc_config *cfg)
 {
 	u32 changed = svc->flags ^ cfg->flags;
+	bool sip = l4lb_service_has_sip(svc);
 	struct l4lb_server *server;
 
 	lockdep_assert_held(&svc->ln->lock);
 	WRITE_ONCE(svc->timeout, cfg->timeout);
 	WRITE_ONCE(svc->netmask, cfg->netmask);
+	WRITE_ONCE(svc->uses, (svc->uses & ~L4LB_USE_CALL) |
+		   (cfg->sip ? L4LB_USE_CALL : 0));
 	/* Pairs with lookup_live(). */
 	smp_store_release(&svc->flags, cfg->flags | IP_VS_SVC_F_HASHED);
-	if (!(changed & IP_VS_SVC_F_ONEPACKET))
+	if (sip == cfg->sip &&
+	    !(changed & (IP_VS_SVC_F_ONEPACKET | IP_VS_SVC_F_PERSISTENT)))
 		return;
 	list_for_each_entry(server, &svc->servers, node) {
 		l4lb_server_table_update(server);

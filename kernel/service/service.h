@@ -31,6 +31,7 @@ struct l4lb_svc_config {
 	u32	flags;		/* IP_VS_SVC_F_*, already merged by mask */
 	u32	timeout;	/* persistence, seconds */
 	u32	netmask;	/* IPv4: __be32 mask; IPv6: prefix length */
+	bool	sip;		/* persistence engine "sip" */
 };
 
 /**
@@ -137,6 +138,19 @@ static inline void l4lb_service_look(struct l4lb_service *svc)
 {
 	WRITE_ONCE(svc->none_usable, jiffies - 1);
 	WRITE_ONCE(svc->changed, jiffies);
+}
+
+/* Has it persistence engine "sip"?  That counts with persistence only. */
+static inline bool l4lb_service_has_sip(const struct l4lb_service *svc)
+{
+	return READ_ONCE(svc->uses) & L4LB_USE_CALL;
+}
+
+/* Are its templates by Call-ID? */
+static inline bool l4lb_service_calls(const struct l4lb_service *svc)
+{
+	return unlikely(l4lb_service_has_sip(svc)) &&
+	       READ_ONCE(svc->flags) & IP_VS_SVC_F_PERSISTENT;
 }
 
 /* Control path: configuration mutex held, may sleep, errno + extack. */

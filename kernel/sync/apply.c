@@ -48,6 +48,7 @@
  * @ln: namespace
  * @record: the record
  * @flow: the client's packets; of a template: its key
+ * @call: the same with a Call-ID, if @record has one
  * @name: of the real server, with the service's key as the record tells it
  * @timeout: jiffies; 0: the state's own
  * @idle: jiffies of it that are over
@@ -63,6 +64,7 @@ struct news {
 	struct l4lb_net				*ln;
 	const struct l4lb_sync_record		*record;
 	struct l4lb_flow			flow;
+	struct l4lb_call_key			call;
 	struct l4lb_server_name			name;
 	u32					timeout;
 	u32					idle;
@@ -119,9 +121,24 @@ static bool conn_supported(const struct l4lb_sync_record *r)
 	       is_host(r->af, &r->vaddr);
 }
 
+/* What l4lb_call_id_find() can find: others would be listed as they are. */
+static bool engine_supported(const struct l4lb_sync_record *r)
+{
+	int i;
+
+	if (!r->has_pe)
+		return true;
+	if (!r->call_len || !(r->flags & L4LB_SYNC_F_TEMPLATE))
+		return false;
+	for (i = 0; i < r->call_len; i++)
+		if (r->call[i] <= ' ' || r->call[i] > '~')
+			return false;
+	return true;
+}
+
 static bool is_supported(const struct l4lb_sync_record *r)
 {
-	if (r->has_pe || is_adjusted(r) || r->flags & L4LB_SYNC_F_NO_CPORT ||
+	if (!engine_supported(r) || is_adjusted(r) || r->flags & L4LB_SYNC_F_NO_CPORT ||
 	    (r->flags & IP_VS_CONN_F_FWD_MASK) >= IP_VS_CONN_F_BYPASS ||
 	    !is_host(r->af, &r->daddr))
 		return false;
@@ -191,6 +208,7 @@ static void news_read(struct news *news, struct l4lb_net *ln,
 		.ln		= ln,
 		.record		= r,
 		.flow		= record_flow(r),
+		.call		= { .id = r->call, .len = r->call_len },
 		.name		= {
 			.svc	= record_service(r),
 			.addr	= r->daddr,
@@ -431,6 +449,13 @@ static void follow(struct l4lb_conn *conn, const struct news *news)
 			  idle);
 }
 
+static bool takes_calls(const struct l4lb_server *server)
+{
+	const struct l4lb_service *svc = rcu_dereference(server->svc);
+
+	return svc && l4lb_service_calls(svc);
+}
+
 static int create(const struct news *news, struct l4lb_server *server)
 {
 	const struct l4lb_conn_target target = {
@@ -440,7 +465,13 @@ static int create(const struct news *news, struct l4lb_server *server)
 	enum l4lb_drop reason;
 	struct l4lb_conn *conn;
 
-	conn = l4lb_conn_create_copy(news->ln, &news->flow, target,
+	if (news->call.len && !takes_calls(server)) {
+		l4lb_sync_count_error(news->ln, L4LB_SYNC_UNSUPPORTED);
+		return -EOPNOTSUPP;
+	}
+	conn = news->call.len ?
+	       l4lb_conn_copy_call(news->ln, &news->call, target, &reason) :
+	       l4lb_conn_create_copy(news->ln, &news->flow, target,
 				     news->template, &reason);
 	if (!conn) {
 		l4lb_sync_count(news->ln, L4LB_SYNC_N_FULL);
@@ -452,13 +483,15 @@ static int create(const struct news *news, struct l4lb_server *server)
 	return 0;
 }
 
-static struct l4lb_conn *find_conn(const struct news *news)
+static struct l4lb_conn *find_conn(struct news *news)
 {
 	struct l4lb_conn *conn;
 
 	if (!news->template)
 		return l4lb_conn_find_in(news->ln, &news->flow);
-	conn = l4lb_conn_find_template(news->ln, &news->flow);
+	news->call.flow = news->flow;
+	conn = news->call.len ? l4lb_conn_find_call(news->ln, &news->call) :
+				l4lb_conn_find_template(news->ln, &news->flow);
 	return conn && l4lb_conn_was_over(conn) ? NULL : conn;
 }
 

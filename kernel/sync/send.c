@@ -9,6 +9,7 @@
  */
 #include "sync/send.h"
 
+#include "conn/call.h"
 #include "conn/copy.h"
 #include "conn/count.h"
 #include "conn/state.h"
@@ -53,6 +54,7 @@ static void fill_record(struct l4lb_sync_record *record,
 			const struct l4lb_conn *conn)
 {
 	bool template = l4lb_conn_test(conn, L4LB_CONN_TEMPLATE);
+	const struct l4lb_call *call = l4lb_conn_call(conn);
 
 	record->af = conn->af;
 	record->proto = conn->proto;
@@ -64,6 +66,8 @@ static void fill_record(struct l4lb_sync_record *record,
 	fill_addresses(record, conn);
 	record->left = 0;
 	record->gone = false;
+	record->call_len = call ? call->len : 0;
+	record->call = call ? call->id : NULL;
 	if (template) {
 		record->state = l4lb_conn_test(conn, L4LB_CONN_ASSURED);
 		record->timeout = READ_ONCE(conn->timeout) / HZ;

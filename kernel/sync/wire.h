@@ -41,6 +41,9 @@ enum {
 	L4LB_SYNC_OPT_HEADER	= 2,	/* bytes of type and length */
 };
 
+/* The only persistence engine whose data are used. */
+#define L4LB_SYNC_SIP	"sip"
+
 /* A record's flags; the method is in %IP_VS_CONN_F_FWD_MASK. */
 enum {
 	L4LB_SYNC_F_SYNC	= 0x20,
@@ -123,6 +126,9 @@ struct l4lb_sync_seq {
  * @in: sequence numbers from the client, 0: not given
  * @out: sequence numbers to the client, 0: not given
  * @has_pe: it has data of a persistence engine; only the reader sets it
+ * @call_len: bytes of @call
+ * @call: the data, if the engine is "sip": the Call-ID of a template, in the message
+ *	or in the template; valid as long as that
  */
 struct l4lb_sync_record {
 	u8			af;
@@ -137,6 +143,8 @@ struct l4lb_sync_record {
 	union nf_inet_addr	caddr, vaddr, daddr;
 	struct l4lb_sync_seq	in, out;
 	bool			has_pe;
+	u8			call_len;
+	const u8		*call;
 };
 
 #endif /* _L4LB_SYNC_WIRE_H */

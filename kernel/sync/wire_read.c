@@ -129,6 +129,7 @@ parse_v0(struct l4lb_sync_record *record, const u8 *p, size_t left,
 
 /* The types of a record's options, as bits; bit 0: one that is not known. */
 #define UNKNOWN		BIT(0)
+#define OF_SIP		BIT(7)	/* the engine's name is "sip" */
 
 /* Reads an option of a known type: false if it is malformed. */
 static bool read_option(struct l4lb_sync_record *record, const u8 *p, u8 *seen)
@@ -146,7 +147,13 @@ static bool read_option(struct l4lb_sync_record *record, const u8 *p, u8 *seen)
 		record->in = read_seq(p);
 		record->out = read_seq(p + 12);
 		return true;
+	case L4LB_SYNC_OPT_PE_DATA:
+		record->call = p;
+		record->call_len = len;
+		return true;
 	case L4LB_SYNC_OPT_PE_NAME:
+		if (len == strlen(L4LB_SYNC_SIP) && !memcmp(p, L4LB_SYNC_SIP, len))
+			*seen |= OF_SIP;
 		return len <= PE_NAME_MAX;
 	default:
 		return true;
@@ -243,6 +250,8 @@ parse_v1(struct l4lb_sync_record *record, const u8 *p, size_t left,
 	record->has_pe = seen & BIT(L4LB_SYNC_OPT_PE_DATA);
 	if (record->has_pe && !(seen & BIT(L4LB_SYNC_OPT_PE_NAME)))
 		return L4LB_SYNC_OPTION;
+	if (!(seen & OF_SIP))
+		record->call_len = 0;
 	return L4LB_SYNC_OK;
 }
 

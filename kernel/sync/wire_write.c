@@ -14,6 +14,7 @@
 #define SEQ_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_SEQ_SIZE)
 #define LEFT_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_LEFT_SIZE)
 #define GONE_OPTION	(L4LB_SYNC_OPT_HEADER + L4LB_SYNC_GONE_SIZE)
+#define SIP_OPTION	(L4LB_SYNC_OPT_HEADER + sizeof(L4LB_SYNC_SIP) - 1)
 
 void l4lb_sync_begin(struct l4lb_sync_buffer *buf, u8 version, u8 id)
 {
@@ -32,7 +33,7 @@ static size_t record_len(const struct l4lb_sync_record *record, u8 version)
 	bool ipv6 = record->af == AF_INET6;
 	size_t len;
 
-	if (!version && ipv6)
+	if (!version && (ipv6 || record->call_len))
 		return 0;
 	if (!version)
 		len = L4LB_SYNC_IPV4_V0;
@@ -44,6 +45,8 @@ static size_t record_len(const struct l4lb_sync_record *record, u8 version)
 		len += LEFT_OPTION;
 	if (version && record->gone)
 		len += GONE_OPTION;
+	if (record->call_len)
+		len += L4LB_SYNC_OPT_HEADER + record->call_len + SIP_OPTION;
 	return len;
 }
 
@@ -97,6 +100,20 @@ static void write_v0(u8 *p, const struct l4lb_sync_record *record)
 	}
 }
 
+/* Up to @end.  Return: where it begins. */
+static u8 *write_call(u8 *end, const struct l4lb_sync_record *record)
+{
+	end -= SIP_OPTION;
+	end[0] = L4LB_SYNC_OPT_PE_NAME;
+	end[1] = SIP_OPTION - L4LB_SYNC_OPT_HEADER;
+	memcpy(end + 2, L4LB_SYNC_SIP, SIP_OPTION - L4LB_SYNC_OPT_HEADER);
+	end -= L4LB_SYNC_OPT_HEADER + record->call_len;
+	end[0] = L4LB_SYNC_OPT_PE_DATA;
+	end[1] = record->call_len;
+	memcpy(end + 2, record->call, record->call_len);
+	return end;
+}
+
 /* Behind the fixed part, up to @end. */
 static void write_options(u8 *end, const struct l4lb_sync_record *record)
 {
@@ -115,6 +132,8 @@ static void write_options(u8 *end, const struct l4lb_sync_record *record)
 		end[1] = L4LB_SYNC_GONE_SIZE;
 		end[2] = 0;
 	}
+	if (record->call_len)
+		end = write_call(end, record);
 	if (record->left) {
 		p = end - LEFT_OPTION;
 		p[0] = L4LB_SYNC_OPT_LEFT | L4LB_SYNC_OPT_OPTIONAL;

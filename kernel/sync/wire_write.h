@@ -29,7 +29,7 @@ void l4lb_sync_begin(struct l4lb_sync_buffer *buf, u8 version, u8 id);
 /**
  * l4lb_sync_append() - writes a record behind those of the message
  * @buf: a begun message
- * @record: what to write; data of a persistence engine is not written
+ * @record: what to write; of data of a persistence engine, only @record->call is written
  *
  * Version 0 has no IPv6: such a record is left out.
  * Return: false if there is no room for it (bytes, or 255 records): finish the
