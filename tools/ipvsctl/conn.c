@@ -123,12 +123,12 @@ static bool show_one(const struct conn *c, void *arg)
 	} else {
 		int wide = opt.family == AF_INET6 ? 47 : 23;
 
-		printf("%-*s %-*s %-*s %-11s %7u%s%s %s\n", wide,
+		printf("%-*s %-*s %-*s %-11s %7u%s%s%s %s\n", wide,
 		       ip_port_text(c->af, &c->client, c->client_port),
 		       wide + 4, service_name(c), wide,
 		       ip_port_text(c->server_af, &c->server, c->server_port),
 		       c->state, c->expires, c->template ? "  template" : "",
-		       c->pe[0] ? " " : "", c->pe);
+		       c->pe[0] ? " " : "", c->pe, c->pe_data);
 	}
 	w->seen++;
 	return !w->filter->limit || w->seen < w->filter->limit;

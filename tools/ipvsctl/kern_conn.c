@@ -71,6 +71,10 @@ void kern_conn_take(struct nlattr **tb, struct conn *c)
 	c->fast_client = flags & L4LB_CONN_F_FAST_CLIENT;
 	c->fast_server = flags & L4LB_CONN_F_FAST_SERVER;
 	c->holders = get_u32(tb, L4LB_CONN_ATTR_HOLDERS);
+	if (tb[L4LB_CONN_ATTR_CALL_ID]) {
+		strcpy(c->pe, "sip");
+		nla_strlcpy(c->pe_data, tb[L4LB_CONN_ATTR_CALL_ID], sizeof(c->pe_data));
+	}
 	/* A template of a service by mark has no VIP. */
 	if (c->template)
 		c->fwmark = c->mark;

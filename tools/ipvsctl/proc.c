@@ -65,7 +65,7 @@ static bool conn_line(const char *line, struct conn *c)
 	int n, i;
 
 	memset(c, 0, sizeof(*c));
-	n = sscanf(line, "%11s %63s %x %63s %x %63s %x %23s %u %19s %159[^\n]",
+	n = sscanf(line, "%11s %63s %x %63s %x %63s %x %23s %u %19s %255[^\n]",
 		   pro, from, &fport, to, &tport, dest, &dport, c->state,
 		   &expires, c->pe, c->pe_data);
 	if (n < 9 || !parse_addr(from, &c->af, &c->client) ||

@@ -18,7 +18,7 @@ struct conn {
 	uint16_t client_port, vport, server_port;
 	char state[24];
 	uint32_t expires;		/* seconds */
-	char pe[20], pe_data[160];
+	char pe[20], pe_data[256];
 	bool template;			/* binds a persistent client */
 	bool known;			/* the rest is set: read by netlink */
 	bool fast_client, fast_server;	/* whose packets take the fast path */

@@ -189,7 +189,7 @@ int refuse_service(int err, const struct service *svc)
 			rc = fail(RC_MISSING, text,
 				  "persistence engine \"%s\" not found",
 				  svc->pe);
-			hint("try: leave out: pe %s", svc->pe);
+			hint("try: pe sip, the only one there is");
 		} else {
 			rc = scheduler_missing(text, svc->scheduler);
 		}
