@@ -181,6 +181,16 @@ def only_l4lb(backend):
         pytest.skip("ip_vs has nothing of the kind; runs with --backend l4lb")
 
 
+@pytest.fixture(scope="module")
+def sip_engine(module_life, backend, topologies):
+    """Persistence engine sip: of ip_vs it is a module of its own, which its templates hold."""
+    if not backend.is_l4lb and run(["modprobe", "ip_vs_pe_sip"], check=False).returncode:
+        pytest.skip("this kernel has no ip_vs_pe_sip: Debian's have it (suite stages 6.12 and 6.1)")
+    yield
+    if not backend.is_l4lb:
+        topologies.destroy()
+
+
 @pytest.fixture
 def ipvs(nat):
     """Netlink family IPVS in the director."""

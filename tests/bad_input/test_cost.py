@@ -7,9 +7,12 @@ import time
 
 import pytest
 from lab import packet
-from lab.genl import TUNNEL, L4lb, batch_entry, batch_server
+from lab.cost import bounded
+from lab.genl import ONEPACKET, TUNNEL, L4lb, batch_entry, batch_server
 from lab.packet import IPIP, SYN, TCP
 from lab.raw import Raw
+from lab.settings import setting
+from lab.sip import Sip, message
 
 MANY = 10_000
 DROP = 2            # of a guard
@@ -20,6 +23,7 @@ TRIES = 4
 AT_MOST = 1.3
 FEW_SERVERS, MANY_SERVERS = 10, 1000
 FLOWS = 400
+CALLS = 100_000
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 
@@ -128,3 +132,30 @@ def test_new_flow_among_many_servers(nat):
                 break
     print(", ".join(f"{sched} {ratio:.2f}" for sched, ratio in times.items()))
     assert not {sched: ratio for sched, ratio in times.items() if ratio > AT_MOST}
+
+
+def calls(raw, client, first, count):
+    return [client.packet(payload=message(f"call-{first + n}")) for n in range(count)]
+
+
+@pytest.mark.parametrize("known", (False, True), ids=("new", "known"))
+def test_calls_of_one_client(nat, family, known):
+    """A message of a client that has 100,000 calls, with persistence engine sip, costs what one
+    of a client with few calls does; so does the first message of a further call."""
+    few, many = (Sip(nat, family, flags=ONEPACKET) for _ in range(2))
+    stranger, caller = few.client(), many.client()
+    with setting(nat, "conn_max", 0):
+        many.send_all(calls(many, caller, 0, CALLS))
+        listed = many.dest(1)["persistent"] + many.dest(2)["persistent"]
+        assert listed == CALLS
+        turn = itertools.count(CALLS, PACKETS)
+
+        def one(raw, client):
+            first = 0 if known else next(turn)
+            packets = calls(raw, client, first, PACKETS)
+            began = time.perf_counter()
+            raw.send_all(packets)
+            return time.perf_counter() - began
+        one(few, stranger)
+        bounded(AT_MOST, lambda: min(one(many, caller) for _ in range(ROUNDS)),
+                lambda: min(one(few, stranger) for _ in range(ROUNDS)))

@@ -92,11 +92,11 @@ COVERED = {
 
 def test_cve_2024_42322_persistence_engine(nat, family):
     """A service names a persistence engine, whose pointer ip_vs used without RCU.
-    Here engines are refused, and no service stays behind."""
+    Here an unknown one is refused, and no service stays behind."""
     vip, port = nat.raw_vip(family), nat.fresh_port()
     service = nat.ipvs.service(vip, port, add=False)
     body = service.ident + genl.service_options(service.af)
-    for name in ("sip", "nosuch", "x" * 16):
+    for name in ("si", "nosuch", "x" * 16):
         wanted = attr(genl.SERVICE, body + [attr(genl.S_PE, text(name))])
         genl.is_refused(lambda w=wanted: nat.ipvs.request(genl.NEW_SERVICE, w), errno.ENOENT)
     assert port not in [s.get("port") for s in nat.ipvs.services()]

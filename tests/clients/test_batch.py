@@ -305,7 +305,7 @@ WRONG = {
     "short flags": (damaged_service({genl.S_FLAGS: u32(0)}), "ERANGE", "", None),
     "mark and port": (damaged_service({genl.S_FWMARK: u32(3)}), "EINVAL", "name it by", None),
     "unknown attribute of a service": (damaged_service({60: u32(3)}), "EINVAL", "", None),
-    "engine": (damaged_service({genl.S_PE: text("sip")}), "ENOENT", "persistence engines", None),
+    "engine": (damaged_service({genl.S_PE: text("nosuch")}), "ENOENT", "persistence engine", None),
     "no service": (attr(L_ENTRY, [attr(L_POLICY, [attr(1, u32(5))])]), "EINVAL", "SERVICE is missing", None),
     "empty": (attr(L_ENTRY, []), "EINVAL", "SERVICE is missing", None),
     "unknown attribute": (attr(L_ENTRY, [GOOD, attr(9, u32(1))]), "EINVAL", "", None),

@@ -84,7 +84,12 @@ def test_hooks_survive_a_replacement(director):  # noqa: F811
 
 
 def test_persistence_engine_is_refused(director):  # noqa: F811
-    """l4lb has none: restore says so, and adds nothing."""
-    said = director.ctl("restore", stdin="-A -u 192.0.2.1:5060 -s rr -o -p 60 --pe sip\n", code=4)
-    assert "persistence engine" in said
+    """l4lb has one: restore says so, and adds nothing."""
+    rule = "-A -u 192.0.2.1:5060 -s rr -o -p 60 --pe sip\n"
+    said = director.ctl("restore", stdin=rule.replace("sip", "nosuch"), code=4)
+    assert "persistence engine" in said and "sip" in said
     assert director.ctl("save") == ""
+    director.ctl("restore", stdin=rule)
+    assert "--pe sip" in director.ctl("save")
+    shown = director.json("svc show")["services"]
+    assert [s["pe"] for s in shown] == ["sip"]

@@ -74,10 +74,11 @@ def everything(answers):
     pytest.param(script, marks=[pytest.mark.smoke] if script in SMOKE else [])
     for script in [*SCRIPTS, EVERYTHING]])
 def test_says_the_same(said, script):
-    helper = run("modprobe -n -q ip_vs_pe_sip", check=False).returncode == 0
+    if script == SIP and run("modprobe -n -q ip_vs_pe_sip", check=False).returncode:
+        pytest.skip("this kernel has no ip_vs_pe_sip: Debian's have it (suite stages 6.12 and 6.1)")
     theirs, ours = said["ip_vs"][script], said["l4lb"][script]
     for (line, got), (_, control) in zip(ours, theirs, strict=True):
-        if line in DIFFERENT and (line != SIP or helper):
+        if line in DIFFERENT:
             why, right = DIFFERENT[line]
             assert got != control, f"no difference any more ({why}): take it off the list"
             assert re.search(right, got), (line, got)

@@ -150,6 +150,7 @@ SERVICE_ROWS = [
     ("scheduler none", {6: text("none")}, None),
     ("PE unknown", {11: text("nosuch")}, "ENOENT"),
     ("PE of 17", {11: text("a" * 17)}, "EINVAL"),
+    ("PE without its end", {11: b"sip"}, "EINVAL"),
     ("PE empty", {11: text("")}, None),
     ("address of 17", {3: b"\1" * 17}, "EINVAL"),
     ("address of 3", {3: b"\1" * 3}, None),

@@ -281,7 +281,7 @@ def test_the_terminal_goes_away(kept, module, how):
 
 def test_a_refused_change_needs_no_confirmation(kept, module):
     """The exit status and the message come through; nothing waits."""
-    bad = FILE + "  - service: udp 192.0.2.10:5060\n    persistent: 60\n    pe: sip\n"
+    bad = FILE + "  - service: udp 192.0.2.10:5060\n    persistent: 60\n    pe: nosuch\n"
     assert "nothing was changed" in kept.ctl("apply - --confirm 60", stdin=bad, code=4)
     assert "no change waits" in kept.ctl("confirm", code=4)
     assert "named twice" in kept.ctl("apply - --confirm 60", stdin="version: 1\nversion: 1\n", code=2)

@@ -183,7 +183,7 @@ def default_netmask(af):
     return u32(128) if af == socket.AF_INET6 else b"\xff\xff\xff\xff"
 
 
-def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, *, netmask=None):
+def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, *, netmask=None, pe=None):
     if netmask is None:
         netmask = default_netmask(af)
     elif isinstance(netmask, str):
@@ -191,7 +191,8 @@ def service_options(af, sched="rr", flags=0, mask=0xffffffff, timeout=0, *, netm
     elif isinstance(netmask, int):
         netmask = u32(netmask)
     return [attr(S_SCHED, text(sched)), attr(S_FLAGS, u32(flags) + u32(mask)),
-            attr(S_TIMEOUT, u32(timeout)), attr(S_NETMASK, netmask)]
+            attr(S_TIMEOUT, u32(timeout)), attr(S_NETMASK, netmask)] + \
+        ([] if pe is None else [attr(S_PE, text(pe))])
 
 
 def dest_ident(addr, port, af=True):
@@ -239,6 +240,8 @@ def decode_service(payload):
            "flags": int.from_bytes(a[S_FLAGS][:4], "little"),
            "timeout": int.from_bytes(a[S_TIMEOUT], "little"),
            "netmask": a[S_NETMASK], "stats": decode_stats(a[S_STATS64])}
+    if S_PE in a:
+        out["pe"] = a[S_PE].rstrip(b"\0").decode()
     if S_FWMARK in a:
         out["fwmark"] = int.from_bytes(a[S_FWMARK], "little")
     else:
@@ -458,7 +461,7 @@ def decode_conn(payload, af=None):
     a = dict(attributes(payload))
     a.pop(CONN["pad"].number, None)
     out = {k: v.read(a.pop(v.number)) for k, v in CONN.items()
-           if v.format and v.number in a or k == "state" and v.number in a}
+           if (v.format or k in ("state", "call_id")) and v.number in a}
     af = out.get("af", af)
     for k, family in (("client", af), ("vip", af), ("server", out.get("server_af", af))):
         if CONN[k].number in a:
@@ -604,10 +607,11 @@ def conns(ns, origin=False):
     rows, more = [], ("origin",) if origin else ()
     for line in ns.read("/proc/net/ip_vs_conn" + ("_sync" if origin else "")).splitlines()[1:]:
         f = line.split()
+        engine = dict(zip(("pe", "call"), f[9:])) if not origin else {}
         rows.append({"proto": f[0], "client": _unhex(f[1]), "cport": int(f[2], 16),
                      "vip": _unhex(f[3]), "vport": int(f[4], 16),
                      "server": _unhex(f[5]), "dport": int(f[6], 16),
-                     "state": f[7], **dict(zip(more, f[8:])), "expires": int(f[8 + len(more)])})
+                     "state": f[7], **dict(zip(more, f[8:])), "expires": int(f[8 + len(more)]), **engine})
     return rows
 
 

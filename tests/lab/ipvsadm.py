@@ -25,6 +25,7 @@ FIRST_SPORT = 40001
 END = "\x1e"
 RULE = re.compile(r"(-[AEDaed]|--(add|edit|delete)-(service|server)) ")
 
+SIP = "persistence-engine-sip"       # for a kernel that has ip_vs_pe_sip
 SCRIPTS = {
     # -- services
     "tcp": """
@@ -95,8 +96,11 @@ SCRIPTS = {
         -A -t 192.0.2.10:1 -s rr -b flag-1
         -A -t 192.0.2.10:2 -s sh -b flag-3""",
     "persistence-engine": """
-        ! -A -u 192.0.2.10:5060 -p -o --pe nosuch
-        ! -A -u 192.0.2.10:5060 -p -o --pe sip""",
+        ! -A -u 192.0.2.10:5060 -p -o --pe nosuch""",
+    SIP: """
+        -A -u 192.0.2.10:5060 -p -o --pe sip
+        -Sn
+        -D -u 192.0.2.10:5060""",
     "edit-service": """
         -A -t 192.0.2.10:80 -s rr
         -a -t 192.0.2.10:80 -r 10.0.0.11:80 -m -w 5
@@ -272,13 +276,9 @@ SCRIPTS = {
         -L --daemon""",
 }
 
-SIP = "! -A -u 192.0.2.10:5060 -p -o --pe sip"
 # Intended differences from in-tree ip_vs:
 # {line: (reason, regular expression for l4lb's answer)}.
 DIFFERENT = {
-    SIP: (
-        "there is no SIP helper: as on a kernel without ip_vs_pe_sip",
-        "^255 .*Scheduler or persistence engine not found"),
     "--list --numeric --nosort": (
         "unsorted, services come in the order of adding, not in that of a hash, which is "
         "another one for each namespace",

@@ -198,6 +198,24 @@ extern unsigned long jiffies;
 
 typedef struct { u64 key[2]; } siphash_key_t;
 
+/* Of calls, which this program has none of. */
+enum { L4LB_USE_CALL = 1 << 5 };
+
+static inline u64 siphash_2u64(u64 first, u64 second, const siphash_key_t *key)
+{
+	return (first ^ key->key[0]) * 0x9e3779b97f4a7c15ULL + (second ^ key->key[1]);
+}
+
+static inline u64 siphash(const void *data, size_t len, const siphash_key_t *key)
+{
+	const u8 *p = data;
+	u64 hash = key->key[0];
+
+	while (len--)
+		hash = siphash_2u64(hash, *p++, key);
+	return hash;
+}
+
 #define SIPHASH_CONST_0 0x736f6d6570736575ULL
 #define SIPHASH_CONST_1 0x646f72616e646f6dULL
 #define SIPHASH_CONST_2 0x6c7967656e657261ULL

@@ -20,8 +20,12 @@ enum {
 	WRITE_V1	= 16,	/* in which version */
 };
 
+/* Call-IDs of records, whose messages are gone. */
+typedef u8 call_ids[L4LB_SYNC_RECORDS_MAX][255];
+
 struct seen {
 	struct l4lb_sync_record *records;
+	call_ids *calls;
 	u32	n, errors;
 	enum l4lb_sync_error last;
 };
@@ -53,7 +57,12 @@ static void on_record(void *arg, const struct l4lb_sync_record *record)
 	assert(!(record->flags & L4LB_SYNC_F_ONE_PACKET));
 	assert(!template || !(record->flags & L4LB_SYNC_F_NO_CPORT));
 	assert(seen->n < L4LB_SYNC_RECORDS_MAX);
-	seen->records[seen->n++] = *record;
+	seen->records[seen->n] = *record;
+	if (record->call_len) {
+		memcpy((*seen->calls)[seen->n], record->call, record->call_len);
+		seen->records[seen->n].call = (*seen->calls)[seen->n];
+	}
+	seen->n++;
 }
 
 /* Reads a copy that ends where the message does, for the sanitizer. */
@@ -81,7 +90,8 @@ static bool same(const struct l4lb_sync_record *a, const struct l4lb_sync_record
 	       !memcmp(&a->daddr, &b->daddr, sizeof(a->daddr)) &&
 	       !memcmp(&a->in, &b->in, sizeof(a->in)) &&
 	       !memcmp(&a->out, &b->out, sizeof(a->out)) && a->has_pe == b->has_pe &&
-	       a->gone == b->gone;
+	       a->call_len == b->call_len && a->gone == b->gone &&
+	       (!a->call_len || !memcmp(a->call, b->call, a->call_len));
 }
 
 /* What is left of a record when it has been sent. */
@@ -90,7 +100,7 @@ static struct l4lb_sync_record as_sent(const struct l4lb_sync_record *record, u8
 	struct l4lb_sync_record sent = *record;
 
 	sent.flags &= 0xffff & ~L4LB_SYNC_F_HASHED;
-	sent.has_pe = false;
+	sent.has_pe = version && sent.call_len;
 	if (!(sent.flags & L4LB_SYNC_F_SEQ)) {
 		memset(&sent.in, 0, sizeof(sent.in));
 		memset(&sent.out, 0, sizeof(sent.out));
@@ -108,9 +118,10 @@ static struct l4lb_sync_record as_sent(const struct l4lb_sync_record *record, u8
  */
 static u32 round_trip(const struct l4lb_sync_record *records, u32 n, u16 size, u8 version)
 {
+	static call_ids calls;
 	struct l4lb_sync_record again[L4LB_SYNC_RECORDS_MAX];
 	struct l4lb_sync_buffer buf = { .data = malloc(size), .size = size };
-	struct seen seen = { again };
+	struct seen seen = { again, &calls };
 	u32 i, at = 0;
 	size_t len;
 
@@ -135,7 +146,7 @@ static u32 round_trip(const struct l4lb_sync_record *records, u32 n, u16 size, u
 	for (i = 0; i < n; i++) {
 		struct l4lb_sync_record sent = as_sent(&records[i], version);
 
-		if (version || sent.af == AF_INET)
+		if (version || (sent.af == AF_INET && !sent.call_len))
 			assert(same(&again[at++], &sent));
 	}
 	assert(at == seen.n);
@@ -169,6 +180,7 @@ static void make(struct l4lb_sync_record *record, const u8 **data, size_t *size)
 {
 	static const u8 protocols[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_SCTP, IPPROTO_ESP };
 	static const u8 states[] = { 11, 1, 14, 1 };
+	static const char call[256] = "a84b4c76e66710@pc33.example.com";
 	u32 word = take(data, size), width, i;
 
 	memset(record, 0, sizeof(*record));
@@ -192,6 +204,8 @@ static void make(struct l4lb_sync_record *record, const u8 **data, size_t *size)
 		record->vaddr.all[i] = take(data, size);
 		record->daddr.all[i] = take(data, size);
 	}
+	record->call_len = take(data, size);
+	record->call = (const u8 *)call;
 	record->in = (struct l4lb_sync_seq){ take(data, size), take(data, size), 1 };
 	record->out = (struct l4lb_sync_seq){ take(data, size), 2, take(data, size) };
 }
@@ -213,7 +227,8 @@ static void write_records(const u8 *data, size_t size, u8 version)
 static void read_any(const u8 *data, size_t size, u8 how)
 {
 	static struct l4lb_sync_record records[L4LB_SYNC_RECORDS_MAX];
-	struct seen seen = { records };
+	static call_ids calls;
+	struct seen seen = { records, &calls };
 	u8 *copy = malloc(size);
 
 	memcpy(copy, data, size);
