@@ -447,8 +447,7 @@ enum l4lb_conn_attr {
 	L4LB_CONN_ATTR_IDLE,	/* u64: milliseconds of them since its last
 				 * packet, accurate to a quarter of a second
 				 */
-	/* In replies of GET_CONNS: */
-	L4LB_CONN_ATTR_CALL_ID,	/* string: of a template, with persistence engine sip */
+	L4LB_CONN_ATTR_CALL_ID,	/* string, replies: of a template, with engine sip */
 
 	__L4LB_CONN_ATTR_MAX,
 	L4LB_CONN_ATTR_MAX = __L4LB_CONN_ATTR_MAX - 1

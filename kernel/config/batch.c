@@ -155,7 +155,7 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	if (err)
 		return err;
 	s->svc->named = true;
-	err = l4lb_policy_check_range(s->svc, s->cfg.flags, extack);
+	err = l4lb_policy_check_range(s->svc, &s->cfg, extack);
 	if (!err && b->mode == L4LB_SET_CHANGE)		/* what was saved is restored */
 		err = l4lb_policy_check_lazy(s->svc, &s->policy, s->cfg.flags,
 					     s->ops, extack);

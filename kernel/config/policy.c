@@ -80,14 +80,21 @@ int l4lb_policy_check_lazy(const struct l4lb_service *svc,
 }
 
 /* A reply without a connection does not tell which VIP and port the client used. */
-int l4lb_policy_check_range(const struct l4lb_service *svc, u32 flags,
+int l4lb_policy_check_range(const struct l4lb_service *svc,
+			    const struct l4lb_svc_config *cfg,
 			    struct netlink_ext_ack *extack)
 {
 	lockdep_assert_held(&svc->ln->lock);
-	if (!l4lb_key_is_range(&svc->key) || !(flags & IP_VS_SVC_F_ONEPACKET))
+	if (!l4lb_key_is_range(&svc->key))
 		return 0;
-	NL_SET_ERR_MSG(extack,
-		       "one-packet scheduling needs one VIP and port: a range has more");
+	if (cfg->flags & IP_VS_SVC_F_ONEPACKET)
+		NL_SET_ERR_MSG(extack,
+			       "one-packet scheduling needs one VIP and port: a range has more");
+	else if (cfg->sip)
+		NL_SET_ERR_MSG(extack,
+			       "persistence engine sip needs one VIP and port: a range has more");
+	else
+		return 0;
 	return -EOPNOTSUPP;
 }
 

@@ -9,8 +9,9 @@
 int l4lb_policy_check_nat(const struct l4lb_service *svc,
 			  const struct l4lb_policy *policy,
 			  struct netlink_ext_ack *extack);
-/* Can @svc have @flags, if it has a range? */
-int l4lb_policy_check_range(const struct l4lb_service *svc, u32 flags,
+/* Can @svc have @cfg, if it has a range? */
+int l4lb_policy_check_range(const struct l4lb_service *svc,
+			    const struct l4lb_svc_config *cfg,
 			    struct netlink_ext_ack *extack);
 /* The same for conn-state lazy, with @flags and the scheduler @ops. */
 int l4lb_policy_check_lazy(const struct l4lb_service *svc,

@@ -110,6 +110,15 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 					 reason);
 }
 
+/* Only the service's own ports are mapped to the real server's port. */
+static __be16 server_port(const struct l4lb_service *svc,
+			  const struct l4lb_server *server, __be16 dport)
+{
+	if (dport != svc->key.port && !l4lb_key_is_range(&svc->key))
+		return dport;
+	return server->sched.port ?: dport;
+}
+
 struct l4lb_conn *l4lb_persist_find(struct l4lb_service *svc,
 				    const struct l4lb_flow *flow)
 {
@@ -124,7 +133,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 					const struct l4lb_pkt *first,
 					enum l4lb_drop *reason)
 {
-	struct l4lb_conn_target target = { .dport = flow->dport, .first = first };
+	struct l4lb_conn_target target = { .first = first };
 	struct l4lb_conn *template;
 	struct l4lb_flow key;
 
@@ -139,11 +148,8 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	if (!template)
 		return NULL;
 
-	/* Only the service's own ports are mapped to the real server's port. */
 	target.server = template->server;
-	if ((target.dport == svc->key.port || l4lb_key_is_range(&svc->key)) &&
-	    target.server->sched.port)
-		target.dport = target.server->sched.port;
+	target.dport = server_port(svc, target.server, flow->dport);
 	WRITE_ONCE(template->last, (u32)jiffies);
 	return l4lb_conn_create(svc->ln, flow, target, template, reason);
 }
@@ -190,9 +196,7 @@ struct l4lb_conn *l4lb_persist_call(struct l4lb_service *svc,
 				    struct l4lb_conn *once,
 				    enum l4lb_drop *reason)
 {
-	struct l4lb_conn_target target = {
-		.dport = pkt->flow.dport, .first = pkt,
-	};
+	struct l4lb_conn_target target = { .first = pkt };
 	struct l4lb_conn *template;
 
 	template = call_find(svc, &pkt->flow, key) ?:
@@ -200,8 +204,7 @@ struct l4lb_conn *l4lb_persist_call(struct l4lb_service *svc,
 	if (!template)
 		return NULL;
 	target.server = template->server;
-	if (target.dport == svc->key.port && target.server->sched.port)
-		target.dport = target.server->sched.port;
+	target.dport = server_port(svc, target.server, pkt->flow.dport);
 	WRITE_ONCE(template->last, (u32)jiffies);
 	if (!(READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET))
 		return l4lb_conn_create(svc->ln, &pkt->flow, target, template,

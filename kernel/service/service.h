@@ -163,16 +163,13 @@ const u32 *l4lb_service_options(const struct l4lb_service *svc);
 u32 l4lb_service_option(const struct l4lb_service *svc, unsigned int i);
 const char *l4lb_service_path(const struct l4lb_service *svc);
 
-/* The steps of adding and editing: create a service, add it to the table, apply
- * its settings.
- */
+/* The steps of adding and editing: create it, add it to the table, apply settings. */
 struct l4lb_service *l4lb_service_create(struct l4lb_net *ln,
 					 const struct l4lb_svc_key *key,
 					 const struct l4lb_sched_ops *ops);
 int l4lb_service_table_add(struct l4lb_service *svc, struct netlink_ext_ack *extack);
 void l4lb_service_table_del(struct l4lb_service *svc);
-void l4lb_service_apply(struct l4lb_service *svc,
-			const struct l4lb_svc_config *cfg);
+void l4lb_service_apply(struct l4lb_service *svc, const struct l4lb_svc_config *cfg);
 void l4lb_service_say_failed(int err, struct netlink_ext_ack *extack);
 
 /* Per namespace. */

@@ -68,6 +68,7 @@ def test_life_of_a_service(director):
     ("tcp 192.0.2.1:80-80", "no range"), ("tcp 192.0.2.1:80-65536", "from 1 to 65535"),
     ("tcp 192.0.2.1:80-", "bad last port"), ("tcp 192.0.2.0/28", "the port is missing"),
     ("udp 192.0.2.0/28:80 ops", "single address and port"),
+    ("udp 192.0.2.0/28:80 persistent 60 pe sip", "single address and port"),
     ("tcp 192.0.2.0/28:80 scheduler mh conn-state lazy", "single address and port"),
     ("tcp 192.0.2.0/28:80 guard drop", "not for a prefix"),
     ("tcp 192.0.2.0/28:80 server 192.0.2.5", "one of the service's"),

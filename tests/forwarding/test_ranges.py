@@ -275,6 +275,7 @@ def test_what_cannot_work(nat):
                                               for k, v in values.items()])]
         refused(95, ranges.entry(raw.prefix, 1, 9, UDP, flags=genl.ONEPACKET))
         refused(95, ranges.entry(raw.prefix, raw.first, raw.last, UDP, flags=genl.ONEPACKET))
+        refused(95, ranges.entry(raw.prefix, 1, 9, UDP, flags=genl.PERSISTENT, timeout=60, pe="sip"))
         refused(95, ranges.entry(raw.prefix, 1, 9, TCP, more=policy(conn_state=1), sched="mh"))
         refused(95, ranges.entry(raw.prefix, 1, 9, TCP, more=policy(guard=1)))
         refused(22, ranges.entry(raw.prefix, 1, 9, servers=[genl.batch_server("100.64.7.70", 0)]))

@@ -55,6 +55,9 @@ static int check_range(const struct service *svc, const char *object)
 	if (svc->flags & IP_VS_SVC_F_ONEPACKET)
 		return fail(RC_USAGE, object,
 			    "ops (one-packet scheduling) needs a single address and port");
+	if (svc->pe[0])
+		return fail(RC_USAGE, object,
+			    "pe (persistence engine) needs a single address and port");
 	if (value[L4LB_POLICY_ATTR_CONN_STATE] == L4LB_SERVICE_STATE_LAZY)
 		return fail(RC_USAGE, object,
 			    "conn-state lazy needs a single address and port");
