@@ -8,6 +8,7 @@ it sends by a veth whose other end is a device of the bed. So ratios are seen no
 import contextlib
 import json
 import re
+import time
 from types import SimpleNamespace
 
 import frames
@@ -52,13 +53,22 @@ class Pktgen:
         for line in lines:
             self.ns.write(f"{FILES}/{file}", line + "\n")
 
+    def _result(self):
+        """"start" does not wait for a thread of pktgen that takes long to begin."""
+        end = time.monotonic() + 10
+        while True:
+            said = self.ns.read(f"{FILES}/p0")
+            found = re.search(r"Result: OK: (\d+)\(.*\) usec, (\d+) ", said)
+            if found or time.monotonic() > end:
+                return found, said
+            time.sleep(0.05)
+
     def send(self, count, due):
         """COUNT packets, of which each must leave by srv0 as DUE says."""
         self.bed.gen.zero()
         self._write("p0", f"count {count}")
         self._write("pgctrl", "start")
-        said = self.ns.read(f"{FILES}/p0")
-        found = re.search(r"Result: OK: (\d+)\(.*\) usec, (\d+) ", said)
+        found, said = self._result()
         if not found or int(found[2]) != count:
             raise MeasureError(f"pktgen says: {' '.join(said.split())[-200:]}")
         # Counts are told with a job's answer: that of a packet which goes nowhere.

@@ -91,7 +91,8 @@ def test_connections(farm):
     assert busy in farm.ctl(f"rs drain {FARM} {busy} --wait 1", code=9)
     assert farm.ctl("conn kill client 192.0.2.10") == "killed 1 connections\n"
     farm.ctl(f"rs drain {FARM} {busy} --wait 120")
-    assert farm.json("conn show")["connections"] == []
+    # Whoever connects meanwhile gets the other server.
+    assert busy not in [f"{c['server']}:{c['server_port']}" for c in farm.json("conn show")["connections"]]
 
 
 def test_watching(farm):
