@@ -131,11 +131,12 @@ def test_the_figures_in_words_are_those_recorded():
     def added(name):
         return record[name] - record["redirect"]
 
-    def ratios(director, new):
+    def ratios(director, new, watched=False):
         each = [added(name) / added(f"ip_vs: {what}") for name in record
                 for who, _, what in [name.partition(": ")]
                 if who == director and what.endswith(" new") == new and f"ip_vs: {what}" in record
-                and not what.endswith("life") and not what.startswith("pktgen ")]
+                and not what.endswith("life") and not what.startswith("pktgen ")
+                and (" watched " in what) == watched]
         return f"{min(each):.2f} to {max(each):.2f}"
     for what, name in (("NAT", "l4lb fast 1: udp4 nat"), ("direct routing", "l4lb fast 1: udp4 dr"),
                        ("where no firewall looks at it", "l4lb fast 1: udp4 dr new")):
@@ -148,5 +149,5 @@ def test_the_figures_in_words_are_those_recorded():
     for figure in (record[f"{who}: pktgen udp4 dr"] - record["pktgen redirect"] for who in ("ip_vs", "l4lb fast 1")):
         assert f"{figure:,.0f}" in PAGE
     for figures in (ratios("l4lb fast 1", False), ratios("l4lb fast 2", True), ratios("l4lb", True),
-                    ratios("l4lb fast 1", True), ratios("l4lb", False)):
+                    ratios("l4lb fast 1", True), ratios("l4lb", False), ratios("l4lb fast 1", True, True)):
         assert figures in PAGE

@@ -146,7 +146,7 @@ def test_an_ordinary_terminal(proc):
         t.wait(r"^drops/s: no_dest 50 guard 10$")
         t.keys("d")
         screen = t.wait(r"^  no_dest +50/s +\d{6}$")
-        assert "slow_header" in screen and "q quit  Esc back" in screen
+        assert "slow_protocol" in screen and "q quit  Esc back" in screen
         t.keys("Escape")
         t.wait(r"SERVICE / SERVER")
         t.keys("q")

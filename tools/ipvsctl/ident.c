@@ -373,7 +373,8 @@ static void split_range(char *buf, char *lens, struct beyond *beyond)
 		beyond->len = lens;
 	}
 	dash = strchr(buf, '-');
-	if (dash) {
+	/* ":-1" is a bad port. */
+	if (dash && dash > buf && dash[-1] != ':') {
 		*dash = '\0';
 		beyond->last = dash + 1;
 	}
