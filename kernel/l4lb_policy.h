@@ -203,10 +203,8 @@ enum l4lb_shadow_attr {
 	L4LB_SHADOW_ATTR_REFUSED, /* u64: those in which it found no server */
 	L4LB_SHADOW_ATTR_SERVER, /* nest: enum l4lb_shadow_server_attr */
 	L4LB_SHADOW_ATTR_PAD,
-	L4LB_SHADOW_ATTR_OPTION, /* nest: enum l4lb_option_attr; once for each of the
-				 * scheduler's options that is a count: NAME,
-				 * VALUE, WHAT, COUNT
-				 */
+	/* Once for each option of its scheduler that is a count: NAME, VALUE, WHAT, COUNT. */
+	L4LB_SHADOW_ATTR_OPTION, /* nest: enum l4lb_option_attr */
 
 	__L4LB_SHADOW_ATTR_MAX,
 	L4LB_SHADOW_ATTR_MAX = __L4LB_SHADOW_ATTR_MAX - 1

@@ -98,8 +98,9 @@ static bool is_adjusted(const struct l4lb_sync_record *r)
 
 static bool template_supported(const struct l4lb_sync_record *r)
 {
-	if ((r->cport && !r->proto) || (r->vport == htons(PORT_INVALID) &&
-			 r->dport == htons(PORT_INVALID)))
+	if (r->cport && !r->proto)
+		return false;
+	if (r->vport == htons(PORT_INVALID) && r->dport == htons(PORT_INVALID))
 		return false;
 	/* Of a firewall mark. */
 	if (!r->proto)

@@ -469,8 +469,7 @@ def test_set_server(nat):
         l4lb.request(genl.ZERO_SERVICE, genl.attr(genl.L_SERVICE, raw.ident))
 
 
-@pytest.mark.parametrize("k", (1000, 10000))
-def test_cost_of_a_lookup(nat, k):
+def test_cost_of_a_lookup(nat, k=20_000):
     """A packet looks at no more ranges than their number's logarithm: with many it takes as long
     as with one."""
     with ranges.here(nat, PREFIX[4]), genl.L4lb(nat.director.ns) as l4lb:
@@ -479,11 +478,14 @@ def test_cost_of_a_lookup(nat, k):
                    for n in range(2000)]
 
         def seconds():
-            began = time.perf_counter()
-            raw.send_all(packets)
-            return (time.perf_counter() - began) / len(packets)
-        few = min(seconds() for _ in range(3))
+            took = []
+            for _ in range(3):
+                began = time.perf_counter()
+                raw.send_all(packets)
+                took.append(time.perf_counter() - began)
+            return min(took)
+        few = seconds()
         l4lb.set_services([ranges.entry(raw.prefix, 2 * n + 1, 2 * n + 2, UDP)
                            for n in range(k)])
         assert len(ranges.listed(nat.director.ns)) == k + 1
-        bounded(1.5, seconds, lambda: few)
+        bounded(2, seconds, lambda: few)

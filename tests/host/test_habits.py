@@ -160,7 +160,7 @@ MENDED = [
     ("stats zeor", 'unknown filter "zeor"', None),
     ("sync stp", 'unknown verb "stp"', None),
     ("fast-path no-xd dev eth0", 'unknown verb "no-xd"', None),
-    ("service delte fwmark 7", 'unknown verb "delte"', None),
+    ("service deleet fwmark 7", 'unknown verb "deleet"', None),
     ("server drain fwmark 7 10.0.0.1 --deadline 5m --then rest", 'unknown end of a drain "rest"', None),
     ("apply -f /etc/l4lb/web.yaml", 'unknown option "-f"', "FILE has no -f here"),
     ("diff -f web.yaml", 'unknown option "-f"', "FILE has no -f here"),

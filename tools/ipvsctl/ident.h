@@ -31,7 +31,9 @@ struct srv_id {
 	struct ip addr;
 };
 
-/* PROTO ADDR[/LEN]:PORT[-PORT], PROTO:ADDR[/LEN]:PORT[-PORT], fwmark N [inet|inet6], fwm:N or fwm6:N */
+/* PROTO ADDR[/LEN]:PORT[-PORT], the same with PROTO: in one word, fwmark N [inet|inet6], fwm:N
+ * or fwm6:N
+ */
 int parse_svc_id(struct args *a, struct svc_id *id);
 
 /* ADDR[:PORT] or [ADDR6][:PORT]; @object is what messages are about. */
