@@ -201,10 +201,11 @@ def test_replaced_in_one_message(nat):
         raw = Ranged(nat, TCP, 4, (1,), first=100, last=200)
         other = ranges.entry(raw.prefix, 150, 250, servers=[genl.batch_server(raw.address(1), 0)])
         extra = ranges.entry(raw.prefix, 700, 800)
+        first_of_its_prefix = ranges.entry("100.64.9.0/28", 700, 800)
         with pytest.raises(genl.NetlinkError) as refused:
-            l4lb.set_services([extra, other])
+            l4lb.set_services([extra, first_of_its_prefix, other])
         assert refused.value.errno == 17
-        assert "service 2: " in str(refused.value) or not genl.SAYS_WHY
+        assert "service 3: " in str(refused.value) or not genl.SAYS_WHY
         assert ranges.listed(nat.director.ns) == [(TCP, raw.prefix, 100, 200)]
         l4lb.set_services([other, ranges.removal(raw.prefix, 100, 200)])
         assert ranges.listed(nat.director.ns) == [(TCP, raw.prefix, 150, 250)]

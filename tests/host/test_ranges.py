@@ -28,3 +28,15 @@ def test_at_random(ranges, seed):
     found, missed, crosses, deep = map(int, re.findall(r"\d+", done.stdout))
     assert min(found, missed) > 100_000
     assert crosses > 100 and deep
+
+
+def test_cost(ranges):
+    """As many ranges as there can be cost a lookup little more than a few: control, a search
+    through all of them costs a thousand times as much."""
+    def cost(number):
+        done = subprocess.run([ranges, str(number)], text=True, timeout=200, capture_output=True,
+                              check=True)
+        return int(done.stdout)
+
+    few, most = (min(cost(number) for _ in range(3)) for number in (31, 32767))
+    assert most < 20 * few
