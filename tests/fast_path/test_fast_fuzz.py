@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Random packets, valid and damaged, with and without the fast path: the packets
-that leave the director, and its connections, must be the same.
+"""Random packets, valid and damaged, with and without the fast path, at ingress and by XDP: the
+packets that leave the director, and its connections, must be the same.
 
 The packets are like those of test_packet_fuzz.py, but more of them are sound and of
 an open flow, fewer of SCTP, which the fast path leaves alone. Its options --fuzz-seed,
@@ -9,7 +9,7 @@ its token for --fuzz-replay.
 """
 
 import pytest
-from lab import duel, fast
+from lab import duel, fast, xdp
 from lab.backend import Backend
 from lab.compare import compare_all
 from lab.netns import pinned
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("only_l4lb")
 TAKES = 40
 NO_MODULE = True        # the player loads it for each way
 SEED = 1
-MODES = {"stack": 0, "fast": 1, "new": 2}
+MODES = {"stack": 0, "fast": 1, "new": 2, "xdp": 2}
 
 
 class Mode(Backend):
@@ -42,9 +42,11 @@ class Mode(Backend):
             lab.director.ns.sysctl(fast.SETTING, MODES[self.mode])
 
     def unload(self):
+        counter = "xdp" if self.mode == "xdp" else "fast"
         for lab in self.labs:
             self.taken[self.mode] = self.taken.get(self.mode, 0) + \
-                fast.read(lab.director.ns)["fast"]
+                fast.read(lab.director.ns)[counter]
+        xdp.detach_all()
         super().unload()
 
 
@@ -57,8 +59,16 @@ class Player(duel.Player):
         return {tuple((k, stats[k]) for k in ("conns", "inpkts", "outpkts", "inbytes",
                                               "outbytes"))}
 
+    mode = None
+
+    def play(self, module, plays):
+        self.mode = module
+        return super().play(module, plays)
+
     def station(self, lab):
         station = super().station(lab)
+        if self.mode == "xdp":
+            xdp.attach(lab)
         if int(lab.director.ns.sysctl(fast.SETTING)):
             for tap in station.taps.values():
                 source = lab.client_address(4)
@@ -90,10 +100,7 @@ def cases(seed, count):
         number += 7
 
 
-@pytest.mark.waits
-@pytest.mark.smoke
-@pytest.mark.parametrize("mode", ("fast", "new"))
-def test_same_as_the_stack(player, mode, request):
+def compared(player, mode, request):
     option = request.config.getoption
     count = option("--fuzz-count") or amount(request.config, few=30, pairs=800)
     match = duel.Duel(player, ("stack", mode), compare_all)
@@ -109,3 +116,18 @@ def test_same_as_the_stack(player, mode, request):
     assert Mode.taken["stack"] == 0
     # `sent` counts the packets of both modes.
     assert token or Mode.taken[mode] > player.sent / 40
+
+
+@pytest.mark.waits
+@pytest.mark.smoke
+@pytest.mark.parametrize("mode", ("fast", "new"))
+def test_same_as_the_stack(player, mode, request):
+    compared(player, mode, request)
+
+
+@pytest.mark.emulated
+@pytest.mark.slow
+@pytest.mark.usefixtures("can_xdp")
+@pytest.mark.no_xdp("it attaches XDP itself")
+def test_xdp_same_as_the_stack(player, request):
+    compared(player, "xdp", request)

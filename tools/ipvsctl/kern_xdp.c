@@ -121,6 +121,8 @@ static int load(int ifindex, int function, int types)
 	struct bpf_prog_load_opts options = {
 		.sz = sizeof(options), .fd_array = descriptors,
 		.expected_attach_type = BPF_XDP,
+		/* The function leaves frames in several buffers alone. */
+		.prog_flags = BPF_F_XDP_HAS_FRAGS,
 	};
 
 	return bpf_prog_load(BPF_PROG_TYPE_XDP, NAME, "GPL", program,
