@@ -65,7 +65,7 @@ help:
 	@echo '  bench-resync  all connections to a peer that has none, and what is forwarded meanwhile'
 	@echo '  bench-tool  ipvsctl with 10,000 services: apply, diff, top, events, an exchange of the module'
 	@echo '  bench-bulk  large TCP transfers beside plain forwarding, by instructions (KERNEL=6.12|6.1 ROUNDS=N QUICK=1)'
-	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1)'
+	@echo '  soak        full speed while the configuration changes (MINUTES=60 SEED=N KERNEL=6.12|6.1 XDP=1)'
 	@echo '  torture     hostile input and faults for hours, while honest connections stay open'
 	@echo '              (HOURS=1 KERNEL=6.12|6.1|debug|uml SEED=N PHASES="packets unloads"; at most 2 hours, then carries on)'
 	@echo '  modules     builds the kernel modules into build/RELEASE/ (KDIR=DIR, ARCH=um, W=1)'
@@ -247,7 +247,7 @@ bench-instructions bench-misses: bench-%:
 .PHONY: soak
 soak:
 	@tests/lab/deps
-	@bench/soak $(call options,kernel minutes seed)
+	@bench/soak $(call options,kernel minutes seed) $(if $(XDP),--xdp)
 
 .PHONY: torture
 torture:

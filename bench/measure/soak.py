@@ -3,7 +3,7 @@
 
     python3 soak.py SPEC RESULT
 
-SPEC is {minutes, seed}. No change affects the flows that are sent, so none of
+SPEC is {minutes, seed, xdp}. No change affects the flows that are sent, so none of
 their packets may be missing. At the end, when every connection has expired, the
 module must have freed its memory.
 """
@@ -32,13 +32,14 @@ OTHERS = 500
 class Churn(threading.Thread):
     """Changes the configuration, one random step after the other."""
 
-    def __init__(self, bed, seed):
+    def __init__(self, bed, seed, xdp):
         super().__init__()
         self.bed, self.dice = bed, random.Random(seed)
         self.over, self.count, self.fault = threading.Event(), 0, None
+        self.by_xdp, self.switched = set(), 0
         self.steps = [self.weight, self.scheduler, self.server, self.services, self.batch,
                       self.fast_path, self.lists, self.neighbour, self.mtu, self.device,
-                      self.firewall, self.policy, self.zero]
+                      self.firewall, self.policy, self.zero] + [self.xdp] * xdp
 
     def run(self):
         os.sched_setaffinity(0, {os.cpu_count() - 1})
@@ -124,6 +125,23 @@ class Churn(threading.Thread):
     def zero(self):
         self.ipvsadm("-Z")
 
+    def xdp(self):
+        """The clients' side, or the servers', is forwarded by XDP, or not any more."""
+        device = self.dice.choice(("gen0", "srv0"))
+        word = "no-xdp" if device in self.by_xdp else "xdp"
+        self.bed.ns.run([IPVSCTL, "-q", "fast-path", word, "dev", device])
+        self.by_xdp ^= {device}
+        self.switched += 1
+
+    def finished(self):
+        """Stops, and takes off what it has attached."""
+        self.over.set()
+        self.join()
+        if self.fault:
+            raise MeasureError(self.fault)
+        if self.by_xdp:
+            self.bed.ns.run([IPVSCTL, "-q", "fast-path", "no-xdp", "all"])
+
 
 def configure(bed):
     L4LB.configure(bed, [line for family, proto, method in KINDS
@@ -154,6 +172,11 @@ def ended(bed):
     return memory()[1]
 
 
+def forwarded_by_xdp(bed):
+    """Packets, since the module was loaded."""
+    return int(dict(line.split() for line in bed.ns.read("/proc/net/l4lb").splitlines())["xdp"])
+
+
 def soak(spec):
     os.sched_setaffinity(0, {0})
     samples, packets = [], 0
@@ -163,7 +186,7 @@ def soak(spec):
             configure(bed)
             one_round(bed)
             before = ended(bed)
-            churn = Churn(bed, spec["seed"])
+            churn = Churn(bed, spec["seed"], spec["xdp"])
             churn.start()
             started = said = time.monotonic()
             try:
@@ -174,18 +197,19 @@ def soak(spec):
                         samples.append([(said - started) / 60, memory()[1] - before])
                         print(f"{samples[-1][0]:5.1f} min: {packets} packets, {churn.count} changes,"
                               f" {samples[-1][1] / 1e6:+.1f} MB", flush=True)
+                by_xdp = forwarded_by_xdp(bed)
             finally:
-                churn.over.set()
-                churn.join()
-            if churn.fault:
-                raise MeasureError(churn.fault)
+                churn.finished()
+            if spec["xdp"] and not by_xdp:
+                raise MeasureError("nothing was forwarded by XDP: let it run for longer")
             bed.ns.run("ipvsadm -C")
             configure(bed)
             left = ended(bed) - before
             print(f"afterwards: {left / 1e6:+.1f} MB", flush=True)
             if left > LEAK:
                 raise MeasureError(f"{left} bytes more are in use than before")
-    return {"packets": packets, "changes": churn.count, "left": left, "memory": samples}
+    return {"packets": packets, "changes": churn.count, "switched": churn.switched,
+            "by_xdp": by_xdp, "left": left, "memory": samples}
 
 
 if __name__ == "__main__":

@@ -389,15 +389,34 @@ def test_doctor(nat, family):
     assert notes() == []
 
 
+@contextlib.contextmanager
+def mtu(lab, size):
+    """Of the director's devices and of their other ends."""
+    def change(to):
+        for device, node, port in xdp.cables(lab):
+            lab.director.ns.ip(f"link set {device} mtu {to}")
+            node.ns.ip(f"link set {port} mtu {to}")
+    change(size)
+    try:
+        yield
+    finally:
+        change(1500)
+
+
 @pytest.mark.slow
-def test_no_room_for_the_driver(nat):
-    """A veth takes no program for frames that do not fit into a page: nothing is attached."""
-    with namespace() as ns:
-        ns.ip("link add a0 mtu 9000 type veth peer name a1 mtu 9000", "link set a0 up")
-        with ns.enter():
-            done = run([IPVSCTL, "fast-path", "xdp", "dev", "a0"], check=False)
-            assert done.returncode == 3 and "a0: its driver refuses: " in done.stderr
-            assert "l4lb" not in run([IPVSCTL, "fast-path"]).stdout
+def test_long_frames(nat, family):
+    """Frames above a page go to ingress, whichever was there first, the program or the MTU; short
+    ones between them are forwarded by XDP."""
+    def both_lengths():
+        for length, way in ((5000, "fast"), (100, "xdp"), (8000, "fast"), (100, "xdp")):
+            assert len(request_is(client, b"x" * length, **{way: 1}).payload) == length
+            assert len(reply_is(client, b"y" * length, **{way: 1}).payload) == length
+    with xdp.attached(nat), mtu(nat, 9000):
+        client = admitted(ready(nat, UDP, family))
+        both_lengths()
+    with mtu(nat, 9000), xdp.attached(nat):
+        client = admitted(ready(nat, UDP, family))
+        both_lengths()
 
 
 def devices(nat):
