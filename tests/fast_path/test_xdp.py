@@ -391,11 +391,12 @@ def test_doctor(nat, family):
 
 @contextlib.contextmanager
 def mtu(lab, size):
-    """Of the director's devices and of their other ends."""
+    """Of all devices between the client and the real servers."""
     def change(to):
-        for device, node, port in xdp.cables(lab):
-            lab.director.ns.ip(f"link set {device} mtu {to}")
-            node.ns.ip(f"link set {port} mtu {to}")
+        for node in lab.nodes.values():
+            for device in json.loads(node.ns.run("ip -j link show").stdout):
+                if device["ifname"] != "lo":
+                    node.ns.ip(f"link set {device['ifname']} mtu {to}")
     change(size)
     try:
         yield
