@@ -6,8 +6,10 @@ import random
 import time
 
 import pytest
-from lab import genl, packet, ranges
+from lab import fast, genl, packet, ranges
 from lab.cost import bounded
+from lab.flows import counted
+from lab.ingress import at_ingress
 from lab.packet import ACK, TCP, UDP
 from lab.ranges import PREFIX, Ranged
 from lab.raw import Raw
@@ -398,12 +400,14 @@ def test_only_one_address_is_local(nat, family):
     ip = "ip -6" if family == 6 else "ip"
     nat.director.ns.run(f"{ip} route add {away} via {nat.phantom(2, family)} dev eth1")
     try:
-        with ranges.here(nat, f"{own}/{full}"), setting(nat, "fast_path", 2):
-            raw = Ranged(nat, UDP, family, (1,))
+        with ranges.here(nat, f"{own}/{full}"), at_ingress(nat):
+            raw = fast.ready(Ranged(nat, UDP, family, (1,)))
             raw.taps[2] = nat.tap("rs2")
-            for vip, number in ((own, 1), (away, 2), (own, 1), (away, 2)):
+            for vip, number, way in ((own, 1, "fast"), (away, 2, "slow_unknown"), (own, 1, "fast"),
+                                     (away, 2, "slow_unknown")):
                 client = raw.at(vip, raw.first + 1).client()
-                client.send()
+                with counted(raw, **{way: 1}):
+                    client.send()
                 got, p = client.arrive()
                 assert (got, p.dst) == (number, raw.address(1) if number == 1 else away)
     finally:
