@@ -30,6 +30,13 @@ SIZE = 400_000
 CARDS = "52:54:00:00:5d:0"
 
 
+def leave_nothing(ns, port):
+    """PORT, the other end of a veth, leaves neither checksums nor tags to it, and polls."""
+    with ns.enter():
+        run(["ethtool", "-K", port, "tx", "off", "txvlan", "off", "tx-vlan-stag-hw-insert", "off",
+             "gro", "on"])
+
+
 class Rig:
     """The director and its server; what is on the client's side comes later."""
 
@@ -41,9 +48,7 @@ class Rig:
         self.director.sysctl("net/ipv4/ip_forward", 1)
         self.server.ip("link set eth0 up", f"addr add {RIP}/24 dev eth0",
                        "route add default via 192.0.2.1")
-        with self.server.enter():
-            run(["ethtool", "-K", "eth0", "tx", "off", "txvlan", "off", "tx-vlan-stag-hw-insert",
-                 "off", "gro", "on"])
+        leave_nothing(self.server, "eth0")
 
     @staticmethod
     def namespace(stack, name):
@@ -209,9 +214,7 @@ def test_bond(rig):
             rig.director.ip(f"link add b{n} type veth peer name a{n} netns {outside.name}")
             outside.ip(f"link set a{n} up")
             rig.director.ip(f"link set b{n} master bond9", f"link set b{n} up")
-            with outside.enter():
-                run(["ethtool", "-K", f"a{n}", "tx", "off", "txvlan", "off",
-                     "tx-vlan-stag-hw-insert", "off", "gro", "on"])
+            leave_nothing(outside, f"a{n}")
         rig.director.ip("link set bond9 up", "addr add 198.51.100.1/24 dev bond9",
                         f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev bond9 nud permanent")
         rig.serve("udp")
@@ -236,6 +239,65 @@ def test_bond(rig):
         a0.send(frame(rig.director, "bond9", b"once"))
         assert server.recv(100) == b"once"
         assert fast.grown(rig.director, before)["xdp"] == 1
+
+
+def plug(rig, gone, outside):
+    """The director's device to the client ("card") or to the server ("veth"), and its other end."""
+    if gone == "card":
+        there, address, ns = f"neigh add {CIP} lladdr 02:00:00:00:00:02 dev card nud permanent", \
+            "198.51.100.1/24", outside
+    else:
+        there, address, ns = "link set veth up", "192.0.2.1/24", rig.server
+    rig.director.ip(f"link add {gone} type veth peer name eth0 netns {ns.name}",
+                    f"link set {gone} up", f"addr add {address} dev {gone}", there)
+    ns.ip("link set eth0 up")
+    leave_nothing(ns, "eth0")
+    if gone == "veth":
+        ns.ip(f"addr replace {RIP}/24 dev eth0", "route replace default via 192.0.2.1")
+
+
+@pytest.mark.parametrize("gone", ("card", "veth"))
+def test_vanishes_under_load(rig, backend, gone):
+    """The device that packets come in by, or the one that they leave by, is deleted while they
+    pass. A new one of that name works as any other."""
+    with contextlib.ExitStack() as stack:
+        outside = rig.namespace(stack, "xc-c")
+        plug(rig, "card", outside)
+        rig.serve("udp")
+        rig.attach("card", "veth")
+        held, stop = backend.refcount(), threading.Event()
+
+        def flood(sock, data):
+            while not stop.is_set():
+                with contextlib.suppress(OSError):     # the device is gone
+                    sock.send(data)
+        thread = threading.Thread(target=flood, args=(stack.enter_context(wire(outside, "eth0")),
+                                                      frame(rig.director, "card", b"flood")))
+        before = fast.read(rig.director)
+        thread.start()
+        try:
+            wait_until(lambda: fast.grown(rig.director, before).get("xdp", 0) > 1000, 60,
+                       what="forwarded by XDP")
+            rig.director.ip(f"link del {gone}")
+            wait_until(lambda: backend.refcount() < held, 10, what="its program's end")
+        finally:
+            stop.set()
+            thread.join()
+        plug(rig, gone, outside)
+        with rig.server.socket(socket.AF_INET, socket.SOCK_DGRAM) as server, \
+                wire(outside, "eth0") as sock:
+            server.bind((RIP, PORT))
+            server.settimeout(1)
+
+            def arrives():
+                sock.send(frame(rig.director, "card", b"again"))
+                with contextlib.suppress(TimeoutError):
+                    return server.recv(100) == b"again"
+            wait_until(arrives, 20, what="a packet")
+            rig.attach(gone)
+            before = fast.read(rig.director)
+            wait_until(lambda: arrives() and fast.grown(rig.director, before).get("xdp"), 20,
+                       what="a packet by XDP")
 
 
 def test_taps_are_left_alone(rig):
