@@ -292,6 +292,8 @@ __bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
 		rcu_read_unlock();
 	return result;
 }
+/* For tests/modules/l4lb_bare.c. */
+EXPORT_SYMBOL_GPL(l4lb_xdp);
 
 __bpf_kfunc_end_defs();
 

@@ -5,5 +5,13 @@ from lab import xdp
 
 @pytest.fixture(scope="module")
 def can_xdp(only_l4lb):
-    if not xdp.here():
+    """XDP forwards, by a program or by what stands for it."""
+    if not xdp.is_possible():
+        pytest.skip(xdp.ABSENT)
+
+
+@pytest.fixture(scope="module")
+def programs(only_l4lb):
+    """It is a program."""
+    if not xdp.has_programs():
         pytest.skip(xdp.ABSENT)

@@ -197,7 +197,7 @@ def test_no_frames_taken(nat, family, proto):
     client = admitted(raw)
     with xdp.attached(nat):
         xdp.set_offloads(nat.nodes["router"], "director", "off", gro="off")
-        xdp.ipvsctl(nat, "no-xdp", "dev", "eth1")
+        xdp.off(nat, "eth1")
         request_is(client, fast=1, xdp_exit=1)
         with at_ingress(nat):       # a flow that XDP has begun goes on at ingress
             begun(raw, fast=1, xdp_exit=1)
@@ -267,7 +267,7 @@ def test_switched_under_traffic(nat, family):
         thread = threading.Thread(target=send)
         thread.start()
         for n in range(12):
-            xdp.ipvsctl(nat, "xdp" if n % 2 else "no-xdp", "dev", "eth0")
+            (xdp.on if n % 2 else xdp.off)(nat, "eth0")
         stop.set()
         thread.join()
         client.raw.fence()
@@ -288,6 +288,7 @@ def namespace():
         ns.destroy()
 
 
+@pytest.mark.usefixtures("programs")
 def test_module_stays(nat, backend):
     """A program holds it; without one it goes."""
     nat.ipvs.flush()
@@ -297,6 +298,7 @@ def test_module_stays(nat, backend):
     wait_until(lambda: backend.refcount() == before, 5, what="the programs' end")
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_device_and_namespace_end(backend, nat):
     """They take the program with them."""
@@ -328,6 +330,7 @@ def somebody_elses(name):
     return lambda: bpf.bpf_xdp_detach(socket.if_nametoindex(name), 1 << 2, None)
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_somebody_elses_program(nat):
     with nat.director.ns.enter():
@@ -343,6 +346,7 @@ def test_somebody_elses_program(nat):
         assert "other" not in run([IPVSCTL, "fast-path"]).stdout
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.smoke
 def test_tool(nat):
     """What it lists, what it refuses, and that a second time changes nothing."""
@@ -373,6 +377,7 @@ def test_tool(nat):
         assert done.returncode == 6, done.stderr
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_doctor(nat, family):
     """It counts what went on without XDP, as notes; nothing if there is no XDP."""
@@ -429,6 +434,7 @@ def devices(nat):
     return {d["device"] for d in said if d["xdp"] == "l4lb"}
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_apply(nat, tmp_path, monkeypatch):
     """A file says which devices have it: all or nothing, and rollback knows what was before."""
@@ -467,6 +473,7 @@ def test_apply(nat, tmp_path, monkeypatch):
         xdp.ipvsctl(nat, "no-xdp", "all")
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_not_confirmed(nat, tmp_path, monkeypatch):
     """Nobody confirms: the devices have again what they had, and so do the services."""

@@ -23,7 +23,7 @@ from lab.guide import page
 from lab.netns import Namespace, run, wait_until
 from lab.testmodule import TestModule
 
-pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
+pytestmark = [pytest.mark.usefixtures("programs"), pytest.mark.emulated,
               pytest.mark.no_xdp("it attaches XDP itself")]
 VIP, CIP, RIP, PORT = "198.51.100.100", "198.51.100.2", "192.0.2.9", 8080
 SIZE = 400_000

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Directors that forward by XDP: on which devices, and with what at their other ends."""
+"""Directors that forward by XDP: on which devices, and with what at their other ends.
+
+UML can neither compile BPF programs nor describe its types, but it is fast, and has KASAN. There
+tests/modules/l4lb_bare.c takes the place of the program.
+"""
 
 import contextlib
 import os
+from pathlib import Path
 
+from . import modules
 from .ctl import IPVSCTL
 from .netns import run
 
@@ -15,9 +21,15 @@ _shown = set()  # labs whose other ends hide nothing
 ABSENT = "this kernel has no types of its own (BTF): Debian's have (suite stages 6.12, 6.1)"
 
 
-def here():
-    """Can this kernel do it? UML can neither compile BPF programs nor describe its types."""
+BARE = Path(os.environ.get("L4LB_MODULES", ""), "tests/l4lb_bare.ko")
+
+
+def has_programs():
     return os.path.exists("/sys/kernel/btf/vmlinux")
+
+
+def is_possible():
+    return has_programs() or BARE.exists()
 
 
 def cables(lab):
@@ -61,6 +73,26 @@ def ipvsctl(lab, *words, check=True):
         return run([IPVSCTL, "-q", "fast-path", *words], check=check)
 
 
+def _bare(lab, word):
+    if not modules.is_loaded(BARE.stem):
+        modules.probe(BARE)
+    lab.director.ns.write("/proc/net/l4lb_bare", word)
+
+
+def on(lab, device):
+    if has_programs():
+        ipvsctl(lab, "xdp", "dev", device)
+    else:
+        _bare(lab, f"+{device}")
+
+
+def off(lab, device):
+    if has_programs():
+        ipvsctl(lab, "no-xdp", "dev", device)
+    else:
+        _bare(lab, f"-{device}")
+
+
 def attach(lab):
     """To all devices of LAB's director. A veth hides checksums and tags that its other end
     leaves to it, and takes redirected frames only if that end polls, which it does with GRO."""
@@ -69,14 +101,20 @@ def attach(lab):
     _labs.append(lab)
     show(lab)
     for device, _, _ in cables(lab):
-        ipvsctl(lab, "xdp", "dev", device)
+        on(lab, device)
 
 
 def detach(lab):
     global sent
     sent += int(dict(line.split() for line in lab.director.ns.read("/proc/net/l4lb").splitlines())["xdp"])
     _labs.remove(lab)
-    ipvsctl(lab, "no-xdp", "all")
+    if has_programs():
+        ipvsctl(lab, "no-xdp", "all")
+        return
+    for device in lab.director.ns.read("/proc/net/l4lb_bare").split():
+        _bare(lab, f"-{device}")
+    if not _labs:
+        modules.remove(BARE.stem)
 
 
 def detach_all():
