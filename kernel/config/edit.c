@@ -9,6 +9,7 @@
 #include <linux/netlink.h>
 
 #include "config/drain.h"
+#include "config/helper.h"
 #include "config/policy.h"
 #include "config/ramp.h"
 #include "config/server_edit.h"
@@ -308,6 +309,8 @@ static void service_del(struct l4lb_service *svc)
 		l4lb_service_set_fast_path(svc, L4LB_FAST_PATH_DEFAULT);
 	l4lb_service_set_conn_state(svc, L4LB_SERVICE_STATE_EAGER);
 	l4lb_shadow_set(svc, NULL);
+	if (IS_ENABLED(CONFIG_NF_CONNTRACK))
+		l4lb_service_unhelp(svc);
 	l4lb_server_del_all(svc);
 	l4lb_server_unstick(svc);
 	if (!--(*count)) {

@@ -202,7 +202,8 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	l4lb_las_set(svc, policy);
 	l4lb_limit_set(svc, policy);
 	WRITE_ONCE(svc->uses, uses_of(policy) |
-		   (svc->uses & (L4LB_USE_SHADOWED | L4LB_USE_CALL)));
+		   (svc->uses & (L4LB_USE_SHADOWED | L4LB_USE_CALL |
+				 L4LB_USE_HELPER)));
 	if (svc->policy.fast_path != policy->fast_path)
 		l4lb_service_set_fast_path(svc, policy->fast_path);
 }

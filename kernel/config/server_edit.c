@@ -11,6 +11,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 
+#include "config/helper.h"
 #include "config/ramp.h"
 #include "conn/table.h"
 #include "entry/hook.h"
@@ -195,6 +196,9 @@ void l4lb_server_settled(struct l4lb_server *server,
 	} else {
 		l4lb_ramp_end(server);
 	}
+	if (IS_ENABLED(CONFIG_NF_CONNTRACK) && server->method == IP_VS_CONN_F_MASQ)
+		l4lb_service_help(rcu_dereference_protected(server->svc,
+							    lockdep_is_held(&server->ln->lock)));
 
 	if (!old)
 		event.what = L4LB_EVENT_SERVER_ADDED;

@@ -18,6 +18,7 @@
 #include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
+#include "conn/helper.h"
 #include "conn/latency.h"
 #include "conn/state.h"
 #include "service/account.h"
@@ -179,7 +180,7 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
 	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED | L4LB_USE_CALL :
-				  ~L4LB_USE_CALL);
+				  ~(L4LB_USE_CALL | L4LB_USE_HELPER));
 	if (unlikely(uses) && !target.first)	/* no packet of its client began it */
 		uses &= ~L4LB_USE_LATENCY;
 	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
@@ -328,8 +329,9 @@ static noinline struct l4lb_conn *insert_large(struct l4lb_conn_table *table,
 /* Is its conntrack entry kept? */
 static void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
-	if (READ_ONCE(ln->sysctl.conntrack) &&
-	    conn->method == IP_VS_CONN_F_MASQ)
+	if ((READ_ONCE(ln->sysctl.conntrack) &&
+	     conn->method == IP_VS_CONN_F_MASQ) ||
+	    (l4lb_helper_used() && l4lb_helper_controls(conn)))
 		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 }
 

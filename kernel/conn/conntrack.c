@@ -14,13 +14,16 @@
  * An entry ends with its l4lb connection.  If a new connection finds an entry,
  * the client has reused its port: the old entry is killed and the packet gets a
  * new one.  With this setting off, and with tunnels and direct routing, whose
- * replies are not seen here, packets are not tracked.
+ * replies are not seen here, packets are not tracked; control connections with a
+ * helper, and their data connections, always are.
  */
 #include "conn/conntrack.h"
 
 #include <net/netfilter/nf_conntrack.h>
 #include <net/netfilter/nf_conntrack_core.h>
 #include <net/netfilter/nf_conntrack_zones.h>
+
+#include "conn/helper.h"
 
 /* The packet's entry if it is new: unconfirmed, in its original direction. */
 static struct nf_conn *fresh(const struct sk_buff *skb)
@@ -47,6 +50,8 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 	struct nf_conntrack_tuple *back;
 	bool ports;
 
+	if (l4lb_helper_used())
+		l4lb_helper_seen(skb, l4lb_conn_net(conn));
 	if (!ct)
 		return;
 	/* IPsec packets follow a connection of another protocol: no ports. */
@@ -60,22 +65,24 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		back->src.u3 = l4lb_conn_server(conn);
 		if (ports)
 			back->src.u.all = conn->dport;
+		if (l4lb_helper_used() && ports && l4lb_helper_controls(conn))
+			l4lb_helper_attach(ct);
 	}
 }
 
 /**
  * l4lb_ct_renew() - replace an old entry when a connection begins
  * @skb: its first packet, as the client sent it
- * @conn: the connection, new
+ * @net: namespace
  * @pkt: the packet, parsed
  */
-void l4lb_ct_renew(struct sk_buff *skb, const struct l4lb_conn *conn,
+void l4lb_ct_renew(struct sk_buff *skb, struct net *net,
 		   const struct l4lb_pkt *pkt)
 {
 	struct nf_hook_state state = {
 		.hook	= pkt->hook,
 		.pf	= pkt->flow.af,
-		.net	= l4lb_conn_net(conn)->net,
+		.net	= net,
 	};
 	enum ip_conntrack_info info;
 	struct nf_conn *ct = nf_ct_get(skb, &info);
@@ -102,11 +109,15 @@ static void tuple_fill(struct nf_conntrack_tuple *tuple,
 	tuple->dst.dir = IP_CT_DIR_ORIGINAL;
 }
 
-/* Was @ct changed for @conn? */
-static bool is_ours(const struct nf_conn *ct, const struct l4lb_conn *conn)
+/* Was the entry of @found, the client's direction, changed for @conn?  A real server's
+ * packet may have been the first: then that direction is the reply's.
+ */
+static bool is_ours(const struct nf_conntrack_tuple_hash *found,
+		    const struct l4lb_conn *conn)
 {
+	const struct nf_conn *ct = nf_ct_tuplehash_to_ctrack(found);
 	const struct nf_conntrack_man *from =
-		&ct->tuplehash[IP_CT_DIR_REPLY].tuple.src;
+		&ct->tuplehash[!NF_CT_DIRECTION(found)].tuple.src;
 
 	return nf_inet_addr_cmp(&from->u3, &conn->server->sched.addr) &&
 	       from->u.all == conn->dport;
@@ -125,7 +136,7 @@ void l4lb_ct_drop(const struct l4lb_conn *conn)
 	if (!found)
 		return;
 	ct = nf_ct_tuplehash_to_ctrack(found);
-	if (is_ours(ct, conn))
+	if (is_ours(found, conn))
 		nf_ct_kill(ct);
 	nf_ct_put(ct);
 }

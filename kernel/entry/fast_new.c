@@ -11,7 +11,8 @@
  *
  * Everything else is left to the stack: firewall marks (which are not set yet),
  * one-packet scheduling, defence against floods, connection tracking, and services
- * whose latency is measured, which have conn-state lazy, or persistence engine sip.
+ * whose latency is measured, which have conn-state lazy, persistence engine sip, or
+ * control connections with a helper.
  */
 #include "entry/fast_new.h"
 
@@ -225,7 +226,8 @@ struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
 	if (mode == L4LB_FAST_PATH_OFF ||
 	    (mode == L4LB_FAST_PATH_ON && !is_unwatched(d, af, watch)) ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
-	    READ_ONCE(svc->uses) & (L4LB_USE_LATENCY | L4LB_USE_CALL) ||
+	    READ_ONCE(svc->uses) & (L4LB_USE_LATENCY | L4LB_USE_CALL |
+				   L4LB_USE_HELPER) ||
 	    l4lb_lazy_wanted(svc) ||
 	    READ_ONCE(svc->refused) == (u32)jiffies ||
 	    is_stray(ln, &pkt->flow) ||

@@ -21,7 +21,6 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6.h>
-#include <net/ip.h>
 #include <net/netfilter/ipv6/nf_defrag_ipv6.h>
 
 #include "base/drop.h"
@@ -36,6 +35,7 @@
 #include "forward/call.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
+#include "forward/fragment.h"
 #include "forward/icmp.h"
 #include "forward/ipsec.h"
 #include "forward/large_reply.h"
@@ -43,13 +43,13 @@
 #include "forward/nat.h"
 #include "forward/one_packet.h"
 #include "forward/others.h"
+#include "forward/related.h"
 #include "forward/reset.h"
 #include "forward/schedule.h"
 #include "forward/send.h"
 #include "service/account.h"
 #include "service/guard.h"
 #include "service/server_table.h"
-#include "service/tunnel_table.h"
 #include "sync/daemon.h"
 #include "sync/send.h"
 
@@ -135,7 +135,7 @@ static unsigned int schedule_new(struct sk_buff *skb, const struct l4lb_pkt *pkt
 		return refuse(skb, pkt, ln, reason);
 	}
 	if (l4lb_conn_test(conn, L4LB_CONN_TRACKED))
-		l4lb_ct_renew(skb, conn, pkt);
+		l4lb_ct_renew(skb, ln->net, pkt);
 	return deliver(skb, pkt, conn, begins);
 }
 
@@ -178,8 +178,14 @@ static unsigned int handle_new(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 {
 	struct l4lb_service *svc = NULL;
 	bool starts = may_start(pkt, ln);
+	struct l4lb_conn *conn;
 	int verdict;
 
+	if (l4lb_helper_used() && starts) {
+		conn = l4lb_related_request(skb, pkt, ln);
+		if (conn)
+			return deliver(skb, pkt, conn, l4lb_pkt_begins(pkt));
+	}
 	if (starts || unlikely(READ_ONCE(ln->n_lazy)))
 		svc = l4lb_service_lookup(ln, skb->mark, &pkt->flow);
 	if (svc && l4lb_lazy_wanted(svc) && (!killed || starts)) {
@@ -393,6 +399,11 @@ static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pk
 	struct l4lb_conn once __l4lb_unset;
 	struct l4lb_conn *conn;
 
+	if (l4lb_helper_used()) {
+		conn = l4lb_related_reply(skb, pkt, ln);
+		if (conn)
+			return reply(skb, pkt, conn);
+	}
 	if (pkt->flow.proto == IPPROTO_UDP) {
 		if (!READ_ONCE(ln->n_one_packet))
 			return -ENOENT;
@@ -414,7 +425,8 @@ static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pk
 static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
-	if (unlikely(READ_ONCE(ln->n_one_packet) || READ_ONCE(ln->n_lazy))) {
+	if (unlikely(READ_ONCE(ln->n_one_packet) || READ_ONCE(ln->n_lazy)) ||
+	    l4lb_helper_used()) {
 		int verdict = reply_without(skb, pkt, ln);
 
 		if (verdict >= 0)
@@ -449,55 +461,6 @@ static unsigned int handle_broken(const struct sk_buff *skb, u8 af,
 	return NF_DROP;
 }
 
-/* Can it come from a real server?  Replies have the VIP as their source if they
- * need no translation and the VIP is not an address of this host, or
- * accept_local is set.
- */
-static bool from_server(struct l4lb_net *ln, const struct l4lb_flow *flow)
-{
-	return l4lb_tunnel_is_server(ln, &flow->saddr, AF_INET) ||
-	       READ_ONCE(ln->n_fwmark) ||
-	       inet_addr_type(ln->net, flow->saddr.ip) == RTN_LOCAL;
-}
-
-/* Can a fragment of IPv4 at FORWARD belong to a packet that a service has to do
- * with?  Its ports are not known yet.  Others pass as they are.
- */
-static bool may_be_ours(struct l4lb_net *ln, const struct l4lb_flow *flow)
-{
-	bool nonlocal = READ_ONCE(ln->sysctl.nonlocal_vip);
-
-	switch (flow->proto) {
-	case IPPROTO_ICMP:
-		return true;	/* errors come from any host */
-	case IPPROTO_TCP:
-	case IPPROTO_UDP:
-	case IPPROTO_SCTP:
-		return nonlocal || from_server(ln, flow);
-	case IPPROTO_AH:
-	case IPPROTO_ESP:
-		return nonlocal;	/* replies: each fragment for itself */
-	default:
-		return false;
-	}
-}
-
-/* Reassemble a fragment that may belong to a reply.  0: @skb is complete now;
- * else ip_defrag() has queued or freed it.
- */
-static int reassemble(struct sk_buff *skb, const struct nf_hook_state *state,
-		      const struct l4lb_net *ln)
-{
-	int err = ip_defrag(state->net, skb, IP_DEFRAG_VS_FWD);
-
-	if (err && err != -EINPROGRESS)
-		l4lb_drop(ln, L4LB_DROP_FRAGMENT);
-	/* Even with DF it is fragmented again, to the sizes that it came in. */
-	if (!err)
-		skb->ignore_df = 1;
-	return err;
-}
-
 static __always_inline unsigned int
 handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 {
@@ -514,8 +477,8 @@ handle_out(struct sk_buff *skb, const struct nf_hook_state *state, u8 af)
 	parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	/* IPv6 was reassembled before routing, see l4lb_hook_register(). */
 	if (parse == L4LB_PARSE_FRAGMENT && af == AF_INET &&
-	    pkt.hook == NF_INET_FORWARD && may_be_ours(ln, &pkt.flow)) {
-		if (reassemble(skb, state, ln))
+	    pkt.hook == NF_INET_FORWARD && l4lb_fragment_is_ours(ln, &pkt.flow)) {
+		if (l4lb_fragment_complete(skb, ln))
 			return NF_STOLEN;
 		parse = l4lb_parse_packet(skb, af, 0, false, &pkt);
 	}

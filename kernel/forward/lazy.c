@@ -38,7 +38,8 @@ static bool may_be_lazy(const struct l4lb_service *svc)
 	/* An overloaded server's clients go to another one, until it is no longer. */
 	return svc->key.port &&
 	       !(READ_ONCE(svc->flags) & IP_VS_SVC_F_PERSISTENT) &&
-	       !READ_ONCE(svc->n_capped) && !READ_ONCE(ln->sysctl.conntrack);
+	       !READ_ONCE(svc->n_capped) && !READ_ONCE(ln->sysctl.conntrack) &&
+	       !(READ_ONCE(svc->uses) & L4LB_USE_HELPER);
 }
 
 /* Connections from this host are not lazy: replies to this host are left as they are,

@@ -66,6 +66,7 @@ enum {
 	L4LB_USE_SHADOWED = 1 << 3,	/* shadow: where it would have gone */
 	L4LB_USE_LATENCY = 1 << 4,	/* latency: what is waited for, and since when */
 	L4LB_USE_CALL	= 1 << 5,	/* of templates: persistence engine sip */
+	L4LB_USE_HELPER	= 1 << 6,	/* nothing; conntrack is held, see config/helper.c */
 };
 
 /**

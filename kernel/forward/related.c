@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Data connections with NAT.  Conntrack has found an expectation for the first packet, and
+ * its helper has written both ends into the entry:
+ *
+ *	passive		client -> VIP:port, for the control connection's real server
+ *	active		real server -> client:port, which leaves as from the VIP
+ *
+ * No scheduler, template or limit decides: the control connection has.
+ */
+#include "forward/related.h"
+
+#include <net/netfilter/nf_conntrack.h>
+
+#include "base/drop.h"
+#include "base/flow.h"
+#include "conn/conntrack.h"
+
+/* The entry of @skb if it is a new one of a data connection.  An old one, of the connection
+ * that had these ports before, goes: that was expected once.
+ */
+static const struct nf_conn *expected(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				      struct l4lb_net *ln)
+{
+	enum ip_conntrack_info info;
+	const struct nf_conn *ct = nf_ct_get(skb, &info);
+
+	if (!ct || !ct->master || pkt->flow.proto != IPPROTO_TCP)
+		return NULL;
+	if (nf_ct_is_confirmed(ct) && l4lb_pkt_opens(pkt)) {
+		l4lb_ct_renew(skb, ln->net, pkt);
+		ct = nf_ct_get(skb, &info);
+	}
+	return ct && !nf_ct_is_confirmed(ct) &&
+	       CTINFO2DIR(info) == IP_CT_DIR_ORIGINAL ? ct : NULL;
+}
+
+static struct l4lb_conn *create(struct l4lb_net *ln, const struct l4lb_flow *flow,
+				struct l4lb_conn_target target)
+{
+	enum l4lb_drop reason;
+	struct l4lb_conn *conn = l4lb_conn_create(ln, flow, target, NULL, &reason);
+
+	if (conn)
+		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
+	else
+		l4lb_drop(ln, reason);
+	return conn;
+}
+
+struct l4lb_conn *l4lb_related_request(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				       struct l4lb_net *ln)
+{
+	const struct nf_conn *ct = expected(skb, pkt, ln);
+	struct l4lb_conn *control = ct ? l4lb_helper_master(ln, ct) : NULL;
+	struct l4lb_conn_target target = {
+		.first = l4lb_pkt_begins(pkt) ? pkt : NULL,
+	};
+	const struct nf_conntrack_man *end;
+
+	if (!control || !l4lb_server_available(control->server))
+		return NULL;
+	end = &ct->tuplehash[IP_CT_DIR_REPLY].tuple.src;
+	if (!nf_inet_addr_cmp(&end->u3, &control->server->sched.addr))
+		return NULL;
+	target.server = control->server;
+	target.dport = end->u.tcp.port;
+	return create(ln, &pkt->flow, target);
+}
+
+struct l4lb_conn *l4lb_related_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				     struct l4lb_net *ln)
+{
+	const struct nf_conn *ct = expected(skb, pkt, ln);
+	struct l4lb_conn *control = ct ? l4lb_helper_master(ln, ct) : NULL;
+	struct l4lb_conn_target target = { .dport = pkt->flow.sport };
+	const struct nf_conntrack_tuple *back;
+	struct l4lb_flow flow;
+
+	if (!control || !l4lb_server_available(control->server) ||
+	    !nf_inet_addr_cmp(&pkt->flow.saddr, &control->server->sched.addr))
+		return NULL;
+	back = &ct->tuplehash[IP_CT_DIR_REPLY].tuple;
+	flow = l4lb_flow_inverse(&pkt->flow);
+	flow.daddr = l4lb_conn_vip(control);
+	flow.dport = back->dst.u.tcp.port;
+	if (!nf_inet_addr_cmp(&back->dst.u3, &flow.daddr))
+		return NULL;
+	target.server = control->server;
+	return create(ln, &flow, target);
+}
