@@ -191,6 +191,21 @@ def sip_engine(module_life, backend, topologies):
         topologies.destroy()
 
 
+@pytest.fixture(scope="module")
+def held_connections(module_life, backend, topologies):
+    """A module of ip_vs is held by the connections that it has helped."""
+    yield
+    if not backend.is_l4lb:
+        topologies.destroy()
+
+
+@pytest.fixture
+def ftp_helper(held_connections, backend):
+    """Module l4lb_ftp, or ip_vs_ftp."""
+    if backend.load_scheduler("ftp"):
+        pytest.skip("this kernel has no ip_vs_ftp: Debian's have it (suite stages 6.12 and 6.1)")
+
+
 @pytest.fixture
 def ipvs(nat):
     """Netlink family IPVS in the director."""

@@ -51,7 +51,7 @@ COVERED = {
     "CVE-2026-68476": "test_cve.py::test_cve_2026_68476_headers_outside_the_head "
                       "test_cve.py::test_cve_2026_68476_shared_packet",
     "CVE-2026-74747": "test_cve.py::test_cve_2026_74747_quote_changes_while_it_is_read",
-    "CVE-2026-90141": NO + "there is no FTP helper",
+    "CVE-2026-90141": "test_ftp.py::test_bad_numbers, test_ftp_line.py of the host",
     "CVE-2026-97596": NO_SYNC,
     "CVE-2026-98078": NO_SYNC,
     "CVE-2026-98794": NO_SYNC,
