@@ -65,7 +65,7 @@ def test_active_from_any_port(nat, family, backend):
 
 def test_without_module(nat, family, backend):
     """The control: nothing is rewritten, nothing expected."""
-    backend_unload(backend, nat)
+    without_module(backend)
     raw = Ftp(nat, family)
     control = raw.control()
     if family == 4:
@@ -79,16 +79,11 @@ def test_without_module(nat, family, backend):
     control.talk()
 
 
-def backend_unload(backend, nat):
-    """The helper goes; of ip_vs, with its connections."""
-    name = backend.prefix + "ftp"
-
-    def gone():
-        return not modules.is_loaded(name) or not modules.remove(name).returncode
+def without_module(backend):
+    """The helper goes."""
     if not backend.is_l4lb:
-        nat.ipvs.flush()
         pytest.skip("connections of ip_vs hold its module; runs with --backend l4lb")
-    wait_until(gone, 10, what=f"rmmod {name}")
+    backend.remove("ftp")
 
 
 def test_sent_again(nat):
@@ -337,7 +332,7 @@ table inet ftp_related {
 
 def test_service_before_module(nat, family, backend):
     """A service that is there when the module comes."""
-    backend_unload(backend, nat)
+    without_module(backend)
     raw = Ftp(nat, family)
     assert not backend.load_scheduler("ftp")
     control = raw.control()
@@ -353,7 +348,7 @@ def test_module_goes(nat, family, only_l4lb, backend):
     control.passive(50000)
     control.data(50000, source=33333)
     control.passive(50001)
-    backend_unload(backend, nat)
+    without_module(backend)
     control.talk()
     assert control.data(50001) == (None, None)
     raw.client_tap.send(tcp_packet(control.client.address, 33333, raw.vip, 50000, ACK, seq=9001, ack=71))
@@ -431,7 +426,7 @@ def test_fast_path(nat, family, only_l4lb):
 
 def test_ports(nat, only_l4lb, backend):
     """Other ports than 21, up to eight; none may be 0."""
-    backend_unload(backend, nat)
+    without_module(backend)
     ko = backend.modules / "l4lb_ftp.ko"
     assert modules.insert(ko, "ports=0").returncode
     assert modules.insert(ko, "ports=1,2,3,4,5,6,7,8,9").returncode

@@ -64,6 +64,12 @@ class Backend:
         ko = self.modules / f"{self.prefix}{name}.ko"
         return modules.probe(ko).returncode if ko.exists() else errno.ENOENT
 
+    def remove(self, name):
+        """Remove a scheduler or helper, if it is loaded."""
+        module = self.prefix + name
+        wait_until(lambda: not self.loaded(module) or not modules.remove(module).returncode, 10,
+                   what=f"rmmod {module}")
+
     def unload(self):
         """Remove schedulers and core; fails if a reference remains."""
         for name in self.family():
