@@ -2,6 +2,7 @@
 """FTP through NAT: module l4lb_ftp, and ip_vs_ftp likewise. The test plays both ends."""
 
 import re
+import struct
 import time
 
 import pytest
@@ -9,7 +10,7 @@ from lab import fast, modules
 from lab.ftp import DPORT, PORT, Ftp, commas, told
 from lab.genl import PERSISTENT
 from lab.netns import run, wait_until
-from lab.packet import ACK, PSH, SYN, tcp_packet
+from lab.packet import ACK, PSH, SYN, packed, tcp_packet
 from lab.settings import setting
 
 pytestmark = pytest.mark.usefixtures("ftp_helper")
@@ -18,6 +19,15 @@ pytestmark = pytest.mark.usefixtures("ftp_helper")
 def expected(nat):
     """The connections that conntrack expects."""
     return nat.director.ns.read("/proc/net/nf_conntrack_expect").splitlines()
+
+
+def entries(nat, control):
+    """The entries of conntrack with the client's address, which is written at full length."""
+    address = control.client.address
+    if ":" in address:
+        address = ":".join(f"{word:04x}" for word in struct.unpack("!8H", packed(address)))
+    return [line for line in nat.director.ns.read("/proc/net/nf_conntrack").splitlines()
+            if f"={address} " in line]
 
 
 @pytest.mark.smoke
@@ -356,13 +366,17 @@ def test_module_goes(nat, family, only_l4lb, backend):
 
 
 def test_service_goes(nat, family, only_l4lb):
-    """With its service a control connection is over, and so is what it expects."""
+    """With its service a control connection is over, what it expects, and data connections; so
+    are their entries in conntrack."""
     raw = Ftp(nat, family)
     control = raw.control()
+    control.announce(40000)
+    control.connect(40000)
     control.passive(50000)
     with setting(nat, "expire_nodest_conn", 1):
         raw.service.delete()
         wait_until(lambda: not expected(nat), 5, what="nothing expected")
+        wait_until(lambda: not entries(nat, control), 5, what="no entry")
     assert control.data(50000) == (None, None)
 
 
@@ -411,17 +425,29 @@ def test_namespace_ends(nat, family, only_l4lb, topologies):
     assert modules.is_loaded("l4lb_ftp")
 
 
-def test_fast_path(nat, family, only_l4lb):
-    """Control and data connections keep off the fast path."""
+@pytest.mark.parametrize("mode", (1, 2), ids=("on", "new"))
+def test_fast_path(nat, family, only_l4lb, mode):
+    """Control and data connections keep off the fast path, from their first packets on."""
     raw = Ftp(nat, family)
     fast.ready(raw)
-    before = fast.read(nat.director.ns)
+    with setting(nat, "fast_path", mode):
+        before = fast.read(nat.director.ns)
+        control = raw.control()
+        control.passive(50000)
+        assert control.data(50000) == (control.number, 50000)
+        for _ in range(3):
+            control.talk()
+        assert not fast.grown(nat.director.ns, before).get("fast")
+
+
+def test_lazy(nat, family, only_l4lb):
+    """A service that has control connections has their entries at once."""
+    raw = Ftp(nat, family, sched="mh")
+    set_policy(raw, conn_state=genl.STATE_LAZY)
     control = raw.control()
     control.passive(50000)
     assert control.data(50000) == (control.number, 50000)
-    for _ in range(3):
-        control.talk()
-    assert not fast.grown(nat.director.ns, before).get("fast")
+    control.talk()
 
 
 def test_ports(nat, only_l4lb, backend):
