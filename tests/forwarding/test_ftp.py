@@ -7,12 +7,14 @@ import time
 
 import pytest
 from lab import fast, modules
+from lab.flows import set_policy
 from lab.ftp import DPORT, PORT, Ftp, commas, told
 from lab.genl import PERSISTENT
 from lab.netns import run, wait_until
 from lab.packet import ACK, PSH, SYN, packed, tcp_packet
 from lab.settings import setting
 
+LAZY = 1
 pytestmark = pytest.mark.usefixtures("ftp_helper")
 
 
@@ -443,7 +445,7 @@ def test_fast_path(nat, family, only_l4lb, mode):
 def test_lazy(nat, family, only_l4lb):
     """A service that has control connections has their entries at once."""
     raw = Ftp(nat, family, sched="mh")
-    set_policy(raw, conn_state=genl.STATE_LAZY)
+    set_policy(raw, conn_state=LAZY)
     control = raw.control()
     control.passive(50000)
     assert control.data(50000) == (control.number, 50000)
