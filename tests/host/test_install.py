@@ -102,7 +102,7 @@ def modules():
     names = re.search(r"^schedulers := (.+)", (TOP / "schedulers/Kbuild").read_text("utf-8"),
                       re.M)[1].split()
     assert len(names) > 10
-    return {"l4lb": "kernel"} | {f"l4lb_{name}": "schedulers" for name in names}
+    return {"l4lb": "kernel"} | {f"l4lb_{name}": "schedulers" for name in names} | {"l4lb_ftp": "kernel"}
 
 
 def test_dkms_sources(make):
