@@ -16,23 +16,34 @@
 #include "base/flow.h"
 #include "conn/conntrack.h"
 
-/* The entry of @skb if it is a new one of a data connection.  An old one, of the connection
- * that had these ports before, goes: that was expected once.
+static bool is_new(const struct nf_conn *ct, enum ip_conntrack_info info)
+{
+	return ct && !nf_ct_is_confirmed(ct) && CTINFO2DIR(info) == IP_CT_DIR_ORIGINAL;
+}
+
+/* The control connection because of which @skb is expected, or NULL; *@entry is set to its
+ * entry.  An old one, of the connection that had these ports before, goes: that was expected
+ * once.
  */
-static const struct nf_conn *expected(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-				      struct l4lb_net *ln)
+static const struct l4lb_conn *expected(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+					struct l4lb_net *ln, const struct nf_conn **entry)
 {
 	enum ip_conntrack_info info;
+	const struct l4lb_conn *control;
 	const struct nf_conn *ct = nf_ct_get(skb, &info);
 
 	if (!ct || !ct->master || pkt->flow.proto != IPPROTO_TCP)
 		return NULL;
-	if (nf_ct_is_confirmed(ct) && l4lb_pkt_opens(pkt)) {
+	control = l4lb_helper_master(ln, ct);
+	if (control && nf_ct_is_confirmed(ct) && l4lb_pkt_opens(pkt)) {
 		l4lb_ct_renew(skb, ln->net, pkt);
 		ct = nf_ct_get(skb, &info);
+		control = ct ? l4lb_helper_master(ln, ct) : NULL;
 	}
-	return ct && !nf_ct_is_confirmed(ct) &&
-	       CTINFO2DIR(info) == IP_CT_DIR_ORIGINAL ? ct : NULL;
+	if (!control || !is_new(ct, info) || !l4lb_server_available(control->server))
+		return NULL;
+	*entry = ct;
+	return control;
 }
 
 static struct l4lb_conn *create(struct l4lb_net *ln, const struct l4lb_flow *flow,
@@ -51,14 +62,15 @@ static struct l4lb_conn *create(struct l4lb_net *ln, const struct l4lb_flow *flo
 struct l4lb_conn *l4lb_related_request(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				       struct l4lb_net *ln)
 {
-	const struct nf_conn *ct = expected(skb, pkt, ln);
-	struct l4lb_conn *control = ct ? l4lb_helper_master(ln, ct) : NULL;
 	struct l4lb_conn_target target = {
 		.first = l4lb_pkt_begins(pkt) ? pkt : NULL,
 	};
 	const struct nf_conntrack_man *end;
+	const struct l4lb_conn *control;
+	const struct nf_conn *ct;
 
-	if (!control || !l4lb_server_available(control->server))
+	control = expected(skb, pkt, ln, &ct);
+	if (!control)
 		return NULL;
 	end = &ct->tuplehash[IP_CT_DIR_REPLY].tuple.src;
 	if (!nf_inet_addr_cmp(&end->u3, &control->server->sched.addr))
@@ -71,13 +83,14 @@ struct l4lb_conn *l4lb_related_request(struct sk_buff *skb, const struct l4lb_pk
 struct l4lb_conn *l4lb_related_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				     struct l4lb_net *ln)
 {
-	const struct nf_conn *ct = expected(skb, pkt, ln);
-	struct l4lb_conn *control = ct ? l4lb_helper_master(ln, ct) : NULL;
 	struct l4lb_conn_target target = { .dport = pkt->flow.sport };
 	const struct nf_conntrack_tuple *back;
+	const struct l4lb_conn *control;
+	const struct nf_conn *ct;
 	struct l4lb_flow flow;
 
-	if (!control || !l4lb_server_available(control->server) ||
+	control = expected(skb, pkt, ln, &ct);
+	if (!control ||
 	    !nf_inet_addr_cmp(&pkt->flow.saddr, &control->server->sched.addr))
 		return NULL;
 	back = &ct->tuplehash[IP_CT_DIR_REPLY].tuple;

@@ -53,6 +53,8 @@ struct control {
 	u32	answer;
 };
 
+static_assert(sizeof(struct control) <= sizeof_field(struct nf_conn_help, data));
+
 /* A packet of a control connection. */
 struct packet {
 	struct sk_buff			*skb;
@@ -382,7 +384,6 @@ static int __init ftp_init(void)
 	unsigned int i;
 	int err;
 
-	NF_CT_HELPER_BUILD_BUG_ON(sizeof(struct control));
 	for (i = 0; i < n_ports; i++) {
 		if (!ports[i]) {
 			pr_err("ports must be 1 to 65535\n");
