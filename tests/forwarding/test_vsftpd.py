@@ -89,6 +89,7 @@ def serve(lab, family, port=PORT, **options):
     return service
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_nat(nat, family, ftp_helper, farm):
     """Control connections are spread, and each has its data connections, one after the other."""
