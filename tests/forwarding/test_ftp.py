@@ -12,6 +12,7 @@ from lab.ftp import DPORT, PORT, Ftp, commas, told
 from lab.genl import PERSISTENT
 from lab.netns import run, wait_until
 from lab.packet import ACK, PSH, SYN, packed, tcp_packet, udp_packet
+from lab.rows import amount
 from lab.settings import setting
 
 LAZY = 1
@@ -244,17 +245,20 @@ def test_same_port_of_two_servers(nat, family, only_l4lb):
     assert one.data(50000) == (one.number, 50000)
 
 
-def test_one_at_a_time(nat, only_l4lb):
-    """However many a client announces, a control connection has one expectation: the last. A
-    hundred of them in a packet count as one."""
+def test_one_at_a_time(nat, only_l4lb, request):
+    """However many a client announces, a control connection has one expectation: the last. Of
+    all rows, it announces 100,000."""
     raw = Ftp(nat)
     control = raw.control()
-    line = b"PORT %s\r\n"
-    for port in range(40000, 40200, 20):
-        control.say(b"".join(line % commas(control.client.address, port + n) for n in range(20)))
+    address, per_packet = control.client.address, 50
+    for turn in range(amount(request.config, few=20, pairs=2000)):
+        ports = (40000 + (turn * per_packet + n) % 20000 for n in range(per_packet))
+        control.say(b"".join(b"PORT %s\r\n" % commas(address, port) for port in ports))
+        control.tell(b"200 OK\r\n")
+    last = 40000 + (turn * per_packet + per_packet - 1) % 20000
     assert len(expected(nat, control)) == 1
-    assert control.connect(40000) == (control.server, DPORT - 1)
-    assert control.connect(40199) == (raw.vip, 20)
+    assert control.connect(last - 1) == (control.server, DPORT - 1)
+    assert control.connect(last) == (raw.vip, 20)
     assert not expected(nat, control)
 
 
