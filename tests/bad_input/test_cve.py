@@ -42,7 +42,8 @@ COVERED = {
     "CVE-2024-53680": NO + "no list of protocols is built or printed at load",
     "CVE-2025-37961": "test_forwarding.py::test_tunnel_header",
     "CVE-2025-40018": "test_teardown.py::test_namespace_ends_with_live_connections "
-                      "test_namespace_end.py::test_configured_namespaces_end",
+                      "test_namespace_end.py::test_configured_namespaces_end "
+                      "test_ftp.py::test_namespace_ends",
     "CVE-2025-68813": "test_cve.py::test_cve_2025_68813_no_route_for_a_local_client",
     "CVE-2026-45850": "test_cve.py::test_cve_2026_45850_checksum_behind_extension_headers",
     "CVE-2026-45917": "test_cve.py::test_cve_2026_45917_device_down_while_routes_are_cached "
