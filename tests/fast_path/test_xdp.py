@@ -177,6 +177,7 @@ def test_real_traffic(lab, family):
         assert grown["xdp"] > 0.8 * size / 1460 and grown["xdp"] > 4 * grown.get("fast", 0), grown
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("offload", ("tx", "txvlan"))
 def test_hidden(nat, family, offload):
     """The sender's stack leaves checksums, or tags, to the device, and XDP does not see them: no
@@ -268,6 +269,7 @@ def test_switched_under_traffic(nat, family):
         thread.start()
         for n in range(12):
             (xdp.on if n % 2 else xdp.off)(nat, "eth0")
+            time.sleep(0.02)
         stop.set()
         thread.join()
         client.raw.fence()
@@ -408,6 +410,7 @@ def mtu(lab, size):
         change(1500)
 
 
+@pytest.mark.usefixtures("programs")
 @pytest.mark.slow
 def test_long_frames(nat, family):
     """Frames above a page go to ingress, short ones between them are forwarded by XDP: also if the
