@@ -125,8 +125,6 @@ def test_same_as_the_stack(player, mode, request):
     compared(player, mode, request)
 
 
-@pytest.mark.emulated
-@pytest.mark.slow
 @pytest.mark.usefixtures("can_xdp")
 @pytest.mark.no_xdp("it attaches XDP itself")
 def test_xdp_same_as_the_stack(player, request):

@@ -2,7 +2,8 @@
 """XDP: it sends the same packets as the fast path at ingress and as the stack, before there
 is an skb, and leaves everything unusual to them.
 
-`slow` tests take seconds only, but emulated ones; "make test-all" has them.
+On User-Mode Linux without a program, see lab/xdp.py. `slow` tests take seconds only, but emulated
+ones; "make test-all" has them.
 """
 
 import contextlib
@@ -37,8 +38,7 @@ from lab.packet import ACK, FIN, TCP, UDP
 from lab.settings import setting
 from lab.sorts import all_sorts, poke, variety
 
-pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
-              pytest.mark.no_xdp("it attaches XDP itself")]
+pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.no_xdp("it attaches XDP itself")]
 
 
 def three_ways(lab, proto, family, **kwargs):
@@ -59,19 +59,18 @@ def three_ways(lab, proto, family, **kwargs):
     assert by_xdp[1] == at_hook[1] == stack[1]
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @BOTH
 def test_same_packets(lab, family, proto):
     three_ways(lab, proto, family)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("outer", (4, 6), ids=("in4", "in6"))
 def test_same_tunnels(tun, family, outer):
     three_ways(tun, UDP, family, server_family=outer)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", TUNNEL)
 def test_other_tunnels(tun, family, kind):
     client = admitted(ready(tun, UDP, family, server={"tunnel": TUNNEL[kind]}))
@@ -79,7 +78,6 @@ def test_other_tunnels(tun, family, kind):
         assert request_is(client, b"wrapped", fast=1).is_tunnel
 
 
-@pytest.mark.slow
 def test_a_life(lab, family):
     """A TCP connection goes through its states by XDP, too."""
     client = admitted(ready(lab, TCP, family))
@@ -98,6 +96,7 @@ def test_a_life(lab, family):
         assert client.state != "ESTABLISHED"
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 @BOTH
 def test_first_packets(lab, family, proto):
@@ -137,7 +136,6 @@ def test_unasked_first_packets(nat, family, proto):
             request_is(client, b"then", xdp=1)
 
 
-@pytest.mark.slow
 def test_real_clients_begin(lab, family):
     """No packet of theirs needs the stack, but the first of each real server's with NAT: the way
     back is admitted there."""
@@ -169,6 +167,7 @@ def transfer(lab, family, size):
     return fast.grown(lab.director.ns, before)
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_real_traffic(lab, family):
     size = 500_000
@@ -178,6 +177,7 @@ def test_real_traffic(lab, family):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.parametrize("offload", ("tx", "txvlan"))
 def test_hidden(nat, family, offload):
     """The sender's stack leaves checksums, or tags, to the device, and XDP does not see them: no
@@ -252,7 +252,6 @@ def test_watched(nat, family):
         reply_is(client, fast=1)
 
 
-@pytest.mark.slow
 def test_switched_under_traffic(nat, family):
     """On and off while packets pass: both ways have some, none is doubled. A veth may lose those
     that wait in it while a program comes or goes."""
@@ -291,6 +290,7 @@ def namespace():
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 def test_module_stays(nat, backend):
     """A program holds it; without one it goes."""
     nat.ipvs.flush()
@@ -301,6 +301,7 @@ def test_module_stays(nat, backend):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_device_and_namespace_end(backend, nat):
     """They take the program with them."""
@@ -333,6 +334,7 @@ def somebody_elses(name):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_somebody_elses_program(nat):
     with nat.director.ns.enter():
@@ -349,6 +351,7 @@ def test_somebody_elses_program(nat):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.smoke
 def test_tool(nat):
     """What it lists, what it refuses, and that a second time changes nothing."""
@@ -380,6 +383,7 @@ def test_tool(nat):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_doctor(nat, family):
     """It counts what went on without XDP, as notes; nothing if there is no XDP."""
@@ -411,6 +415,7 @@ def mtu(lab, size):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_long_frames(nat, family):
     """Frames above a page go to ingress, short ones between them are forwarded by XDP: also if the
@@ -438,6 +443,7 @@ def devices(nat):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_apply(nat, tmp_path, monkeypatch):
     """A file says which devices have it: all or nothing, and rollback knows what was before."""
@@ -477,6 +483,7 @@ def test_apply(nat, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.emulated
 @pytest.mark.slow
 def test_not_confirmed(nat, tmp_path, monkeypatch):
     """Nobody confirms: the devices have again what they had, and so do the services."""

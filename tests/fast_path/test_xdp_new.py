@@ -15,8 +15,7 @@ from lab.packet import ACK, SYN, TCP
 from lab.settings import setting
 from lab.tables import room_for
 
-pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.emulated,
-              pytest.mark.no_xdp("it attaches XDP itself")]
+pytestmark = [pytest.mark.usefixtures("can_xdp"), pytest.mark.no_xdp("it attaches XDP itself")]
 
 
 def established(raw, **want):
