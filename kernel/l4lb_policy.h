@@ -148,6 +148,20 @@ enum l4lb_limit_reply {
 	L4LB_LIMIT_REPLY_MAX = __L4LB_LIMIT_REPLY_MAX - 1
 };
 
+/* Of a connection with NAT, what its real server sees as its client: one of these
+ * addresses of this host, and a port from 1024 on that is not in sysctl
+ * ip_local_reserved_ports.  For connections that begin from now on.
+ */
+enum l4lb_snat_attr {
+	L4LB_SNAT_ATTR_UNSPEC,
+	L4LB_SNAT_ATTR_FIRST,	/* address of the service's family */
+	L4LB_SNAT_ATTR_LAST,	/* likewise; L4LB_SNAT_MAX addresses in all */
+
+	__L4LB_SNAT_ATTR_MAX,
+	L4LB_SNAT_ATTR_MAX = __L4LB_SNAT_ATTR_MAX - 1
+};
+
+#define L4LB_SNAT_MAX		256
 #define L4LB_RAMP_MAX		86400
 #define L4LB_LIMIT_RATE_MAX	10000000
 #define L4LB_BANDS	4
@@ -155,7 +169,7 @@ enum l4lb_limit_reply {
 /* Default ends of the LAS bands, in bytes. */
 #define L4LB_LAS_BYTES	{ 16 << 10, 128 << 10, 1 << 20 }
 
-/* All u32; 0 is the default.  Timeouts: seconds that a connection lives without
+/* All u32, but for SNAT; 0 is the default.  Timeouts: seconds that a connection lives without
  * packets; 0: the namespace's timeout (IPVS_CMD_SET_CONFIG; SCTP: 900).
  * LAS_BYTES_*: ends of bands 0 to 2, increasing; 0: that band has no end;
  * all three 0: L4LB_LAS_BYTES.
@@ -184,8 +198,9 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_LIMIT_REPLY,	/* enum l4lb_limit_reply */
 	L4LB_POLICY_ATTR_LATENCY,	/* enum l4lb_service_latency */
 	L4LB_POLICY_ATTR_CONN_STATE,	/* enum l4lb_service_state; LAZY excludes LATENCY,
-					 * LIMIT_RATE and LIMIT_CONNS
+					 * LIMIT_RATE, LIMIT_CONNS and SNAT
 					 */
+	L4LB_POLICY_ATTR_SNAT,		/* nest: enum l4lb_snat_attr; empty: none */
 
 	__L4LB_POLICY_ATTR_MAX,
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1

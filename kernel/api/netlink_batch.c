@@ -211,7 +211,7 @@ static int parse_service(struct l4lb_batch *b, struct nlattr **tb,
 	err = parse_options(svc, tb[L4LB_ATTR_OPTIONS], extack);
 	if (!err && tb[L4LB_ATTR_POLICY])
 		err = l4lb_nl_parse_policy(&svc->policy, tb[L4LB_ATTR_POLICY],
-					   extack);
+					   svc->key.af, extack);
 	return err ?: l4lb_nl_parse_claim(&svc->claim, tb, extack) ?:
 	       l4lb_nl_parse_shadow(&svc->shadow_ops, tb[L4LB_ATTR_SHADOW], extack) ?:
 	       parse_dests(b, svc, tb[L4LB_ATTR_DESTS], extack);

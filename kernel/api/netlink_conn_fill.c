@@ -6,6 +6,7 @@
 
 #include "conn/call.h"
 #include "conn/state.h"
+#include "conn/walk.h"
 #include "entry/fast_admit.h"
 
 /* A template of a service by mark: it stands for any protocol, VIP and port. */
@@ -65,7 +66,12 @@ static int fill_server(struct sk_buff *skb, const struct l4lb_conn *conn)
 	     nla_put_u16(skb, L4LB_CONN_ATTR_SERVER_AF, af)) ||
 	    put_addr(skb, L4LB_CONN_ATTR_SERVER, af, l4lb_conn_server(conn)) ||
 	    nla_put_be16(skb, L4LB_CONN_ATTR_SERVER_PORT, conn->dport) ||
-	    nla_put_u32(skb, L4LB_CONN_ATTR_FWD_METHOD, conn->method))
+	    nla_put_u32(skb, L4LB_CONN_ATTR_FWD_METHOD,
+			conn->method & IP_VS_CONN_F_FWD_MASK))
+		return -EMSGSIZE;
+	if (conn->method == L4LB_FULL_NAT &&
+	    (put_addr(skb, L4LB_CONN_ATTR_LOCAL, conn->af, conn->local.addr) ||
+	     nla_put_be16(skb, L4LB_CONN_ATTR_LOCAL_PORT, conn->local.port)))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -499,7 +499,7 @@ static int change_service(struct genl_info *info,
 }
 
 static int parse_change(struct l4lb_policy *policy, struct l4lb_claim *claim,
-			struct genl_info *info)
+			u8 af, struct genl_info *info)
 {
 	struct nlattr **attrs = info->attrs;
 	int err = 0;
@@ -508,7 +508,7 @@ static int parse_change(struct l4lb_policy *policy, struct l4lb_claim *claim,
 	    (!attrs[L4LB_ATTR_OWNER] && !attrs[L4LB_ATTR_PROTECTED] &&
 	     !attrs[L4LB_ATTR_SHADOW]))
 		err = l4lb_nl_parse_policy(policy, attrs[L4LB_ATTR_POLICY],
-					   info->extack);
+					   af, info->extack);
 	return err ?: l4lb_nl_parse_claim(claim, attrs, info->extack);
 }
 
@@ -520,7 +520,7 @@ static int change_policy(struct l4lb_service *svc, struct genl_info *info)
 	struct l4lb_policy policy = svc->policy;
 	struct l4lb_claim claim = svc->claim;
 	struct l4lb_shadow *shadow = NULL;
-	int err = parse_change(&policy, &claim, info);
+	int err = parse_change(&policy, &claim, svc->key.af, info);
 
 	if (err)
 		return err;

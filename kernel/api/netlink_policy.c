@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The nests POLICY and BANDS of family L4LB, and LIMITED: per-service overrides of
- * namespace settings, and the counters of PRIORITY and limits.  A new value needs
+ * namespace settings, and the counters of PRIORITY and limits.  A new u32 needs
  * only a row in values[].
  */
 #include "api/netlink_policy.h"
@@ -11,6 +11,7 @@
 
 #include "service/las.h"
 #include "service/limit.h"
+#include "service/snat.h"
 
 #define VALUE(attr, member, limit)					\
 	[L4LB_POLICY_ATTR_##attr] = {					\
@@ -46,15 +47,24 @@ static const struct {
 	VALUE(LIMIT_REPLY, limit_reply, L4LB_LIMIT_REPLY_MAX),
 	VALUE(LATENCY, latency, L4LB_SERVICE_LATENCY_MAX),
 	VALUE(CONN_STATE, conn_state, L4LB_SERVICE_STATE_MAX),
+	[L4LB_POLICY_ATTR_SNAT] = { },	/* no u32 */
 };
 
 #undef VALUE
 
 static_assert(ARRAY_SIZE(values) == L4LB_POLICY_ATTR_MAX + 1);
 
-static const struct nla_policy policy_policy[] = {
-	[1 ... L4LB_POLICY_ATTR_MAX] = { .type = NLA_U32 },
+static const struct nla_policy snat_policy[] = {
+	[L4LB_SNAT_ATTR_FIRST]	= { .type = NLA_BINARY, .len = sizeof(struct in6_addr) },
+	[L4LB_SNAT_ATTR_LAST]	= { .type = NLA_BINARY, .len = sizeof(struct in6_addr) },
 };
+
+static const struct nla_policy policy_policy[] = {
+	[1 ... L4LB_POLICY_ATTR_CONN_STATE] = { .type = NLA_U32 },
+	[L4LB_POLICY_ATTR_SNAT]	= NLA_POLICY_NESTED(snat_policy),
+};
+
+static_assert(ARRAY_SIZE(policy_policy) == L4LB_POLICY_ATTR_MAX + 1);
 
 static u32 *value_of(struct l4lb_policy *policy, unsigned int attr)
 {
@@ -64,16 +74,56 @@ static u32 *value_of(struct l4lb_policy *policy, unsigned int attr)
 static int check_conn_state(const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack)
 {
-	if (policy->conn_state != L4LB_SERVICE_STATE_LAZY ||
-	    !(policy->latency || policy->limit_rate || policy->limit_conns))
+	if (policy->conn_state != L4LB_SERVICE_STATE_LAZY)
 		return 0;
-	NL_SET_ERR_MSG(extack,
-		       "policy: CONN_STATE lazy excludes LATENCY and limits: both need the first packet");
+	if (policy->latency || policy->limit_rate || policy->limit_conns)
+		NL_SET_ERR_MSG(extack,
+			       "policy: CONN_STATE lazy excludes LATENCY and limits: both need the first packet");
+	else if (policy->snat.af)
+		NL_SET_ERR_MSG(extack,
+			       "policy: CONN_STATE lazy excludes SNAT: a port needs an entry");
+	else
+		return 0;
 	return -EOPNOTSUPP;
 }
 
+/* An address of family @af, padded or not. */
+static int parse_address(union nf_inet_addr *addr, const struct nlattr *attr, u8 af)
+{
+	static const u8 padding[sizeof(*addr) - sizeof(addr->ip)];
+	int len = attr ? nla_len(attr) : 0;
+
+	*addr = (union nf_inet_addr){ };
+	if (len != sizeof(addr->in6) && (len != sizeof(addr->ip) || af != AF_INET))
+		return -EINVAL;
+	memcpy(addr, nla_data(attr), len);
+	return af == AF_INET && memcmp(&addr->ip6[1], padding, sizeof(padding)) ? -EINVAL : 0;
+}
+
+static int parse_snat(struct l4lb_snat_range *range, const struct nlattr *nest,
+		      u8 af, struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[L4LB_SNAT_ATTR_MAX + 1];
+	int err;
+
+	err = nla_parse_nested(tb, L4LB_SNAT_ATTR_MAX, nest, snat_policy, extack);
+	if (err)
+		return err;
+	*range = (struct l4lb_snat_range){ };
+	if (!tb[L4LB_SNAT_ATTR_FIRST] && !tb[L4LB_SNAT_ATTR_LAST])
+		return 0;
+	if (parse_address(&range->first, tb[L4LB_SNAT_ATTR_FIRST], af) ||
+	    parse_address(&range->last, tb[L4LB_SNAT_ATTR_LAST], af)) {
+		NL_SET_ERR_MSG_ATTR(extack, nest,
+				    "policy: SNAT needs FIRST and LAST, addresses of the service's family");
+		return -EINVAL;
+	}
+	range->af = af;
+	return l4lb_snat_check(range, extack);
+}
+
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
-			 struct netlink_ext_ack *extack)
+			 u8 af, struct netlink_ext_ack *extack)
 {
 	struct nlattr *tb[L4LB_POLICY_ATTR_MAX + 1];
 	unsigned int i;
@@ -86,7 +136,7 @@ int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 	err = nla_parse_nested(tb, L4LB_POLICY_ATTR_MAX, nest, policy_policy,
 			       extack);
 	for (i = 1; !err && i <= L4LB_POLICY_ATTR_MAX; i++) {
-		if (!tb[i])
+		if (!tb[i] || !values[i].name)
 			continue;
 		*value_of(policy, i) = nla_get_u32(tb[i]);
 		if (nla_get_u32(tb[i]) <= values[i].max)
@@ -95,7 +145,24 @@ int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
 				  values[i].name, values[i].max);
 		err = -ERANGE;
 	}
+	if (!err && tb[L4LB_POLICY_ATTR_SNAT])
+		err = parse_snat(&policy->snat, tb[L4LB_POLICY_ATTR_SNAT], af, extack);
 	return err ?: l4lb_las_check(policy, extack) ?: check_conn_state(policy, extack);
+}
+
+/* Always there: a reader knows that the module has it. */
+static int fill_snat(struct sk_buff *skb, const struct l4lb_snat_range *range)
+{
+	struct nlattr *nest = nla_nest_start(skb, L4LB_POLICY_ATTR_SNAT);
+	int len = range->af == AF_INET ? sizeof(struct in_addr) :
+					 sizeof(struct in6_addr);
+
+	if (!nest || (range->af &&
+		      (nla_put(skb, L4LB_SNAT_ATTR_FIRST, len, &range->first) ||
+		       nla_put(skb, L4LB_SNAT_ATTR_LAST, len, &range->last))))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
 }
 
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
@@ -107,8 +174,10 @@ int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy)
 	if (!nest)
 		return -EMSGSIZE;
 	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
-		if (nla_put_u32(skb, i, *value_of(&copy, i)))
+		if (values[i].name && nla_put_u32(skb, i, *value_of(&copy, i)))
 			return -EMSGSIZE;
+	if (fill_snat(skb, &policy->snat))
+		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
 	return 0;
 }

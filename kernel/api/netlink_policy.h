@@ -8,10 +8,10 @@
 #include <net/genetlink.h>
 
 /* The nest POLICY of family L4LB.  Parse: @nest is required; the values it has
- * are checked and replace those in @policy.  Fill: all values.
+ * are checked and replace those in @policy; @af: the service's family.  Fill: all values.
  */
 int l4lb_nl_parse_policy(struct l4lb_policy *policy, const struct nlattr *nest,
-			 struct netlink_ext_ack *extack);
+			 u8 af, struct netlink_ext_ack *extack);
 int l4lb_nl_fill_policy(struct sk_buff *skb, const struct l4lb_policy *policy);
 
 /* OWNER and PROTECTED, whose types and lengths genetlink has checked.  Parse: those

@@ -48,6 +48,7 @@ struct l4lb_defence {
  * @ranges: services with a range, from the first one to the namespace's end
  * @n_one_packet: services with one-packet scheduling or engine sip, likewise
  * @n_lazy: services with conn-state lazy, likewise
+ * @snat: a service has or had full NAT, likewise
  * @fast: the fast path; allocated with @conns
  * @fast_counts: per-CPU array of L4LB_FAST_MAX counters
  * @n_fast_path: services whose policy turns the fast path on
@@ -59,8 +60,7 @@ struct l4lb_defence {
  * @n_tunnels: real servers with method tunnel; 0 spares packets a lookup
  * @guards: guarded addresses (RCU readers)
  * @n_guards: number of services with a guard, likewise
- * @route_lock: protects cached routes and the lists of them, see route.c; packets
- *	take it to cache a route
+ * @route_lock: of cached routes and their lists, see route.c; packets take it, too
  * @route_devices: devices that cached routes lead through
  * @route_list: the same, to drop the routes of all
  * @route_neighs: routes that keep a neighbour
@@ -115,7 +115,7 @@ struct l4lb_net {
 	struct rhashtable		server_names;
 	struct rhashtable		endpoints;
 	unsigned int			n_tunnels;
-	unsigned int			n_fwmark, n_any_port, n_one_packet, n_lazy;
+	unsigned int			n_fwmark, n_any_port, n_one_packet, n_lazy, snat;
 	struct rhashtable		guards;
 	unsigned int			n_guards;
 	spinlock_t			route_lock;

@@ -364,6 +364,7 @@ static const char *const drop_names[] = {
 	[L4LB_DROP_SAME_REPLIES] = "same_replies",
 	[L4LB_DROP_LIMIT]	= "limit",
 	[L4LB_DROP_NO_CALL_ID]	= "no_call_id",
+	[L4LB_DROP_NO_PORT]	= "no_port",
 };
 
 static_assert(ARRAY_SIZE(drop_names) == L4LB_DROP_MAX);

@@ -85,9 +85,8 @@ void l4lb_stats_freeze(struct l4lb_stats *stats, bool frozen);
  */
 unsigned long l4lb_stats_end_interval(struct l4lb_stats *stats);
 
-/* Packet context, BH off; call it before a packet is counted in late stats.
- * Return: true if they have counters now; false without memory, and the packet
- * is counted already.
+/* Packet context, BH off; call it before a packet is counted in late stats.  Return:
+ * true if they have counters now; false without memory, and the packet is counted.
  */
 bool l4lb_stats_begin(struct l4lb_stats *stats, enum l4lb_stats_event event,
 		      unsigned int len);
@@ -147,6 +146,7 @@ enum l4lb_drop {
 	L4LB_DROP_SAME_REPLIES,	/* new flow, its replies are like many others' */
 	L4LB_DROP_LIMIT,	/* new flow, beyond a limit of its service */
 	L4LB_DROP_NO_CALL_ID,	/* new flow of a service with engine sip */
+	L4LB_DROP_NO_PORT,	/* new flow, with full NAT: its ports are taken */
 	L4LB_DROP_MAX
 };
 
@@ -158,7 +158,7 @@ enum l4lb_fast_count {
 	L4LB_SLOW_PROTOCOL,	/* neither TCP nor UDP */
 	L4LB_SLOW_HEADER,	/* fragment, options, TTL, tag, odd GSO, ... */
 	L4LB_SLOW_UNKNOWN,	/* without a connection */
-	L4LB_SLOW_SERVER,	/* real server removed, draining or local */
+	L4LB_SLOW_SERVER,	/* real server removed, draining or local; full NAT */
 	L4LB_SLOW_POLICY,	/* fast path off, or flow in conntrack */
 	L4LB_SLOW_OPENS,	/* asks for a new connection */
 	L4LB_SLOW_ADMIT,	/* flow not admitted, or not any more */

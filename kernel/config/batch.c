@@ -158,7 +158,9 @@ static int prepare_service(struct l4lb_net *ln, const struct l4lb_batch *b,
 	err = l4lb_policy_check_range(s->svc, &s->cfg, extack);
 	if (!err && b->mode == L4LB_SET_CHANGE)		/* what was saved is restored */
 		err = l4lb_policy_check_lazy(s->svc, &s->policy, s->cfg.flags,
-					     s->ops, extack);
+					     s->ops, extack) ?:
+		      l4lb_policy_check_snat(s->svc, &s->policy, s->cfg.flags,
+					     s->cfg.sip, extack);
 	return err ?: l4lb_service_reserve_policy(s->svc, &s->policy, extack);
 }
 

@@ -11,6 +11,7 @@
 #include "service/limit.h"
 #include "service/range.h"
 #include "service/server_table.h"
+#include "service/snat.h"
 
 static bool wants_fast_path(u32 mode)
 {
@@ -39,16 +40,22 @@ int l4lb_policy_check_nat(const struct l4lb_service *svc,
 			  const struct l4lb_policy *policy,
 			  struct netlink_ext_ack *extack)
 {
+	bool latency = policy->latency && !svc->policy.latency;
+	bool snat = policy->snat.af && !svc->policy.snat.af;
 	const struct l4lb_server *server;
 
 	lockdep_assert_held(&svc->ln->lock);
-	if (!policy->latency || svc->policy.latency || list_empty(&svc->servers))
+	if (!(latency || snat) || list_empty(&svc->servers))
 		return 0;
 	list_for_each_entry(server, &svc->servers, node)
 		if (server->method == IP_VS_CONN_F_MASQ)
 			return 0;
-	NL_SET_ERR_MSG(extack,
-		       "policy: LATENCY needs NAT: replies of others do not pass here");
+	if (latency)
+		NL_SET_ERR_MSG(extack,
+			       "policy: LATENCY needs NAT: replies of others do not pass here");
+	else
+		NL_SET_ERR_MSG(extack,
+			       "policy: SNAT needs NAT: others send their replies to the client itself");
 	return -EOPNOTSUPP;
 }
 
@@ -74,6 +81,25 @@ int l4lb_policy_check_lazy(const struct l4lb_service *svc,
 	else if (!ops || !ops->maps)
 		NL_SET_ERR_MSG(extack,
 			       "policy: CONN_STATE lazy needs a scheduler that hashes: mh, sh or dh");
+	else
+		return 0;
+	return -EOPNOTSUPP;
+}
+
+/* Can full NAT work with @flags, @sip and without a connection, if it was not on before? */
+int l4lb_policy_check_snat(const struct l4lb_service *svc,
+			   const struct l4lb_policy *policy, u32 flags, bool sip,
+			   struct netlink_ext_ack *extack)
+{
+	lockdep_assert_held(&svc->ln->lock);
+	if (!policy->snat.af || svc->policy.snat.af)
+		return 0;
+	if (flags & IP_VS_SVC_F_ONEPACKET)
+		NL_SET_ERR_MSG(extack,
+			       "policy: SNAT does not work with one-packet scheduling: a port needs a connection");
+	else if (sip)
+		NL_SET_ERR_MSG(extack,
+			       "policy: SNAT does not work with persistence engine sip: servers begin calls, too");
 	else
 		return 0;
 	return -EOPNOTSUPP;
@@ -135,14 +161,16 @@ int l4lb_service_reserve_policy(struct l4lb_service *svc,
 		return err;
 	return l4lb_guard_reserve(svc, policy->guard, extack) ?:
 	       l4lb_las_reserve(svc, policy, extack) ?:
-	       l4lb_limit_reserve(svc, policy, extack);
+	       l4lb_limit_reserve(svc, policy, extack) ?:
+	       l4lb_snat_reserve(svc, policy, extack);
 }
 
 static u32 uses_of(const struct l4lb_policy *policy)
 {
 	return (policy->priority ? L4LB_USE_SERVED : 0) |
 	       (policy->log ? L4LB_USE_LOGGED : 0) |
-	       (policy->latency ? L4LB_USE_LATENCY : 0);
+	       (policy->latency ? L4LB_USE_LATENCY : 0) |
+	       (policy->snat.af ? L4LB_USE_SNAT : 0);
 }
 
 static void set_latency(struct l4lb_service *svc, u32 mode)
@@ -201,6 +229,7 @@ void l4lb_service_apply_policy(struct l4lb_service *svc,
 	WRITE_ONCE(svc->policy.ramp, policy->ramp);
 	l4lb_las_set(svc, policy);
 	l4lb_limit_set(svc, policy);
+	l4lb_snat_set(svc, policy);
 	WRITE_ONCE(svc->uses, uses_of(policy) |
 		   (svc->uses & (L4LB_USE_SHADOWED | L4LB_USE_CALL |
 				 L4LB_USE_HELPER)));
@@ -229,6 +258,8 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	err = l4lb_policy_check_nat(svc, policy, extack) ?:
 	      l4lb_policy_check_lazy(svc, policy, svc->flags,
 				     l4lb_service_sched(svc), extack) ?:
+	      l4lb_policy_check_snat(svc, policy, svc->flags,
+				     l4lb_service_has_sip(svc), extack) ?:
 	      l4lb_service_reserve_policy(svc, policy, extack);
 	if (err)
 		return err;

@@ -18,6 +18,10 @@ int l4lb_policy_check_lazy(const struct l4lb_service *svc,
 			   const struct l4lb_policy *policy, u32 flags,
 			   const struct l4lb_sched_ops *ops,
 			   struct netlink_ext_ack *extack);
+/* The same for full NAT; @sip: with persistence engine sip. */
+int l4lb_policy_check_snat(const struct l4lb_service *svc,
+			   const struct l4lb_policy *policy, u32 flags, bool sip,
+			   struct netlink_ext_ack *extack);
 int l4lb_service_reserve_policy(struct l4lb_service *svc,
 				const struct l4lb_policy *policy,
 				struct netlink_ext_ack *extack);

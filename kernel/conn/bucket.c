@@ -23,6 +23,7 @@
 #include "conn/call.h"
 #include "conn/defence.h"
 #include "conn/hash.h"
+#include "conn/lookup.h"
 #include "conn/resize.h"
 #include "conn/slot.h"
 #include "conn/sweep.h"
@@ -78,10 +79,15 @@ static u64 hash_slot(const struct l4lb_conn_table *table,
 static u64 hash_any(const struct l4lb_conn_table *table,
 		    const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
 {
-	u64 hash = hash_slot(table, conn, kind);
+	struct l4lb_flow flow;
 
-	return unlikely(kind == L4LB_CONN_CALL_IN) ?
-	       hash_call(&table->key, hash, l4lb_conn_call(conn)->hash) : hash;
+	if (likely(kind < L4LB_CONN_CALL_IN))
+		return hash_slot(table, conn, kind);
+	if (kind == L4LB_CONN_CALL_IN)
+		return hash_call(&table->key, hash_slot(table, conn, kind),
+				 l4lb_conn_call(conn)->hash);
+	flow = l4lb_conn_local_flow(conn);
+	return hash_anew(table, &flow, false);
 }
 
 /* ---- slots ---- */
@@ -89,18 +95,6 @@ static u64 hash_any(const struct l4lb_conn_table *table,
 static spinlock_t *stripe_lock(struct l4lb_conn_table *table, u64 hash)
 {
 	return &table->locks[hash >> (64 - L4LB_STRIPE_BITS)].lock;
-}
-
-/* Do the replies of both have the same header? */
-static bool same_replies(const struct l4lb_conn *a, const struct l4lb_conn *b)
-{
-	if (a->af != b->af || a->proto != b->proto || a->dport != b->dport ||
-	    a->cport != b->cport)
-		return false;
-	if (a->af == AF_INET)
-		return a->v4.daddr == b->v4.daddr && a->v4.caddr == b->v4.caddr;
-	return ipv6_addr_equal(&a->v6.daddr, &b->v6.daddr) &&
-	       ipv6_addr_equal(&a->v6.caddr, &b->v6.caddr);
 }
 
 /* Have both templates the same Call-ID? */
@@ -164,7 +158,8 @@ static unsigned int bucket_visit(const struct l4lb_conn_bucket *bucket,
 		for (; used; used &= used - 1) {
 			/* Likewise. */
 			slot = smp_load_acquire(&bucket->slot[first_slot(used)]);
-			if (slot_conn(slot) && slot_kind(slot) != L4LB_CONN_OUT)
+			if (slot_conn(slot) && slot_kind(slot) != L4LB_CONN_OUT &&
+			    slot_kind(slot) != L4LB_CONN_LOCAL)
 				hits += fn(slot_conn(slot), arg);
 		}
 	}
@@ -426,16 +421,30 @@ spinlock_t *l4lb_conn_bucket_lock(struct l4lb_conn_table *table,
 	return stripe_lock(table, i << array->shift);
 }
 
-/* The connection with the key of @new, which is that of @key, and need not be
- * alive; or NULL.  Clears the slots of dead ones, which are about to be removed
- * anyway.
+/* Does a packet with the header of @key find @slot, so that @new has no place beside it?
+ * A local end leaves no header to any other slot.
+ */
+static bool is_rival(unsigned long slot, const struct l4lb_flow *key, unsigned long new)
+{
+	const struct l4lb_conn *conn = slot_conn(slot);
+	enum l4lb_conn_kind kind = slot_kind(slot);
+
+	if (slot_kind(new) != L4LB_CONN_LOCAL)
+		return kind == slot_kind(new) && same_key(conn, key, key->af, kind) &&
+		       (kind != L4LB_CONN_CALL_IN || same_call(conn, slot_conn(new)));
+	if (kind == L4LB_CONN_LOCAL)
+		return same_local(conn, key, key->af);
+	return kind <= L4LB_CONN_OUT && same_key(conn, key, key->af, kind);
+}
+
+/* The connection with the key of the slot @new, which is that of @key, and need not be
+ * alive; or NULL.  Clears the slots of dead ones, which are about to be removed anyway,
+ * but not if they are counted.
  */
 static struct l4lb_conn *present(struct l4lb_conn_array *array,
 				 const struct l4lb_flow *key, u64 hash,
-				 const struct l4lb_conn *new,
-				 const spinlock_t *lock)
+				 unsigned long new, const spinlock_t *lock)
 {
-	enum l4lb_conn_kind kind = in_kind(new);
 	struct l4lb_conn_bucket *bucket;
 	struct l4lb_conn *conn;
 	unsigned int i;
@@ -448,12 +457,11 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 			equal = tags_equal(bucket->tags, tag_of(hash));
 			for (; equal; equal &= equal - 1) {
 				i = first_slot(equal);
-				conn = slot_conn(bucket->slot[i]);
-				if (slot_kind(bucket->slot[i]) != kind ||
-				    !same_key(conn, key, key->af, kind) ||
-				    (kind == L4LB_CONN_CALL_IN && !same_call(conn, new)))
+				if (!is_rival(bucket->slot[i], key, new))
 					continue;
-				if (!l4lb_conn_test(conn, L4LB_CONN_DEAD))
+				conn = slot_conn(bucket->slot[i]);
+				if (!l4lb_conn_test(conn, L4LB_CONN_DEAD) ||
+				    slot_kind(new) == L4LB_CONN_LOCAL)
 					return conn;
 				slot_clear(bucket, i);
 			}
@@ -497,7 +505,7 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 	    kind == L4LB_CONN_OUT)
 		old = ERR_PTR(-ENOMEM);
 	if (kind != L4LB_CONN_OUT)
-		old = present(array, key, hash, conn, lock);
+		old = present(array, key, hash, slot_of(conn, kind), lock);
 	/* A reply has found the other slot, and killed @conn. */
 	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_DEAD)))
 		old = ERR_PTR(-ENOENT);
@@ -566,10 +574,27 @@ static bool remove_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 }
 
 /* An insertion that fails may race with a kill: one of them finds the slot. */
-static void remove_out(struct l4lb_conn_table *table, struct l4lb_conn *conn)
+static void remove_replies(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+			   enum l4lb_conn_kind kind)
 {
-	if (remove_as(table, conn, L4LB_CONN_OUT))
+	if (remove_as(table, conn, kind))
 		atomic_dec(&table->n_out);
+}
+
+/* Inserts the slot of @conn's local end.  Return: NULL, the connection that has its
+ * packets, or an ERR_PTR() as of l4lb_conn_table_insert(), which calls it.
+ */
+struct l4lb_conn *l4lb_conn_table_insert_local(struct l4lb_conn_table *table,
+					       struct l4lb_conn *conn)
+{
+	const struct l4lb_flow key = l4lb_conn_local_flow(conn);
+	struct l4lb_conn *old;
+
+	atomic_inc(&table->n_out);
+	old = insert_as(table, conn, L4LB_CONN_LOCAL, hash_anew(table, &key, false), &key);
+	if (old)
+		atomic_dec(&table->n_out);
+	return old;
 }
 
 /**
@@ -581,17 +606,25 @@ static void remove_out(struct l4lb_conn_table *table, struct l4lb_conn *conn)
  * Context: RCU, BH off.
  * Return: NULL if it is in the table now, the connection that has its key
  * already, or an ERR_PTR(): -ENOMEM; -EMLINK, replies to %L4LB_EQUAL_REPLIES
- * other connections have the same header; -ENOENT, @conn is dead.
+ * other connections have the same header; -EADDRINUSE, no local end of full NAT is
+ * free; -ENOENT, @conn is dead.
  */
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 struct l4lb_conn *conn,
 					 const struct l4lb_flow *flow)
 {
 	bool has_out = l4lb_conn_has_out(conn);
+	bool has_local = !has_out && conn->method == L4LB_FULL_NAT;
 	struct l4lb_conn *old;
 	unsigned int slots;
 	u64 hash;
 
+	if (unlikely(has_local)) {
+		old = l4lb_conn_local_insert(table, conn,
+					     l4lb_conn_table_hash(table, flow, false));
+		if (old)
+			return old;
+	}
 	if (has_out) {
 		hash = hash_slot(table, conn, L4LB_CONN_OUT);
 		/* Counted before a reply can find it and kill @conn. */
@@ -605,8 +638,9 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) != L4LB_CONN_IN);
 	old = insert_as(table, conn, in_kind(conn), hash, flow);
 	if (old) {
-		if (has_out)
-			remove_out(table, conn);
+		if (has_out || has_local)
+			remove_replies(table, conn, has_out ? L4LB_CONN_OUT :
+							      L4LB_CONN_LOCAL);
 		return old;
 	}
 	slots = atomic_read(&table->n) + atomic_read(&table->n_out);
@@ -622,7 +656,9 @@ void l4lb_conn_table_remove(struct l4lb_conn_table *table,
 {
 	remove_as(table, conn, in_kind(conn));
 	if (l4lb_conn_has_out(conn))
-		remove_out(table, conn);
+		remove_replies(table, conn, L4LB_CONN_OUT);
+	else if (conn->method == L4LB_FULL_NAT)
+		remove_replies(table, conn, L4LB_CONN_LOCAL);
 }
 
 /* The chain is empty, and no reader is left. */

@@ -12,6 +12,8 @@ u64 l4lb_conn_table_hash_of(const struct l4lb_conn_table *table,
 struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 struct l4lb_conn *conn,
 					 const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_conn_table_insert_local(struct l4lb_conn_table *table,
+					       struct l4lb_conn *conn);
 struct l4lb_conn *l4lb_conn_equal_victim(struct l4lb_conn_table *table,
 					 const struct l4lb_conn *conn);
 void l4lb_conn_table_remove(struct l4lb_conn_table *table,

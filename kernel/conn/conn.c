@@ -29,20 +29,29 @@
 
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
 
-/* By family: an IPv4 connection takes half the memory of an IPv6 one. */
-static struct kmem_cache *ipv4_cache, *ipv6_cache;
+/* By family: an IPv4 connection takes half the memory of an IPv6 one.  A local end takes
+ * more than both.
+ */
+static struct kmem_cache *ipv4_cache, *ipv6_cache, *local_cache;
 
 struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 static size_t conn_size(u8 af)
 {
 	return af == AF_INET ? offsetofend(struct l4lb_conn, v4) :
-			       sizeof(struct l4lb_conn);
+			       offsetof(struct l4lb_conn, local);
 }
 
-static struct kmem_cache *conn_cache(u8 af, bool large)
+static struct kmem_cache *large_cache(u32 uses)
 {
-	return af == AF_INET && !large ? ipv4_cache : ipv6_cache;
+	return uses & L4LB_USE_SNAT ? local_cache : ipv6_cache;
+}
+
+static struct kmem_cache *conn_cache(u8 af, u32 uses)
+{
+	if (unlikely(uses))
+		return large_cache(uses);
+	return af == AF_INET ? ipv4_cache : ipv6_cache;
 }
 
 /* What a new connection needs its large part for; that is decided once. */
@@ -52,7 +61,9 @@ static u32 uses_of(const struct l4lb_server *server)
 	u32 uses = svc ? READ_ONCE(svc->uses) : 0;
 
 	if (unlikely(uses) && READ_ONCE(server->method) != IP_VS_CONN_F_MASQ)
-		uses &= ~(L4LB_USE_SERVED | L4LB_USE_LATENCY);
+		uses &= ~(L4LB_USE_SERVED | L4LB_USE_LATENCY | L4LB_USE_SNAT);
+	if (unlikely(uses & L4LB_USE_CALL))	/* what a server sends may begin it */
+		uses &= ~L4LB_USE_SNAT;
 	return uses;
 }
 
@@ -103,11 +114,13 @@ void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 static void conn_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
-	bool large = l4lb_conn_test(conn, L4LB_CONN_LARGE);
 
-	if (unlikely(large))
-		kfree(l4lb_conn_call(conn));
-	kmem_cache_free(conn_cache(conn->af, large), conn);
+	if (likely(!l4lb_conn_test(conn, L4LB_CONN_LARGE))) {
+		kmem_cache_free(conn_cache(conn->af, 0), conn);
+		return;
+	}
+	kfree(l4lb_conn_call(conn));
+	kmem_cache_free(large_cache(conn->uses), conn);
 }
 
 /* Only templates have a reference count: their connections refer to them. */
@@ -162,6 +175,8 @@ static void enlarge(struct l4lb_conn *conn, u32 uses)
 	else
 		conn->began = ktime_get_ns();
 	conn->ghost = NULL;
+	if (uses & L4LB_USE_SNAT && conn->method == IP_VS_CONN_F_MASQ)
+		conn->method = L4LB_FULL_NAT;
 	l4lb_conn_set(conn, L4LB_CONN_LARGE);
 }
 
@@ -278,7 +293,7 @@ static bool conn_end(struct l4lb_conn *conn, bool *active)
  * Insert @conn, or free it if the table already has a connection for this flow:
  * two first packets of a flow may race.  Returns the one in the table.  NULL
  * without memory, or, with that as *@reason, if the replies to too many
- * connections have the same header.
+ * connections have the same header, or there is no port.
  */
 static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 				     struct l4lb_conn *conn,
@@ -309,6 +324,8 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	}
 	if (old == ERR_PTR(-EMLINK))
 		*reason = L4LB_DROP_SAME_REPLIES;
+	else if (old == ERR_PTR(-EADDRINUSE))
+		*reason = L4LB_DROP_NO_PORT;
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
@@ -329,8 +346,7 @@ static noinline struct l4lb_conn *insert_large(struct l4lb_conn_table *table,
 /* Is its conntrack entry kept? */
 static void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
-	if ((READ_ONCE(ln->sysctl.conntrack) &&
-	     conn->method == IP_VS_CONN_F_MASQ) ||
+	if ((READ_ONCE(ln->sysctl.conntrack) && l4lb_conn_is_nat(conn)) ||
 	    (l4lb_helper_used() && l4lb_helper_controls(conn)))
 		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 }
@@ -500,6 +516,9 @@ static struct l4lb_conn *copy_make(struct l4lb_conn_table *table,
 	if (l4lb_conn_test(conn, L4LB_CONN_LARGE))
 		conn->uses = (conn->uses & ~(L4LB_USE_SHADOWED | L4LB_USE_LATENCY)) |
 			     L4LB_USE_COPY;
+	/* The local end that it has there is not known. */
+	if (conn->method == L4LB_FULL_NAT)
+		conn->method = IP_VS_CONN_F_MASQ;
 	if (template) {
 		refcount_set(&conn->refs, 1);
 		conn->recorded = conn->last;
@@ -648,8 +667,14 @@ int __init l4lb_conn_init(void)
 				       SLAB_HWCACHE_ALIGN, NULL);
 	if (!ipv6_cache)
 		goto err_destroy_ipv4;
+	local_cache = kmem_cache_create("l4lb_conn_local", sizeof(struct l4lb_conn), 0,
+					SLAB_HWCACHE_ALIGN, NULL);
+	if (!local_cache)
+		goto err_destroy_ipv6;
 	return 0;
 
+err_destroy_ipv6:
+	kmem_cache_destroy(ipv6_cache);
 err_destroy_ipv4:
 	kmem_cache_destroy(ipv4_cache);
 err_bucket_exit:
@@ -660,6 +685,7 @@ err_bucket_exit:
 /* Call it after rcu_barrier(), so that no conn_free_rcu() is pending. */
 void l4lb_conn_exit(void)
 {
+	kmem_cache_destroy(local_cache);
 	kmem_cache_destroy(ipv6_cache);
 	kmem_cache_destroy(ipv4_cache);
 	l4lb_conn_bucket_exit();

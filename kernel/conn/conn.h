@@ -9,6 +9,7 @@
 
 #include "l4lb.h"
 #include "conn/lock.h"
+#include "conn/local.h"
 #include "conn/target.h"
 #include "service/server.h"
 #include "base/flow.h"
@@ -63,7 +64,7 @@ enum {
  * @rcu: to free it
  * @af: AF_INET or AF_INET6: decides between @v4 and @v6
  * @proto: IPPROTO_*
- * @method: forwarding method at creation
+ * @method: forwarding method at creation; %L4LB_FULL_NAT: NAT, and it has @local
  * @state: enum l4lb_state
  * @cport: client's port; 0 in a template
  * @vport: destination port of the client's packets
@@ -79,6 +80,7 @@ enum {
  * @began: nanoseconds, as by ktime_get()
  * @call: instead, of a template with %L4LB_USE_CALL, see call.h; may be NULL
  * @ghost: what its service's shadow has chosen, or NULL; with a reference until it ends
+ * @local: with %L4LB_USE_SNAT only: what its real server sees in place of its client
  *
  * An IPv4 connection takes one cache line, a large one two.  The real server's
  * address is 0 if its family differs (tunnels): see l4lb_conn_server().
@@ -134,10 +136,11 @@ struct l4lb_conn {
 		struct l4lb_call	*call;
 	};
 	struct l4lb_server		*ghost;
+	struct l4lb_local		local;
 };
 
 static_assert(offsetofend(struct l4lb_conn, v4) == 64);
-static_assert(sizeof(struct l4lb_conn) <= 128);
+static_assert(offsetof(struct l4lb_conn, local) == 128);
 
 static inline bool l4lb_conn_test(const struct l4lb_conn *conn, int bit)
 {
@@ -173,6 +176,12 @@ static inline bool l4lb_conn_has_use(const struct l4lb_conn *conn, u32 use)
 {
 	return unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)) &&
 	       READ_ONCE(conn->uses) & use;
+}
+
+/* With a local end or without. */
+static inline bool l4lb_conn_is_nat(const struct l4lb_conn *conn)
+{
+	return (conn->method & ~L4LB_FULL_NAT) == IP_VS_CONN_F_MASQ;
 }
 
 /* The firewall mark of its service, 0 if that is by address. */
@@ -215,14 +224,6 @@ static inline spinlock_t *l4lb_conn_lock(const struct l4lb_conn *conn)
 static inline s32 l4lb_conn_idle(const struct l4lb_conn *conn)
 {
 	return (u32)jiffies - READ_ONCE(conn->last);
-}
-
-/* Jiffies it has left without packets, for listings. */
-static inline u32 l4lb_conn_left(const struct l4lb_conn *conn)
-{
-	s64 left = (s64)READ_ONCE(conn->timeout) - l4lb_conn_idle(conn);
-
-	return left > 0 ? left : 0;
 }
 
 static inline bool l4lb_conn_expired(const struct l4lb_conn *conn)

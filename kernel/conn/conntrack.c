@@ -5,6 +5,7 @@
  *
  *	original	client -> VIP		made when the packet came in
  *	reply		VIP -> client		changed to real server -> client
+ *						(full NAT: -> local end)
  *
  * The change is made before POST_ROUTING confirms the entry.  So stateful rules
  * see one connection.  If they also translate the client's address (for servers
@@ -35,6 +36,21 @@ static struct nf_conn *fresh(const struct sk_buff *skb)
 	    CTINFO2DIR(info) != IP_CT_DIR_ORIGINAL)
 		return NULL;
 	return ct;
+}
+
+/* With full NAT a reply comes to the local end, and its answer from the client. */
+static void alter_other_end(struct nf_conntrack_tuple *back,
+			    const struct l4lb_conn *conn, bool reply, bool ports)
+{
+	if (reply) {
+		back->src.u3 = l4lb_conn_client(conn);
+		if (ports)
+			back->src.u.all = conn->cport;
+	} else {
+		back->dst.u3 = conn->local.addr;
+		if (ports)
+			back->dst.u.all = conn->local.port;
+	}
 }
 
 /**
@@ -68,6 +84,8 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		if (l4lb_helper_used() && ports && l4lb_helper_controls(conn))
 			l4lb_helper_attach(ct);
 	}
+	if (conn->method == L4LB_FULL_NAT)
+		alter_other_end(back, conn, reply, ports);
 }
 
 /**

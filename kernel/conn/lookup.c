@@ -18,6 +18,15 @@ struct wanted {
 	u8			af;	/* of the flow, as a constant */
 };
 
+static __always_inline bool is_wanted(const struct l4lb_conn *conn,
+				      const struct wanted *w,
+				      enum l4lb_conn_kind kind)
+{
+	if (w->kinds == BIT(L4LB_CONN_LOCAL))
+		return same_local(conn, w->flow, w->af);
+	return same_key(conn, w->flow, w->af, kind);
+}
+
 /*
  * The first live connection with a slot of one of these kinds for this flow.
  * If replies are wanted, they take precedence: in the namespace of a real
@@ -46,7 +55,7 @@ look_up(const struct l4lb_conn_table *table, const struct wanted *w,
 				conn = slot_conn(slot);
 				kind = slot_kind(slot);
 				if (!conn || !(w->kinds & BIT(kind)) ||
-				    !same_key(conn, w->flow, w->af, kind) ||
+				    !is_wanted(conn, w, kind) ||
 				    (w->call && !l4lb_call_is(conn, w->call)) ||
 				    !l4lb_conn_alive(conn))
 					continue;
@@ -113,6 +122,20 @@ struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 	return conn;
 }
 
+/* The connection of full NAT of a packet from a real server. */
+struct l4lb_conn *l4lb_conn_find_local(struct l4lb_net *ln,
+				       const struct l4lb_flow *flow)
+{
+	struct l4lb_conn *conn;
+	bool reply;
+	u64 hash;
+
+	do {
+		conn = find_any(ln, flow, BIT(L4LB_CONN_LOCAL), &hash, &reply);
+	} while (conn && l4lb_conn_was_over(conn));
+	return conn;
+}
+
 /**
  * l4lb_conn_find_both() - the connection of a packet from either side
  * @ln: namespace
@@ -172,5 +195,5 @@ struct l4lb_conn *l4lb_conn_find_passing(struct l4lb_net *ln,
 	struct l4lb_flow inverse = l4lb_flow_inverse(flow);
 	struct l4lb_conn *conn = l4lb_conn_find_in(ln, &inverse);
 
-	return conn && conn->method != IP_VS_CONN_F_MASQ ? conn : NULL;
+	return conn && !l4lb_conn_is_nat(conn) ? conn : NULL;
 }

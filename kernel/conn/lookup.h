@@ -19,6 +19,19 @@ static inline struct l4lb_flow l4lb_conn_flow(const struct l4lb_conn *conn)
 	};
 }
 
+/* The flow of its real server's packets, which its local end receives. */
+static inline struct l4lb_flow l4lb_conn_local_flow(const struct l4lb_conn *conn)
+{
+	return (struct l4lb_flow) {
+		.saddr	= l4lb_conn_server(conn),
+		.daddr	= conn->local.addr,
+		.sport	= conn->dport,
+		.dport	= conn->local.port,
+		.af	= conn->af,
+		.proto	= conn->proto,
+	};
+}
+
 /* Its real server was removed, and its connections are over: then it goes now,
  * before l4lb_conn_sweep_over() comes to it.
  */
@@ -30,13 +43,15 @@ static inline bool l4lb_conn_was_over(struct l4lb_conn *conn)
 	return true;
 }
 
-/* Lookup: RCU, BH off.  Expired connections are not found, and by find_in() and
- * find_out() none that are over.  Callers of the others look at the real server.
+/* Lookup: RCU, BH off.  Expired connections are not found, and by find_in(),
+ * find_out() and find_local() none that are over.  Callers of the others look at the real server.
  */
 struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
 				    const struct l4lb_flow *flow);
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow);
+struct l4lb_conn *l4lb_conn_find_local(struct l4lb_net *ln,
+				       const struct l4lb_flow *flow);
 /* Both at once; *@reply is set if @flow comes from the real server. */
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      struct l4lb_flow *flow, bool *reply);

@@ -12,7 +12,7 @@
 #define SLOT_TAGS	GENMASK_ULL(L4LB_BUCKET_SLOTS * TAG_BITS - 1, 0)
 #define TAG_ONES	(0x0101010101010101ULL & SLOT_TAGS)
 #define TAG_HIGHS	(TAG_ONES << (TAG_BITS - 1))
-#define KIND_MASK	3UL
+#define KIND_MASK	7UL
 
 static __always_inline u64 tag_of(u64 hash)
 {
@@ -78,6 +78,33 @@ static __always_inline bool same_key(const struct l4lb_conn *conn,
 		       conn->v4.vaddr == flow->daddr.ip;
 	return ipv6_addr_equal(&conn->v6.caddr, &flow->saddr.in6) &&
 	       ipv6_addr_equal(&conn->v6.vaddr, &flow->daddr.in6);
+}
+
+/* Do the replies of both have the same header? */
+static inline bool same_replies(const struct l4lb_conn *a,
+				const struct l4lb_conn *b)
+{
+	if (a->af != b->af || a->proto != b->proto || a->dport != b->dport ||
+	    a->cport != b->cport)
+		return false;
+	if (a->af == AF_INET)
+		return a->v4.daddr == b->v4.daddr && a->v4.caddr == b->v4.caddr;
+	return ipv6_addr_equal(&a->v6.daddr, &b->v6.daddr) &&
+	       ipv6_addr_equal(&a->v6.caddr, &b->v6.caddr);
+}
+
+/* As same_key(), for L4LB_CONN_LOCAL. */
+static __always_inline bool same_local(const struct l4lb_conn *conn,
+				       const struct l4lb_flow *flow, u8 af)
+{
+	if (conn->af != af || conn->proto != flow->proto ||
+	    conn->dport != flow->sport || conn->local.port != flow->dport)
+		return false;
+	if (af == AF_INET)
+		return conn->v4.daddr == flow->saddr.ip &&
+		       conn->local.addr.ip == flow->daddr.ip;
+	return ipv6_addr_equal(&conn->v6.daddr, &flow->saddr.in6) &&
+	       ipv6_addr_equal(&conn->local.addr.in6, &flow->daddr.in6);
 }
 
 #endif /* _L4LB_CONN_SLOT_H */

@@ -211,7 +211,7 @@ static bool choose(struct l4lb_conn *conn, void *arg)
 }
 
 /* Kills a victim; one that is useless was not evicted. */
-static void give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
+void l4lb_conn_table_give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn)
 {
 	if (l4lb_conn_useless(conn)) {
 		l4lb_conn_kill(conn, l4lb_server_over(conn->server) ?
@@ -241,7 +241,7 @@ static bool evict(struct l4lb_conn_table *table, u64 hash, unsigned int kind)
 	}
 	if (!search.victim.conn)
 		return false;
-	give_up(table, search.victim.conn);
+	l4lb_conn_table_give_up(table, search.victim.conn);
 	return true;
 }
 
@@ -251,7 +251,7 @@ bool l4lb_conn_table_evict_equal(struct l4lb_conn_table *table,
 	struct l4lb_conn *victim = l4lb_conn_equal_victim(table, conn);
 
 	if (victim)
-		give_up(table, victim);
+		l4lb_conn_table_give_up(table, victim);
 	return victim;
 }
 

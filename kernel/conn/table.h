@@ -18,6 +18,7 @@ enum l4lb_conn_kind {
 	L4LB_CONN_OUT,
 	L4LB_CONN_TEMPLATE_IN,
 	L4LB_CONN_CALL_IN,	/* template with a Call-ID, see call.h */
+	L4LB_CONN_LOCAL,	/* full NAT: in place of OUT, by the local end */
 };
 
 enum {
@@ -126,6 +127,9 @@ bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template);
  */
 bool l4lb_conn_table_evict_equal(struct l4lb_conn_table *table,
 				 const struct l4lb_conn *conn);
+
+/* Kills @conn to make room for another one, and counts it.  RCU, BH off. */
+void l4lb_conn_table_give_up(struct l4lb_conn_table *table, struct l4lb_conn *conn);
 
 void l4lb_conn_table_param(void);
 

@@ -51,7 +51,7 @@ DECLARE_EVENT_CLASS(l4lb_conn,
 		__entry->cport = ntohs(conn->cport);
 		__entry->vport = ntohs(conn->vport);
 		__entry->dport = ntohs(conn->dport);
-		__entry->method = conn->method;
+		__entry->method = conn->method & IP_VS_CONN_F_FWD_MASK;
 		__entry->state = READ_ONCE(conn->state);
 		__entry->why = why;
 		__entry->copy = l4lb_conn_test(conn, L4LB_CONN_SYNCED);

@@ -5,6 +5,14 @@
 
 #include "conn/conn.h"
 
+/* Jiffies it has left without packets. */
+static inline u32 l4lb_conn_left(const struct l4lb_conn *conn)
+{
+	s64 left = (s64)READ_ONCE(conn->timeout) - l4lb_conn_idle(conn);
+
+	return left > 0 ? left : 0;
+}
+
 /* Walk for listings (procfs, netlink), process context.  start and stop bracket
  * an RCU read section.  next returns NULL at the end; it skips reply slots and
  * expired connections.  Now and then it leaves RCU for a moment and may sleep:

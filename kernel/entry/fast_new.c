@@ -11,8 +11,8 @@
  *
  * Everything else is left to the stack: firewall marks (which are not set yet),
  * one-packet scheduling, defence against floods, connection tracking, and services
- * whose latency is measured, which have conn-state lazy, persistence engine sip, or
- * control connections with a helper.
+ * whose latency is measured, which have conn-state lazy or persistence engine sip, and
+ * control connections with a helper, or full NAT.
  */
 #include "entry/fast_new.h"
 
@@ -22,6 +22,7 @@
 #include <net/ip6_route.h>
 #include <net/route.h>
 
+#include "conn/lookup.h"
 #include "entry/fast_admit.h"
 #include "entry/fast_routes.h"
 #include "entry/fast_unwatched.h"
@@ -124,11 +125,15 @@ static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
 	       vip_is_local(ln, svc, &flow->daddr);
 }
 
-/* Comes from a real server's port: the slow path refuses it (nat_icmp_send). */
+/* Comes from a real server's port: the slow path refuses it (nat_icmp_send), or knows
+ * it (full NAT).
+ */
 static bool is_stray(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
-	return unlikely(READ_ONCE(ln->sysctl.nat_icmp_send)) &&
-	       l4lb_server_is_source(ln, flow);
+	if (likely(!(READ_ONCE(ln->sysctl.nat_icmp_send) | READ_ONCE(ln->snat))))
+		return false;
+	return l4lb_conn_find_local(ln, flow) ||
+	       (READ_ONCE(ln->sysctl.nat_icmp_send) && l4lb_server_is_source(ln, flow));
 }
 
 /* An IPv4 datagram needs no checksum. */
@@ -227,7 +232,7 @@ struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
 	    (mode == L4LB_FAST_PATH_ON && !is_unwatched(d, af, watch)) ||
 	    READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ||
 	    READ_ONCE(svc->uses) & (L4LB_USE_LATENCY | L4LB_USE_CALL |
-				   L4LB_USE_HELPER) ||
+				    L4LB_USE_HELPER | L4LB_USE_SNAT) ||
 	    l4lb_lazy_wanted(svc) ||
 	    READ_ONCE(svc->refused) == (u32)jiffies ||
 	    is_stray(ln, &pkt->flow) ||

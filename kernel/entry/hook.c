@@ -36,6 +36,7 @@
 #include "forward/checksum.h"
 #include "forward/forward.h"
 #include "forward/fragment.h"
+#include "forward/full_nat.h"
 #include "forward/icmp.h"
 #include "forward/ipsec.h"
 #include "forward/large_reply.h"
@@ -79,7 +80,7 @@ deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt, struct l4lb_conn *conn,
 			return l4lb_forward(skb, pkt, conn, 0);
 		if (l4lb_conn_test(conn, L4LB_CONN_DUE))
 			l4lb_sync_due(conn);
-		if (l4lb_latency_request(conn, skb, pkt))
+		if (l4lb_latency_request(conn, skb, pkt) || conn->method == L4LB_FULL_NAT)
 			return l4lb_forward(skb, pkt, conn, 0);
 	}
 	l4lb_fast_expect_request();
@@ -88,9 +89,7 @@ deliver(struct sk_buff *skb, const struct l4lb_pkt *pkt, struct l4lb_conn *conn,
 	return verdict;
 }
 
-/* May this packet be the first of a flow?  Otherwise the local stack answers
- * it: a stray segment gets its RST.
- */
+/* May this packet be the first of a flow?  The local stack answers any other. */
 static bool may_start(const struct l4lb_pkt *pkt, const struct l4lb_net *ln)
 {
 	if (!l4lb_flow_may_start(&pkt->flow) || l4lb_pkt_aborts(pkt))
@@ -411,9 +410,7 @@ static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pk
 		return conn ? reply(skb, pkt, conn) :
 			      l4lb_one_packet_reply(skb, pkt, ln, &pkt->flow, 0);
 	}
-	if (!READ_ONCE(ln->n_lazy))
-		return -ENOENT;
-	conn = l4lb_lazy_reply(ln, skb, pkt, &once);
+	conn = READ_ONCE(ln->n_lazy) ? l4lb_lazy_reply(ln, skb, pkt, &once) : NULL;
 	if (!conn)
 		return -ENOENT;
 	l4lb_account_out(conn->server, skb->len);
@@ -421,14 +418,16 @@ static noinline int reply_without(struct sk_buff *skb, const struct l4lb_pkt *pk
 	return l4lb_nat_reply(skb, pkt, conn, 0);
 }
 
-/* No connection: a reply without one, or refused by nat_icmp_send. */
+/* No connection: a reply without one, to a local end, or refused by nat_icmp_send. */
 static unsigned int handle_stray(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				 struct l4lb_net *ln)
 {
-	if (unlikely(READ_ONCE(ln->n_one_packet) || READ_ONCE(ln->n_lazy)) ||
+	if (unlikely(READ_ONCE(ln->n_one_packet) | READ_ONCE(ln->n_lazy) | READ_ONCE(ln->snat)) ||
 	    l4lb_helper_used()) {
-		int verdict = reply_without(skb, pkt, ln);
+		int verdict = l4lb_full_nat_reply(skb, pkt, ln);
 
+		if (verdict < 0)
+			verdict = reply_without(skb, pkt, ln);
 		if (verdict >= 0)
 			return verdict;
 	}

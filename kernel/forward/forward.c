@@ -20,6 +20,8 @@ unsigned int l4lb_forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	case IP_VS_CONN_F_BYPASS:
 		return l4lb_bypass_xmit(skb, pkt, conn);
 	default:
+		if (conn->method == L4LB_FULL_NAT)
+			return l4lb_nat_xmit_full(skb, pkt, conn, quoted);
 		/* Local node, and undefined method numbers. */
 		return NF_ACCEPT;
 	}

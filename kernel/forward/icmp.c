@@ -6,6 +6,7 @@
  *			 the real server, with NAT rewritten to its address
  *	about a request	 quotes client -> real server and is sent to the client
  *			 from the real server's side; gets the VIP's address
+ *			(full NAT: quotes local end -> real server, and is sent here)
  *	about a tunnel	 quotes director -> real server and is sent to the
  *			 director; see tunnel_error.c
  */
@@ -19,6 +20,7 @@
 #include "conn/lookup.h"
 #include "forward/checksum.h"
 #include "forward/forward.h"
+#include "forward/full_nat.h"
 #include "forward/lazy.h"
 #include "forward/nat.h"
 #include "forward/one_packet.h"
@@ -144,7 +146,7 @@ unsigned int l4lb_icmp_in(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		l4lb_drop(ln, l4lb_server_lack(conn->server));
 		return NF_DROP;
 	}
-	if (conn->method == IP_VS_CONN_F_MASQ && !l4lb_icmp_checksum_ok(skb, pkt, ln))
+	if (l4lb_conn_is_nat(conn) && !l4lb_icmp_checksum_ok(skb, pkt, ln))
 		return NF_DROP;
 	l4lb_account_in(conn->server, skb->len);
 	return l4lb_forward(skb, pkt, conn, quote.off);
@@ -200,6 +202,8 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 		return NF_ACCEPT;
 	flow = l4lb_flow_inverse(&quote.pkt.flow);
 	conn = l4lb_conn_find_out(ln, &flow);
+	if (!conn && unlikely(READ_ONCE(ln->snat)))
+		conn = l4lb_conn_find_local(ln, &flow);
 	if (!conn)
 		return error_about_none(skb, pkt, ln, &flow, quote.off);
 	if (!l4lb_icmp_checksum_ok(skb, pkt, ln))
@@ -207,5 +211,7 @@ unsigned int l4lb_icmp_out(struct sk_buff *skb, struct l4lb_pkt *pkt,
 	l4lb_account_out(conn->server, skb->len);
 	if (l4lb_conn_has_use(conn, L4LB_USE_LATENCY) && is_refusal(pkt->flow.af, &quote))
 		l4lb_latency_note_error(conn);
+	if (conn->method == L4LB_FULL_NAT)
+		return l4lb_full_nat_back(skb, pkt, conn, quote.off);
 	return l4lb_nat_reply(skb, pkt, conn, quote.off);
 }

@@ -19,6 +19,7 @@
 
 #include "base/drop.h"
 #include "base/parse.h"
+#include "conn/lookup.h"
 #include "forward/send.h"
 
 struct l4_desc {
@@ -317,13 +318,38 @@ static int rewrite_any(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			rewrite(skb, pkt, to);
 }
 
+int l4lb_nat_both(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		  unsigned int quoted, const struct l4lb_flow *to)
+{
+	const struct endpoint dst = { &to->daddr, to->dport, false };
+	const struct endpoint src = { &to->saddr, to->sport, true };
+
+	return rewrite_any(skb, pkt, quoted, &dst) ?:
+	       rewrite_any(skb, pkt, quoted, &src);
+}
+
+/* Into what a packet of the client is translated; with full NAT both its ends. */
+static __always_inline int
+request_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+		const struct l4lb_conn *conn, unsigned int quoted, bool full)
+{
+	const union nf_inet_addr server = l4lb_conn_server(conn);
+	const struct endpoint to = { &server, conn->dport, false };
+	struct l4lb_flow flow;
+
+	if (!full)
+		return rewrite_any(skb, pkt, quoted, &to);
+	flow = l4lb_conn_local_flow(conn);
+	flow = l4lb_flow_inverse(&flow);
+	return l4lb_nat_both(skb, pkt, quoted, &flow);
+}
+
 /* The real server is this host: deliver through the local stack. */
 static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			      const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt, unsigned int quoted)
 {
 	const union nf_inet_addr server = l4lb_conn_server(conn);
-	const struct endpoint to = { &server, conn->dport, false };
 	bool loopback = pkt->flow.af == AF_INET ?
 			ipv4_is_loopback(server.ip) :
 			ipv6_addr_loopback(&server.in6);
@@ -333,7 +359,7 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MARTIAN);
 		return NF_DROP;
 	}
-	if (rewrite_any(skb, pkt, quoted, &to)) {
+	if (request_rewrite(skb, pkt, conn, quoted, conn->method == L4LB_FULL_NAT)) {
 		l4lb_drop(l4lb_conn_net(conn), L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
@@ -348,11 +374,10 @@ static unsigned int nat_local(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return NF_ACCEPT;
 }
 
-unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-			   const struct l4lb_conn *conn, unsigned int quoted)
+static __always_inline unsigned int
+nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+	 const struct l4lb_conn *conn, unsigned int quoted, bool full)
 {
-	const union nf_inet_addr server = l4lb_conn_server(conn);
-	const struct endpoint to = { &server, conn->dport, false };
 	struct l4lb_net *ln = l4lb_conn_net(conn);
 	const struct l4lb_route *rt;
 	unsigned int verdict;
@@ -364,13 +389,25 @@ unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return nat_local(skb, pkt, conn, rt, quoted);
 	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt->dst)))
 		return NF_DROP;
-	if (rewrite_any(skb, pkt, quoted, &to)) {
+	if (request_rewrite(skb, pkt, conn, quoted, full)) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);
 		return NF_DROP;
 	}
 	l4lb_forward_prepare(skb, pkt, conn, rt);
 	l4lb_forward_send(skb, pkt, ln->net);
 	return NF_STOLEN;
+}
+
+unsigned int l4lb_nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+			   const struct l4lb_conn *conn, unsigned int quoted)
+{
+	return nat_xmit(skb, pkt, conn, quoted, false);
+}
+
+unsigned int l4lb_nat_xmit_full(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				const struct l4lb_conn *conn, unsigned int quoted)
+{
+	return nat_xmit(skb, pkt, conn, quoted, true);
 }
 
 /* The source has changed, and routing rules may depend on it.  Without such

@@ -15,10 +15,19 @@
 #include "base/drop.h"
 #include "base/flow.h"
 #include "conn/conntrack.h"
+#include "service/service.h"
 
 static bool is_new(const struct nf_conn *ct, enum ip_conntrack_info info)
 {
 	return ct && !nf_ct_is_confirmed(ct) && CTINFO2DIR(info) == IP_CT_DIR_ORIGINAL;
+}
+
+/* One that began before its service had that: a data connection would have a local end. */
+static bool has_full_nat(const struct l4lb_conn *control)
+{
+	const struct l4lb_service *svc = rcu_dereference(control->server->svc);
+
+	return svc && READ_ONCE(svc->uses) & L4LB_USE_SNAT;
 }
 
 /* The control connection because of which @skb is expected, or NULL; *@entry is set to its
@@ -40,7 +49,8 @@ static const struct l4lb_conn *expected(struct sk_buff *skb, const struct l4lb_p
 		ct = nf_ct_get(skb, &info);
 		control = ct ? l4lb_helper_master(ln, ct) : NULL;
 	}
-	if (!control || !is_new(ct, info) || !l4lb_server_available(control->server))
+	if (!control || !is_new(ct, info) || !l4lb_server_available(control->server) ||
+	    has_full_nat(control))
 		return NULL;
 	*entry = ct;
 	return control;

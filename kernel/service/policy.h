@@ -3,9 +3,22 @@
 #ifndef _L4LB_POLICY_H
 #define _L4LB_POLICY_H
 
+#include <linux/netfilter.h>
 #include <linux/types.h>
 
 #include "l4lb.h"
+
+/**
+ * struct l4lb_snat_range - addresses that real servers see as their clients
+ * @first: address; the bytes after one of IPv4 are 0
+ * @last: likewise, not before @first
+ * @af: their family; 0: there are none, and all else is 0
+ */
+struct l4lb_snat_range {
+	union nf_inet_addr	first;
+	union nf_inet_addr	last;
+	u32			af;
+};
 
 /**
  * struct l4lb_policy - settings of a service that family IPVS does not have
@@ -31,6 +44,7 @@
  * @limit_conns: connections at most
  * @limit_reply: L4LB_LIMIT_*: what the client of one too many gets
  * @las_bytes: bytes at which bands end, see L4LB_LAS_BYTES
+ * @snat: of NAT, the clients that real servers see, see snat.c
  *
  * 0 is the default of each: the namespace's setting, if there is one.  The
  * packet path uses READ_ONCE(); a change applies from the next packet.
@@ -56,6 +70,7 @@ struct l4lb_policy {
 	u32	limit_conns;
 	u32	limit_reply;
 	u32	las_bytes[L4LB_BANDS - 1];
+	struct l4lb_snat_range snat;
 };
 
 /* What the connections of a service need more memory for. */
@@ -67,6 +82,7 @@ enum {
 	L4LB_USE_LATENCY = 1 << 4,	/* latency: what is waited for, and since when */
 	L4LB_USE_CALL	= 1 << 5,	/* of templates: persistence engine sip */
 	L4LB_USE_HELPER	= 1 << 6,	/* nothing; conntrack is held, see config/helper.c */
+	L4LB_USE_SNAT	= 1 << 7,	/* snat: the address and port its server sees */
 };
 
 /**

@@ -17,6 +17,7 @@
 #include "service/server.h"
 #include "service/server_table.h"
 #include "service/shadow.h"
+#include "service/snat.h"
 #include "service/trace.h"
 
 #include <linux/bitops.h>
@@ -263,6 +264,7 @@ static void service_free(struct l4lb_service *svc)
 {
 	l4lb_las_free(svc);
 	l4lb_limit_free(svc);
+	l4lb_snat_free(svc);
 	l4lb_stats_destroy(&svc->stats);
 	kfree(svc);
 }

@@ -47,6 +47,7 @@ struct l4lb_svc_config {
  * @bands: counters of the bands, or NULL: PRIORITY was never set
  * @uses: L4LB_USE_* of its new connections, as @policy and @shadow say
  * @limit: its limits, or NULL: none was ever set
+ * @snat: its source addresses, likewise
  * @refused: jiffies when there was last no room for a connection, see fast_new.c and lazy.c
  * @vip_local: cached answer: is its address one of this host? see fast_new.c
  * @usable: where in @pool one was found that may get a new flow
@@ -85,6 +86,7 @@ struct l4lb_service {
 	u32				timeout;
 	u32				netmask;
 	struct l4lb_limit		*limit;
+	struct l4lb_snat		*snat;
 	struct l4lb_policy		policy;
 	u32				band_ends[L4LB_BANDS - 1];
 	struct l4lb_bands		*bands;
@@ -97,7 +99,6 @@ struct l4lb_service {
 	unsigned long			changed;
 	struct l4lb_pool __rcu		*pool;
 	struct l4lb_stats		stats;
-
 	struct l4lb_shadow __rcu	*shadow;
 	u64				id;
 	struct l4lb_sched_inst		*inst;

@@ -13,6 +13,7 @@
 #include "conn/copy.h"
 #include "conn/count.h"
 #include "conn/state.h"
+#include "conn/walk.h"
 #include "conn/table.h"
 #include "forward/reset.h"
 #include "sync/queue.h"

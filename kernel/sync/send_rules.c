@@ -94,11 +94,13 @@ static bool is_wanted(const struct l4lb_conn *conn, struct l4lb_service *svc)
 }
 
 /* Records have one family for client and real server, and other directors cannot
- * tell a removed server, a placeholder, or a bypass.
+ * tell a removed server, a placeholder, or a bypass.  Nor have they the local end of
+ * full NAT.
  */
 bool l4lb_send_tellable(const struct l4lb_conn *conn)
 {
 	return !l4lb_conn_test(conn, L4LB_CONN_ONE_PACKET) &&
+	       conn->method != L4LB_FULL_NAT &&
 	       rcu_access_pointer(conn->server->svc) &&
 	       conn->server->sched.af == conn->af;
 }
