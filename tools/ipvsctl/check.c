@@ -12,6 +12,7 @@
 #include "check.h"
 #include "err.h"
 #include "model.h"
+#include "snat.h"
 #include "svcopt.h"
 
 static int check_flags(const struct service *svc, const char *object)
@@ -103,6 +104,8 @@ int service_check(const struct service *svc)
 		return fail(RC_USAGE, object,
 			    "guard is for services by address: a fwmark service has none");
 	rc = check_lazy(svc, object);
+	if (!rc)
+		rc = snat_check(svc, object);
 	return rc ? rc : check_flags(svc, object);
 }
 

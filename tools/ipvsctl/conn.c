@@ -60,6 +60,10 @@ static void known_json(json_t *o, const struct conn *c)
 	if (c->fast_client)
 		fast = c->fast_server ? "both" : "client";
 	json_object_set_new(o, "fast_path", json_string(fast));
+	if (!c->has_local)
+		return;
+	json_object_set_new(o, "local", json_string(ip_text(c->af, &c->local)));
+	json_object_set_new(o, "local_port", json_integer(c->local_port));
 }
 
 static json_t *conn_json(const struct conn *c)

@@ -98,6 +98,10 @@ static void print_json(const struct ended *e)
 	json_object_set_new(o, "server",
 			    json_string(ip_text(c->server_af, &c->server)));
 	json_object_set_new(o, "server_port", json_integer(c->server_port));
+	if (c->has_local) {
+		json_object_set_new(o, "local", json_string(ip_text(c->af, &c->local)));
+		json_object_set_new(o, "local_port", json_integer(c->local_port));
+	}
 	if (c->mark)
 		json_object_set_new(o, "fwmark", json_integer(c->mark));
 	json_object_set_new(o, "forward", json_string(forward_text(c)));

@@ -16,6 +16,7 @@
 #include "doctor_path.h"
 #include "doctor_reply.h"
 #include "doctor_rules.h"
+#include "doctor_snat.h"
 #include "err.h"
 #include "exam.h"
 #include "opt.h"
@@ -52,6 +53,7 @@ static const struct check {
 	{ "conn-max", check_conn_max, 0 },
 	{ "conntrack", check_conntrack, 0 },
 	{ "lazy", check_lazy, 0 },
+	{ "snat", check_snat, 0 },
 	{ "sync", check_sync, 0 },
 	{ "peer", check_peer, 0 },
 };

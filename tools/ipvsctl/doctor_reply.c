@@ -11,6 +11,7 @@
 #include "kern_conn.h"
 #include "proc.h"
 #include "report.h"
+#include "snat.h"
 #include "wire.h"
 
 enum {
@@ -21,15 +22,16 @@ enum {
 };
 
 /* Replies of a server to NAT come in by a device; NULL for a server that is this
- * machine or cannot be reached.
+ * machine or cannot be reached, or answers to an address of this machine (snat).
  */
 static const struct net_link *reply_device(const struct exam *e,
+					   const struct service *svc,
 					   const struct server *srv)
 {
 	const struct net_route *route = exam_route(e, srv);
 
 	if ((srv->forward & IP_VS_CONN_F_FWD_MASK) != IP_VS_CONN_F_MASQ ||
-	    route->kind != ROUTE_UNICAST)
+	    snat_size(&svc->policy) || route->kind != ROUTE_UNICAST)
 		return NULL;
 	return net_link(&e->net, route->link);
 }
@@ -67,7 +69,7 @@ void check_forwarding(const struct exam *e, struct report *r)
 	for (i = 0; i < e->list.n; i++)
 		for (j = 0; j < e->list.v[i].nservers; j++) {
 			const struct server *srv = &e->list.v[i].servers[j];
-			const struct net_link *dev = reply_device(e, srv);
+			const struct net_link *dev = reply_device(e, &e->list.v[i], srv);
 			char *before = srv->af == AF_INET ? said : said6;
 			const char *name = dev ? closed(srv, dev) : NULL;
 
@@ -161,7 +163,7 @@ void check_replies(const struct exam *e, struct report *r)
 		for (j = 0; j < svc->nservers && suspects < SUSPECTS_MAX; j++) {
 			const struct server *srv = &svc->servers[j];
 			const struct net_neigh *neigh;
-			const struct net_link *dev = reply_device(e, srv);
+			const struct net_link *dev = reply_device(e, svc, srv);
 			const struct net_route *route = exam_route(e, srv);
 
 			if (!dev || !(dev->flags & IFF_RUNNING) ||

@@ -64,7 +64,7 @@ static bool looks_like(const char *word, const char *name, size_t len)
 		{ "LEN", DIGITS, NULL }, { "SECONDS", DIGITS, NULL },
 		{ "SIZES", DIGITS, NULL }, { "VALUE", DIGITS, NULL },
 		{ "ENDPOINT", NULL, ".:" }, { "ADDR", NULL, ".:" },
-		{ "SRV", NULL, ".:" }, { "SERVICE", NULL, ":" },
+		{ "SRV", NULL, ".:" }, { "RANGE", NULL, ".:" }, { "SERVICE", NULL, ":" },
 	};
 	size_t i;
 

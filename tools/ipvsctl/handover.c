@@ -111,7 +111,7 @@ int conn_export(struct args *a)
 	if (!e.left_out)
 		return RC_OK;
 	return fail(RC_PARTIAL, "conn export",
-		    "%llu connections are not in the file: their real server was removed, or has another family than they",
+		    "%llu connections are not in the file: their real server was removed or has another family than they, or they have full NAT",
 		    (unsigned long long)e.left_out);
 }
 

@@ -17,6 +17,7 @@
 #include "model.h"
 #include "must.h"
 #include "program.h"
+#include "snat.h"
 #include "wire.h"
 
 enum { NEST_MAX = 60000 };	/* an attribute's length has 16 bits */
@@ -187,14 +188,25 @@ static void put_options(struct batch *b, const struct service *svc)
 	nest_end(b, list);
 }
 
+static void put_snat(struct batch *b, const struct policy *policy)
+{
+	size_t nest = nest_begin(b, L4LB_POLICY_ATTR_SNAT), size = snat_size(policy);
+
+	put(b, L4LB_SNAT_ATTR_FIRST, policy->snat[0].b, size);
+	put(b, L4LB_SNAT_ATTR_LAST, policy->snat[1].b, size);
+	nest_end(b, nest);
+}
+
 static void put_policy(struct batch *b, const struct policy *policy)
 {
 	size_t nest = nest_begin(b, L4LB_ATTR_POLICY);
 	int i;
 
 	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
-		if (policy->value[i])
+		if (policy->value[i] && i != L4LB_POLICY_ATTR_SNAT)
 			put_u32(b, i, policy->value[i]);
+	if (snat_size(policy))
+		put_snat(b, policy);
 	nest_end(b, nest);
 }
 

@@ -75,6 +75,11 @@ void kern_conn_take(struct nlattr **tb, struct conn *c)
 		strcpy(c->pe, "sip");
 		nla_strlcpy(c->pe_data, tb[L4LB_CONN_ATTR_CALL_ID], sizeof(c->pe_data));
 	}
+	if (tb[L4LB_CONN_ATTR_LOCAL]) {
+		c->has_local = true;
+		get_addr(tb, L4LB_CONN_ATTR_LOCAL, &c->local);
+		c->local_port = get_port(tb, L4LB_CONN_ATTR_LOCAL_PORT);
+	}
 	/* A template of a service by mark has no VIP. */
 	if (c->template)
 		c->fwmark = c->mark;

@@ -14,6 +14,7 @@
 #include "kern_l4lb.h"
 #include "model.h"
 #include "program.h"
+#include "snat.h"
 #include "wire.h"
 
 static struct nla_policy option_policy[L4LB_OPTION_ATTR_MAX + 1] = {
@@ -245,8 +246,10 @@ void l4lb_take_policy(struct nlattr *nest, struct service *svc)
 	if (nla_parse_nested(value, L4LB_POLICY_ATTR_MAX, nest, NULL) < 0)
 		return;
 	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++)
-		if (value[i] && nla_len(value[i]) >= 4)
+		if (value[i] && nla_len(value[i]) >= 4 && i != L4LB_POLICY_ATTR_SNAT)
 			svc->policy.value[i] = nla_get_u32(value[i]);
+	if (value[L4LB_POLICY_ATTR_SNAT])
+		snat_take(value[L4LB_POLICY_ATTR_SNAT], &svc->policy);
 }
 
 void l4lb_take_claim(struct nlattr **tb, struct service *svc)
@@ -346,11 +349,17 @@ static int sync_policy(const struct service *svc)
 		return -ENOMEM;
 	have = &now.policy;
 	for (i = 1; i <= L4LB_POLICY_ATTR_MAX; i++) {
-		if (want->value[i] == have->value[i])
+		bool snat = i == L4LB_POLICY_ATTR_SNAT;
+
+		if (want->value[i] == have->value[i] &&
+		    !(snat && memcmp(want->snat, have->snat, sizeof(want->snat))))
 			continue;
 		if (!nest)
 			nest = nla_nest_start(msg, L4LB_ATTR_POLICY);
-		nla_put_u32(msg, i, want->value[i]);
+		if (snat)
+			snat_put(msg, want);
+		else
+			nla_put_u32(msg, i, want->value[i]);
 	}
 	if (nest)
 		nla_nest_end(msg, nest);

@@ -8,6 +8,7 @@
 #include "err.h"
 #include "model.h"
 #include "policy.h"
+#include "snat.h"
 #include "wire.h"
 
 /* In seconds; words and keys as in `timeout set`, and sctp. */
@@ -132,7 +133,7 @@ bool policy_is_word(const char *word)
 {
 	return number_of(word) < ARRAY_SIZE(numbers) ||
 	       !strcmp(word, "timeout") || !strcmp(word, "owner") ||
-	       !strcmp(word, "shadow") ||
+	       !strcmp(word, "shadow") || !strcmp(word, "snat") ||
 	       choice_of(word) < ARRAY_SIZE(choices);
 }
 
@@ -295,6 +296,16 @@ static int parse_shadow(struct args *a, const char *object, struct policy_opts *
 	return rc ? rc : parse_shadow_name(word, object, o->policy.shadow);
 }
 
+static int parse_snat(struct args *a, const char *object, struct policy_opts *o)
+{
+	const char *word;
+	int rc = arg_value(a, object, "snat", &word);
+
+	if (!rc)
+		rc = set_value(o, object, "snat", L4LB_POLICY_ATTR_SNAT, 0);
+	return rc ? rc : snat_parse(word, object, &o->policy);
+}
+
 int policy_parse(struct args *a, const char *object, const char *word,
 		 struct policy_opts *o)
 {
@@ -306,6 +317,8 @@ int policy_parse(struct args *a, const char *object, const char *word,
 		return parse_owner(a, object, o);
 	if (!strcmp(word, "shadow"))
 		return parse_shadow(a, object, o);
+	if (!strcmp(word, "snat"))
+		return parse_snat(a, object, o);
 	if (number_of(word) < ARRAY_SIZE(numbers))
 		return parse_number(a, object, number_of(word), o);
 	if (i == ARRAY_SIZE(choices))
@@ -329,6 +342,8 @@ void policy_apply(struct policy *policy, const struct policy_opts *o)
 	for (i = 0; i < ARRAY_SIZE(policy->value); i++)
 		if (o->named & 1u << i)
 			policy->value[i] = o->policy.value[i];
+	if (o->named & 1u << L4LB_POLICY_ATTR_SNAT)
+		memcpy(policy->snat, o->policy.snat, sizeof(policy->snat));
 	if (o->named & POLICY_OWNER)
 		memcpy(policy->owner, o->policy.owner, sizeof(policy->owner));
 	if (o->named & POLICY_SHADOW)
@@ -397,7 +412,7 @@ static size_t put_bands(const struct policy *policy, char *text, size_t size)
 const char *policy_text(const struct policy *policy)
 {
 	const char *sep = "timeout ";
-	static char line[512];
+	static char line[640];
 	size_t i, used = 0;
 
 	line[0] = '\0';
@@ -430,6 +445,10 @@ const char *policy_text(const struct policy *policy)
 			used += put_bands(policy, line + used,
 					  sizeof(line) - used);
 	}
+	if (snat_text(policy))
+		used += (size_t)snprintf(line + used, sizeof(line) - used,
+					 "%ssnat %s", used ? " " : "",
+					 snat_text(policy));
 	if (policy->owner[0])
 		used += (size_t)snprintf(line + used, sizeof(line) - used,
 					 "%sowner %s", used ? " " : "",
@@ -483,6 +502,8 @@ void policy_to_json(json_t *o, const struct policy *policy)
 					    json_string(text));
 	}
 	bands_to_json(o, policy);
+	if (snat_text(policy))
+		json_object_set_new(o, "snat", json_string(snat_text(policy)));
 	if (policy->owner[0])
 		json_object_set_new(o, "owner", json_string(policy->owner));
 	if (policy->shadow[0])
@@ -509,6 +530,17 @@ static int shadow_from_json(json_t *o, const char *object, struct policy *policy
 	if (!json_is_string(v))
 		return fail(RC_USAGE, object, "\"shadow\" must be a string");
 	return parse_shadow_name(json_string_value(v), object, policy->shadow);
+}
+
+static int snat_from_json(json_t *o, const char *object, struct policy *policy)
+{
+	json_t *v = json_object_get(o, "snat");
+
+	if (!v)
+		return RC_OK;
+	if (!json_is_string(v))
+		return fail(RC_USAGE, object, "\"snat\" must be a string");
+	return snat_parse(json_string_value(v), object, policy);
 }
 
 static int bands_from_json(json_t *o, const char *object, struct policy *policy)
@@ -611,6 +643,8 @@ int policy_from_json(json_t *o, const char *object, struct policy *policy)
 		rc = owner_from_json(o, object, policy);
 	if (!rc)
 		rc = shadow_from_json(o, object, policy);
+	if (!rc)
+		rc = snat_from_json(o, object, policy);
 	return rc ? rc : bands_from_json(o, object, policy);
 }
 

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "../../kernel/l4lb.h"
+#include "ident.h"
 
 struct args;
 struct service;
@@ -19,9 +20,12 @@ struct service;
 /* Is the service protected? Behind those that are attributes of a policy. */
 enum { POLICY_PROTECTED = L4LB_POLICY_ATTR_MAX + 1, POLICY_VALUES };
 
-/* Indexed by L4LB_POLICY_ATTR_*; 0 is the default of each. Without padding. */
+/* Indexed by L4LB_POLICY_ATTR_*; 0 is the default of each. Without padding. That of
+ * SNAT is the family of its addresses, see snat.h.
+ */
 struct policy {
 	uint32_t value[POLICY_VALUES];
+	struct ip snat[2];		/* first and last; or zeros */
 	char owner[L4LB_OWNER_LEN];	/* "": none; padded with zeros */
 	char shadow[L4LB_NAME_LEN];	/* likewise */
 };
@@ -38,12 +42,12 @@ struct policy_opts {
 #define POLICY_WORDS "timeout", "on-idle", "on-loss", "on-drain", "guard", \
 		     "fast-path", "sync", "log", "ramp", "limit-rate", \
 		     "limit-burst", "limit-conns", "limit-reply", "latency", \
-		     "conn-state", "priority", \
+		     "conn-state", "snat", "priority", \
 		     "owner", "protected", "shadow"
 #define POLICY_KEYS "timeout", "on_idle", "on_loss", "on_drain", "guard", \
 		    "fast_path", "sync", "log", "ramp", "limit_rate", \
 		    "limit_burst", "limit_conns", "limit_reply", \
-		    "latency", "conn_state", "priority", "las_bytes", \
+		    "latency", "conn_state", "snat", "priority", "las_bytes", \
 		    "owner", "protected", "shadow"
 
 /* Is it one of POLICY_WORDS? */

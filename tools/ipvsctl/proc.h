@@ -25,6 +25,9 @@ struct conn {
 	uint32_t mark;			/* of its service, if by mark */
 	uint32_t forward;		/* IP_VS_CONN_F_MASQ and so on */
 	uint32_t holders;		/* of a template: its connections */
+	bool has_local;			/* with snat: what its server sees */
+	struct ip local;
+	uint16_t local_port;
 };
 
 /* Calls @fn for each connection until it returns false. Fails, and says why,

@@ -43,20 +43,22 @@ static int parse_server_clause(struct args *a, struct service *svc)
 	return rc;
 }
 
-/* The kernel looks at this when latency is set, and a new service has no server then. */
-static int check_latency(const struct service *svc)
+/* The kernel looks at this when they are set, and a new service has no server then. */
+static int check_nat(const struct service *svc)
 {
+	bool latency = svc->policy.value[L4LB_POLICY_ATTR_LATENCY];
 	size_t i;
 	int rc;
 
-	if (!svc->policy.value[L4LB_POLICY_ATTR_LATENCY] || !svc->nservers)
+	if (!(latency || svc->policy.value[L4LB_POLICY_ATTR_SNAT]) || !svc->nservers)
 		return RC_OK;
 	for (i = 0; i < svc->nservers; i++)
 		if (svc->servers[i].forward == IP_VS_CONN_F_MASQ)
 			return RC_OK;
 	rc = fail(RC_USAGE, svc_text(&svc->id),
-		  "latency needs a server with nat: replies of others do not pass here");
-	hint("try: without latency, or: server ... nat");
+		  "%s needs a server with nat: replies of others do not pass here",
+		  latency ? "latency" : "snat");
+	hint("try: without %s, or: server ... nat", latency ? "latency" : "snat");
 	return rc;
 }
 
@@ -79,7 +81,7 @@ static int parse_add(struct args *a, struct service *svc)
 		arg_next(a);	/* "server": nothing else ends the options */
 		rc = parse_server_clause(a, svc);
 	}
-	return rc ? rc : check_latency(svc);
+	return rc ? rc : check_nat(svc);
 }
 
 /* This run has added the service, so deleting it again loses nothing. */

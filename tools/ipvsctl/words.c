@@ -41,7 +41,7 @@ static const struct word words[] = {
 	  "sync on|off|templates|exceptions, log on|off,\n"
 	  "ramp DUR|off, limit-rate N|off, limit-burst N|off, limit-conns N|off,\n"
 	  "limit-reply drop|reset, latency on|off, conn-state eager|lazy,\n"
-	  "priority las [SIZE,...]|off,\n"
+	  "snat ADDR[-ADDR]|off, priority las [SIZE,...]|off,\n"
 	  "owner NAME|none, protected on|off, shadow SCHED|none" },
 	{ "SRVOPT",
 	  "nat|dr|tun|TUNOPT|weight N|max-conns N|min-conns N",
@@ -58,7 +58,7 @@ static const struct word words[] = {
 	{ "PATHOPT",
 	  "guard {reject|drop|off}|fast-path {off|on|new|default}|SYNCOPT|log {on|off}|ramp {DUR|off}|CONNOPT|PRIORITY|CLAIM",
 	  NULL },
-	{ "CONNOPT", "LIMITOPT|latency {on|off}|conn-state {eager|lazy}", NULL },
+	{ "CONNOPT", "LIMITOPT|latency {on|off}|conn-state {eager|lazy}|snat {RANGE|off}", NULL },
 	{ "PRIORITY", "priority {las [SIZES]|off}", NULL },
 	{ "CLAIM", "owner {NAME|none}|protected {on|off}|shadow {SCHED|none}", NULL },
 	{ "LIMITOPT",
