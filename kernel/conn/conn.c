@@ -60,9 +60,11 @@ static u32 uses_of(const struct l4lb_server *server)
 	const struct l4lb_service *svc = rcu_dereference(server->svc);
 	u32 uses = svc ? READ_ONCE(svc->uses) : 0;
 
-	if (unlikely(uses) && READ_ONCE(server->method) != IP_VS_CONN_F_MASQ)
+	if (likely(!uses))
+		return 0;
+	if (READ_ONCE(server->method) != IP_VS_CONN_F_MASQ)
 		uses &= ~(L4LB_USE_SERVED | L4LB_USE_LATENCY | L4LB_USE_SNAT);
-	if (unlikely(uses & L4LB_USE_CALL))	/* what a server sends may begin it */
+	if (uses & L4LB_USE_CALL)	/* what a real server sends may begin it */
 		uses &= ~L4LB_USE_SNAT;
 	return uses;
 }

@@ -9,7 +9,8 @@ from lab.packet import SYN, TCP, UDP
 from lab.raw import Raw
 
 REASONS = ("header checksum no_dest dest_gone no_route ttl too_big memory fragment "
-           "martian drop_packet drop_entry guard full evicted same_replies limit no_call_id").split()
+           "martian drop_packet drop_entry guard full evicted same_replies limit no_call_id "
+           "no_port").split()
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 

@@ -183,6 +183,11 @@ director# {LAZY} server 198.51.100.11 dr max-conns 100 server 198.51.100.12 dr""
     "lazy twice": Row("lazy", "nat", f"""\
 director# {LAZY} server 192.0.2.11 nat server 192.0.2.12 nat
 director# ipvsctl service add tcp {VIP}:9 scheduler rr server 192.0.2.11:PORT nat""", l4lb=True),
+    "snat without its address": Row("snat", "nat", f"""\
+director# ip addr add 192.0.2.240/32 dev eth1
+director# {NAT} snat 192.0.2.240
+director# ip addr del 192.0.2.240/32 dev eth1""", l4lb=True),
+    "snat from the usual address": Row("snat", "nat", f"director# {NAT} snat 192.0.2.1", l4lb=True),
     "VRRP without sync": Row("sync", "dr", f"director# {DR}", vrrp=True),
     "sync device": Row("sync", "dr", f"""\
 director# {DR}
@@ -320,14 +325,14 @@ def test_healthy(name, ward):
     one.do(knock(2) if shape == "nat" else "")
     assert one.found() == ""
     code, text = one.doctor("-4")
-    assert (code, text) == (0, "26 checks, no problem found\n")
+    assert (code, text) == (0, "27 checks, no problem found\n")
 
 
 def test_a_server_that_is_the_director(ward):
     """By direct routing or a tunnel that is a note, by NAT nothing."""
     one = ward("dr")
     one.do(f"director# {ONE} 198.51.100.1 nat")
-    assert one.doctor() == (0, "26 checks, no problem found\n")
+    assert one.doctor() == (0, "27 checks, no problem found\n")
     one.do("director# ipvsctl server replace tcp "
            f"{VIP}:PORT 198.51.100.1 dr")
     code, text = one.doctor()
@@ -422,7 +427,7 @@ def test_probe(ward, service, dip, rips):
         # Between two processors the end of a connection may overtake the last segment of its
         # handshake: then the server has not seen it.
         for turn in range(3):
-            assert one.doctor(options="--probe") == (0, "27 checks, no problem found\n")
+            assert one.doctor(options="--probe") == (0, "28 checks, no problem found\n")
             counts = asked(good, 1), asked(other, 1)
             if counts == (1, 1):
                 break
@@ -479,7 +484,7 @@ def test_without_the_right_to_ask(ward):
         done = run([*drop, IPVSCTL, "doctor"], check=False)
         assert done.returncode == 0
         assert "not checked: vip-answer: a link cannot be asked" in done.stdout
-        assert "26 checks, no problem found\n" in done.stdout
+        assert "27 checks, no problem found\n" in done.stdout
         done = run([*[w.replace("net_raw", "net_admin") for w in drop], IPVSCTL, "doctor"],
                    check=False)
         assert (done.returncode, done.stdout) == (6, "")

@@ -26,6 +26,7 @@ server 10.0.0.13 tun type gue port 6081 remcsum
 svc add fwmark 7 scheduler sh flags fallback,port persistent 50 latency on server 10.0.0.11
 svc add udp {VIP}:54 scheduler rr ops server 10.0.0.11
 svc add tcp {VIP}:55 scheduler mh conn-state lazy server 10.0.0.11
+svc add udp {VIP}:57 scheduler rr snat 10.0.0.1 server 10.0.0.11
 sync start receive dev d0 id 7"""
 
 SHOWN = ("show", "conn show", "conn count by state", "stats", "stats latency", "stats percpu", "-b -n top 1",
@@ -69,7 +70,7 @@ def followed(one):
     """{command: [what it prints]} of those that print until they are stopped"""
     with Monitor(one.ns) as monitor, ConnLog(one.ns) as log:
         one.build(f"""\
-svc add udp {VIP}:56 scheduler rr log on server 10.0.0.11 max-conns 1
+svc add udp {VIP}:56 scheduler rr log on snat 10.0.0.1 server 10.0.0.11 max-conns 1
 sched set udp:{VIP}:56 wrr
 rs change udp {VIP}:56 10.0.0.11 weight 9""")
         one.ns.datagrams((VIP, 56), 1)
@@ -88,6 +89,7 @@ def every_key(one, exported):
     """(schema, {command: {key: types, separated by blanks}}) of this ipvsctl"""
     one.build(CONFIG)
     send(one, 5353)
+    send(one, 57)
     send(one, 5555, mark=7)
     documents = {words: one.json(words) for words in SHOWN}
     saved = json.dumps(documents["save"])
@@ -98,6 +100,7 @@ def every_key(one, exported):
         documents[words] = one.json(words, stdin=FILE)
     documents["check -"] = one.json("check -", stdin=FILE)
     documents["doctor"] = one.json("doctor", code=1, out=True)
+    one.ctl(f"conn kill service udp:{VIP}:57 --yes")     # full NAT stays here
     one.ctl("conn export", exported)
     documents["conn import"] = one.json("conn import", exported)
     documents["conn kill --yes"] = one.json("conn kill --yes")

@@ -14,7 +14,7 @@ WRAPPED = ("wire_open", "wire_has_own", "backend_is_l4lb", "backend_name", "modu
            "kern_sync_list", "clock_gettime", "time", "ppoll", "kern_schedulers", "scheduler_list_read")
 DROPS = ("header", "checksum", "no_dest", "dest_gone", "no_route", "ttl", "too_big", "memory",
          "fragment", "martian", "drop_packet", "drop_entry", "guard", "full", "evicted",
-         "same_replies", "limit", "no_call_id")
+         "same_replies", "limit", "no_call_id", "no_port")
 FAST = ("fast", "slow_protocol", "slow_header")
 SYNC = ("sync_messages_out", "sync_bytes_out", "sync_full")
 STATS = """\

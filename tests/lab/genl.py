@@ -410,6 +410,12 @@ def claim(owner=None, protected=None, shadow=None):
         ([] if shadow is None else [attr(L_SHADOW, text(shadow))])
 
 
+def policy_values(values):
+    """Attributes of POLICY; that of snat is a pair of addresses, or None."""
+    return [attr(POLICY[k], [attr(n, packet.packed(end)) for n, end in enumerate(v or (), 1)]
+                 if k == "snat" else u32(v)) for k, v in values.items()]
+
+
 def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, af=None,
                 options=(), policy=None, exact=False, owner=None, protected=None, shadow=None,
                 **settings):
@@ -421,7 +427,7 @@ def batch_entry(addr=None, port=80, servers=(), proto=packet.TCP, fwmark=0, *, a
     if options:
         inner.append(attr(L_OPTIONS, [option(*o) for o in options]))
     if policy:
-        inner.append(attr(L_POLICY, [attr(POLICY[k], u32(v)) for k, v in policy.items()]))
+        inner.append(attr(L_POLICY, policy_values(policy)))
     if servers:
         inner.append(attr(L_DESTS, [s if isinstance(s, bytes) else batch_server(s)
                                     for s in servers]))
@@ -463,7 +469,8 @@ def decode_conn(payload, af=None):
     out = {k: v.read(a.pop(v.number)) for k, v in CONN.items()
            if (v.format or k in ("state", "call_id")) and v.number in a}
     af = out.get("af", af)
-    for k, family in (("client", af), ("vip", af), ("server", out.get("server_af", af))):
+    for k, family in (("client", af), ("vip", af), ("server", out.get("server_af", af)),
+                      ("local", af)):
         if CONN[k].number in a:
             out[k] = socket.inet_ntop(family, a.pop(CONN[k].number))
     if CONN["template"].number in a:
@@ -504,7 +511,10 @@ class L4lb(Genl):
     @staticmethod
     def _policy(payload):
         found = dict(attributes(dict(attributes(payload))[L_POLICY]))
-        return {name: int.from_bytes(found[kind], "little") for name, kind in POLICY.items()}
+        ends = [socket.inet_ntop(socket.AF_INET if len(end) == 4 else socket.AF_INET6, end)
+                for _, end in attributes(found.pop(POLICY["snat"]))]
+        return {name: int.from_bytes(found[kind], "little") for name, kind in POLICY.items()
+                if name != "snat"} | {"snat": tuple(ends) or None}
 
     def policy(self, service):
         return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
@@ -598,7 +608,7 @@ class L4lb(Genl):
 
     def set_policy(self, service, **values):
         self.request(SET_POLICY, attr(L_SERVICE, service.ident) + attr(
-            L_POLICY, [attr(POLICY[k], u32(v)) for k, v in values.items()]))
+            L_POLICY, policy_values(values)))
 
 
 def conns(ns, origin=False):

@@ -64,6 +64,13 @@ void l4lb_conn_end_early(struct l4lb_conn *conn, enum l4lb_end why)
 	l4lb_conn_kill(conn, why);
 }
 
+/* None of them has full NAT. */
+struct l4lb_conn *l4lb_conn_local_insert(struct l4lb_conn_table *t,
+					 struct l4lb_conn *conn, u64 hash)
+{
+	return NULL;
+}
+
 void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 {
 	swept[conn->cport * 4 + conn->vport - 1]++;
