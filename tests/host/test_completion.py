@@ -122,7 +122,7 @@ LINES = [
     ("ipvsctl -j timeout set tcp-", "tcp-fin"), ("ipvsctl timeout set udp 5m t", "tcp tcp-fin"),
     ("ipvsctl help sched ", "compare list set show stats"),
     ("ipvsctl svc add fwm:7 timeout ", "sctp tcp tcp-fin udp"),
-    ("ipvsctl svc add fwm:7 timeout tcp 5m s", "scheduler sctp server shadow sync"),
+    ("ipvsctl svc add fwm:7 timeout tcp 5m s", "scheduler sctp server shadow snat sync"),
     ("ipvsctl svc add fwm:7 on-", "on-drain on-idle on-loss"),
     ("ipvsctl svc add fwm:7 on-drain ", "default keep move"),
     ("ipvsctl svc add fwm:7 server 10.0.0.1 d", "dr"),
