@@ -265,6 +265,8 @@ __bpf_kfunc_start_defs();
  * @ifindex: the device that the program is attached to, which for a bond is not
  *	the one that the frame came in by
  *
+ * Exported for tests/modules/l4lb_bare.c.
+ *
  * Context: softirq.
  * Return: XDP_PASS, with the frame as it was; XDP_TX; or XDP_REDIRECT, with the
  * ifindex to redirect to above the lowest four bits.
@@ -292,7 +294,6 @@ __bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
 		rcu_read_unlock();
 	return result;
 }
-/* For tests/modules/l4lb_bare.c. */
 EXPORT_SYMBOL_GPL(l4lb_xdp);
 
 __bpf_kfunc_end_defs();

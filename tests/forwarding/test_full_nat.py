@@ -19,8 +19,8 @@ from lab.genl import NetlinkError
 from lab.netns import run, wait_until
 from lab.packet import ACK, FIN, RST, SCTP, SYN, TCP, UDP
 from lab.raw import Raw, is_error
-from lab.settings import setting
 from lab.sctp import associate
+from lab.settings import setting
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 UNREACHABLE = {4: (3, 3), 6: (1, 4)}
