@@ -206,6 +206,7 @@ def test_no_frames_taken(nat, family, proto):
         request_is(client, xdp=1)
 
 
+@pytest.mark.smoke
 def test_frames_of_all_lengths(nat, family):
     """Cut anywhere, a packet is dropped as without XDP; whole, it passes. Those for another
     machine, or with a tag, do not."""

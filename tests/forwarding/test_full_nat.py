@@ -170,6 +170,7 @@ def test_too_big_replies(nat, family):
         nat.director.ns.run(f"ip -{family} route del {'10.9.0.0/16' if family == 4 else '2001:db8:c:9::/64'}")
 
 
+@pytest.mark.smoke
 def test_last_hop(nat, family):
     """TTL 1: the sender gets the error, on either side."""
     raw = Full(nat, TCP, family)
