@@ -411,7 +411,7 @@ def claim(owner=None, protected=None, shadow=None):
 
 
 def policy_values(values):
-    """Attributes of POLICY; that of snat is a pair of addresses, or None."""
+    """Attributes of POLICY; that of snat is a pair of addresses, or 0."""
     return [attr(POLICY[k], [attr(n, packet.packed(end)) for n, end in enumerate(v or (), 1)]
                  if k == "snat" else u32(v)) for k, v in values.items()]
 
@@ -514,7 +514,7 @@ class L4lb(Genl):
         ends = [socket.inet_ntop(socket.AF_INET if len(end) == 4 else socket.AF_INET6, end)
                 for _, end in attributes(found.pop(POLICY["snat"]))]
         return {name: int.from_bytes(found[kind], "little") for name, kind in POLICY.items()
-                if name != "snat"} | {"snat": tuple(ends) or None}
+                if name != "snat"} | {"snat": tuple(ends) or 0}
 
     def policy(self, service):
         return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
