@@ -185,9 +185,10 @@ director# {LAZY} server 192.0.2.11 nat server 192.0.2.12 nat
 director# ipvsctl service add tcp {VIP}:9 scheduler rr server 192.0.2.11:PORT nat""", l4lb=True),
     "snat without its address": Row("snat", "nat", f"""\
 director# ip addr add 192.0.2.240/32 dev eth1
-director# {NAT} snat 192.0.2.240
+director# {NAT.replace("server", "snat 192.0.2.240 server", 1)}
 director# ip addr del 192.0.2.240/32 dev eth1""", l4lb=True),
-    "snat from the usual address": Row("snat", "nat", f"director# {NAT} snat 192.0.2.1", l4lb=True),
+    "snat from the usual address": Row(
+        "snat", "nat", f'director# {NAT.replace("server", "snat 192.0.2.1 server", 1)}', l4lb=True),
     "VRRP without sync": Row("sync", "dr", f"director# {DR}", vrrp=True),
     "sync device": Row("sync", "dr", f"""\
 director# {DR}
