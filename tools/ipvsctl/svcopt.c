@@ -306,6 +306,10 @@ static int tun_opt(struct args *a, const char *object, const char *word,
 		o->tun_flags |= IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
 		o->tun_flags_named |= IP_VS_TUNNEL_ENCAP_FLAG_CSUM |
 				      IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM;
+	} else if (policy_is_word(word)) {
+		return fail(RC_USAGE, object,
+			    "\"%s\" is an option of the service: write it before \"server\", or use \"service change\"",
+			    word);
 	} else {
 		return arg_unknown(object, "server option", word, known);
 	}
