@@ -94,46 +94,39 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	return look_up(table, &w, reply);
 }
 
-/* The connection of a packet from a client. */
-struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
-				    const struct l4lb_flow *flow)
+/* One that is not over, by its slot of @kind. */
+static __always_inline struct l4lb_conn *
+find_one(struct l4lb_net *ln, const struct l4lb_flow *flow, enum l4lb_conn_kind kind)
 {
 	struct l4lb_conn *conn;
 	bool reply;
 	u64 hash;
 
 	do {
-		conn = find_any(ln, flow, BIT(L4LB_CONN_IN), &hash, &reply);
+		conn = find_any(ln, flow, BIT(kind), &hash, &reply);
 	} while (conn && l4lb_conn_was_over(conn));
 	return conn;
+}
+
+/* The connection of a packet from a client. */
+struct l4lb_conn *l4lb_conn_find_in(struct l4lb_net *ln,
+				    const struct l4lb_flow *flow)
+{
+	return find_one(ln, flow, L4LB_CONN_IN);
 }
 
 /* The NATed connection of a packet from a real server. */
 struct l4lb_conn *l4lb_conn_find_out(struct l4lb_net *ln,
 				     const struct l4lb_flow *flow)
 {
-	struct l4lb_conn *conn;
-	bool reply;
-	u64 hash;
-
-	do {
-		conn = find_any(ln, flow, BIT(L4LB_CONN_OUT), &hash, &reply);
-	} while (conn && l4lb_conn_was_over(conn));
-	return conn;
+	return find_one(ln, flow, L4LB_CONN_OUT);
 }
 
 /* The connection of full NAT of a packet from a real server. */
 struct l4lb_conn *l4lb_conn_find_local(struct l4lb_net *ln,
 				       const struct l4lb_flow *flow)
 {
-	struct l4lb_conn *conn;
-	bool reply;
-	u64 hash;
-
-	do {
-		conn = find_any(ln, flow, BIT(L4LB_CONN_LOCAL), &hash, &reply);
-	} while (conn && l4lb_conn_was_over(conn));
-	return conn;
+	return find_one(ln, flow, L4LB_CONN_LOCAL);
 }
 
 /**
