@@ -30,7 +30,7 @@ def in_tree():
 def build(destdir):
     """Runs `make install` with existing modules, adds the kernel's own and runs depmod."""
     run(["make", "-C", str(TOP), "-o", "modules", "-o", "ipvsctl", "install",
-         f"KDIR={MODULES}/build", f"DESTDIR={destdir}"])
+         f"KDIR={MODULES}/build", f"DESTDIR={destdir}"], timeout=200)
     root = destdir / "lib/modules" / RELEASE
     files = [MODULES / "modules.builtin", MODULES / "modules.order", *in_tree().values()]
     ours = [str(p) for p in (root / "updates/l4lb").glob("*.ko")]
