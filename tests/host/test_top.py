@@ -146,7 +146,16 @@ def test_an_ordinary_terminal(proc):
         t.wait(r"^drops/s: no_dest 50 guard 10$")
         t.keys("d")
         screen = t.wait(r"^  no_dest +50/s +\d{6}$")
-        assert "slow_protocol" in screen and "q quit  Esc back" in screen
+        assert "q quit  Esc back  p pause  PgUp PgDn more" in screen
+        # More of them than lines.
+        assert "slow_protocol" not in screen and re.search(r"^  no_dest ", screen, re.M)
+        t.keys("End")
+        screen = t.wait(r"^  slow_protocol ")
+        assert not re.search(r"^  no_dest ", screen, re.M) and "sync_full" in screen
+        t.keys("Up")
+        t.wait(lambda screen: "sync_bytes_out" in screen and "sync_full" not in screen)
+        t.keys("PPage")
+        t.wait(r"^  no_dest ")
         t.keys("Escape")
         t.wait(r"SERVICE / SERVER")
         t.keys("q")

@@ -29,6 +29,7 @@ static struct {
 	enum view view;
 	size_t selected, first;	/* rows: chosen, and at the top of the screen */
 	bool moved;		/* the choice follows its service */
+	size_t skipped;		/* counters above the first one on the screen */
 	struct svc_id service;	/* chosen */
 	struct srv_id server;
 	bool has_server;
@@ -38,7 +39,7 @@ static struct {
 } ui;
 
 static const char *const help[] = {
-	"up, down, PgUp, PgDn, Home, End  choose a row",
+	"up, down, PgUp, PgDn, Home, End  choose a row, or scroll counters",
 	"Enter  connections of the service or server",
 	"s      sort by the next column: conns, packets, bytes, active, name",
 	"r      reverse the order",
@@ -176,8 +177,26 @@ static int draw_ranking(int y)
 	return y;
 }
 
-/* Those that @grow, or those that do not but are not 0. */
-static int draw_some_counters(int y, bool grow)
+static size_t counters_shown(void)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < ui.data->now.ncounters; i++)
+		n += ui.data->now.counters[i].value > 0;
+	return n;
+}
+
+static void scroll_to(long place)
+{
+	long last = (long)counters_shown() - rows_on_screen();
+
+	if (place > last)
+		place = last;
+	ui.skipped = place > 0 ? (size_t)place : 0;
+}
+
+/* Those that @grow, or those that do not but are not 0, without the first @skip. */
+static int draw_some_counters(int y, bool grow, size_t *skip)
 {
 	char buf[TOP_LINE_BYTES];
 	size_t i;
@@ -187,6 +206,10 @@ static int draw_some_counters(int y, bool grow)
 
 		if (!ui.data->now.counters[i].value || grows != grow)
 			continue;
+		if (*skip) {
+			--*skip;
+			continue;
+		}
 		top_text_counter(&ui.layout, ui.data, i, buf);
 		draw_line(y++, grow ? A_BOLD : 0, buf);
 	}
@@ -195,11 +218,15 @@ static int draw_some_counters(int y, bool grow)
 
 static void draw_counters(int y)
 {
+	size_t skip;
+
+	scroll_to((long)ui.skipped);
+	skip = ui.skipped;
 	draw_line(y++, A_REVERSE, "COUNTERS OF /proc/net/l4lb");
 	if (!ui.data->now.ncounters)
 		draw_line(y, 0, "this module has none");
-	y = draw_some_counters(y, true);
-	draw_some_counters(y, false);
+	y = draw_some_counters(y, true, &skip);
+	draw_some_counters(y, false, &skip);
 }
 
 static void draw_lines(int y, const char *title, const char *const *lines)
@@ -216,11 +243,15 @@ static void draw_keys(void)
 		"q quit", "s sort", "/ filter", "p pause", "? help",
 		"Enter conns", "d drops", "e servers", "r reverse", NULL
 	};
+	static const char *const counter_keys[] = {
+		"q quit", "Esc back", "p pause", "PgUp PgDn more", NULL
+	};
 	static const char *const other_keys[] = {
 		"q quit", "Esc back", "p pause", NULL
 	};
-	const char *const *key = ui.view == VIEW_RANKING ? ranking_keys
-							 : other_keys;
+	const char *const *key = ui.view == VIEW_RANKING ? ranking_keys :
+				 ui.view == VIEW_COUNTERS ? counter_keys :
+							    other_keys;
 	char buf[TOP_LINE_BYTES] = "";
 	size_t used = 0;
 
@@ -284,28 +315,29 @@ static void edit(int key)
 	top_data_arrange(ui.data);
 }
 
-static bool move_key(int key)
+/* @at and @last are rows, and @to gets another one. False: @key moves nothing. */
+static bool move_key(int key, long at, long last, long *to)
 {
-	long at = (long)ui.selected, page = rows_on_screen();
+	long page = rows_on_screen();
 
 	switch (key) {
 	case KEY_UP: case 'k':
-		move_to(at - 1);
+		*to = at - 1;
 		return true;
 	case KEY_DOWN: case 'j':
-		move_to(at + 1);
+		*to = at + 1;
 		return true;
 	case KEY_PPAGE:
-		move_to(at - page);
+		*to = at - page;
 		return true;
 	case KEY_NPAGE: case ' ':
-		move_to(at + page);
+		*to = at + page;
 		return true;
 	case KEY_HOME:
-		move_to(0);
+		*to = 0;
 		return true;
 	case KEY_END:
-		move_to((long)ui.data->ranking.n - 1);
+		*to = last;
 		return true;
 	}
 	return false;
@@ -370,6 +402,7 @@ static bool is_enter(int key)
 static int take_key(int key)
 {
 	bool ranking = ui.view == VIEW_RANKING;
+	long to;
 
 	if (ui.editing) {
 		edit(key);
@@ -384,8 +417,14 @@ static int take_key(int key)
 		repeat_stop();
 	else if (!ranking && is_back(key))
 		ui.view = VIEW_RANKING;
-	else if (ranking && !move_key(key))
+	else if (ranking && move_key(key, (long)ui.selected,
+				     (long)ui.data->ranking.n - 1, &to))
+		move_to(to);
+	else if (ranking)
 		order_key(key);
+	else if (ui.view == VIEW_COUNTERS &&
+		 move_key(key, (long)ui.skipped, (long)counters_shown(), &to))
+		scroll_to(to);
 	common_key(key);
 	return RC_OK;
 }
