@@ -159,6 +159,8 @@ def transfer(lab, family, size):
     port = lab.http_port()
     service = lab.ipvs.service(lab.vip(family), port, sched="rr")
     service.server(lab.rip(1, family), port, method=lab.method)
+    # What is admitted in the tick of a change must be admitted again in the next one.
+    time.sleep(0.02)
     before = fast.read(lab.director.ns)
     with Http(lab.client, lab.vip(family), port) as http:
         assert http.request("PUT", "/", pattern(size)) == \

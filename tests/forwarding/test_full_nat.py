@@ -398,8 +398,9 @@ def test_a_port_rests(nat):
     set_snat(nat, service, (first, first))
     tap = nat.tap("client")
 
-    def segment(address, seq, ack, flags, stamp, payload=b""):
-        tap.send(packet.tcp_packet(address, 30000, nat.vip(), port, flags, seq=seq, ack=ack,
+    def segment(address, place, flags, stamp, payload=b""):
+        """PLACE: its sequence number, and the one that it acknowledges."""
+        tap.send(packet.tcp_packet(address, 30000, nat.vip(), port, flags, seq=place[0], ack=place[1],
                                    payload=payload, options=times(stamp)))
 
     def answer(address, wanted):
@@ -412,24 +413,24 @@ def test_a_port_rests(nat):
         return got[-1]
 
     with only_ports(nat, "2000-2000"):
-        segment("10.1.0.1", 5_000_000, 0, SYN, 5_000_000)
+        segment("10.1.0.1", (5_000_000, 0), SYN, 5_000_000)
         p = answer("10.1.0.1", SYN | ACK)
         ours, theirs = 5_000_001, p.seq + 1
-        segment("10.1.0.1", ours, theirs, ACK, 5_000_001, b"GET / HTTP/1.0\r\n\r\n")
+        segment("10.1.0.1", (ours, theirs), ACK, 5_000_001, b"GET / HTTP/1.0\r\n\r\n")
         p = answer("10.1.0.1", FIN)
         ours, theirs = ours + 18, p.seq + len(p.payload) + 1
-        segment("10.1.0.1", ours, theirs, ACK | FIN, 5_000_002)
+        segment("10.1.0.1", (ours, theirs), ACK | FIN, 5_000_002)
         wait_until(lambda: nat.conns(client="10.1.0.1")[0]["state"] == "TIME_WAIT", what="TIME_WAIT")
         tap.drain()
         before = dropped(nat)
         for seconds in (50, 14, 0):
-            segment("10.1.0.2", 1000, 0, SYN, 1000)
+            segment("10.1.0.2", (1000, 0), SYN, 1000)
             time.sleep(seconds)
         time.sleep(1)
         assert not tap.take(lambda p: p.dst == "10.1.0.2")
         assert dropped(nat) - before == 3
         time.sleep(8)
-        segment("10.1.0.2", 1000, 0, SYN, 1000)
+        segment("10.1.0.2", (1000, 0), SYN, 1000)
         p = answer("10.1.0.2", ACK)
         assert p.flags == SYN | ACK and p.ack == 1001
 
@@ -450,9 +451,9 @@ def no_way_back(lab):
             server.ns.run(f"ip -{family} route add default via {lab.dip(family)}")
 
 
-def web(lab, family, port, proto=TCP, snat=True, numbers=(1, 2)):
+def web(lab, family, port, proto=TCP, snat=True):
     service = lab.ipvs.service(lab.vip(family), port, proto=proto, sched="rr")
-    for number in numbers:
+    for number in (1, 2):
         service.server(lab.rip(number, family), port)
     if snat:
         set_snat(lab, service, pool(family=family))
@@ -501,7 +502,7 @@ def test_hairpin(nat, family, proto):
 def test_bulk(nat, family):
     """Segments that a device is to cut and to sum up, in both directions."""
     port = nat.http_port()
-    web(nat, family, port, numbers=(1,))
+    web(nat, family, port)
     with no_way_back(nat), Http(nat.client, nat.vip(family), port) as h:
         assert h.request(path="/bulk/3000000") == pattern(3_000_000)
         assert h.request("PUT", body=pattern(2_000_000)).decode() == hashlib.sha256(pattern(2_000_000)).hexdigest()
