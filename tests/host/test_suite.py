@@ -75,6 +75,7 @@ def file(name, *tests, ends=True):
 
 WELL = file(A, passed(A1), passed(A2)) + file(B, passed(B1))
 WRONG = file(A, passed(A1), passed(A2)) + file(B, failed(B1))
+ALONE = file(B, passed(B1))
 
 
 class Bench:
@@ -145,27 +146,39 @@ def test_all_is_well(bench):
 
 
 def test_what_failed_by_chance_is_unsteady(bench):
-    """Repeated twice, with the same files, arguments and kind of guest."""
+    """Repeated alone, then with the files before it; with the same arguments and kind of guest."""
     more = ("--fast-path", "2")
-    assert bench.run((WRONG, 1), (WELL, 0), (WELL, 0), more=more)
+    assert bench.run((WRONG, 1), (ALONE, 0), (WELL, 0), more=more)
     assert bench.counts() == (3, 0, 0) and bench.record["unsteady"] == [B1]
     assert f"unsteady: {B1}" in bench.said
     first, *again = bench.calls()
-    assert len(again) == 2
+    assert len(again) == 2 and A not in again[0] and B in again[0]
+    assert again[1][again[1].index(A) + 1] == B
     for call in again:
-        assert call[call.index(A) + 1] == B
+        call[:] = [a for a in call if a not in (A, B)]
+        first = [a for a in first if a not in (A, B)]
         assert [a for a in first if not a.startswith(("--share", "--order", "--events"))] == \
             [a for a in call if not a.startswith("--events")]
 
 
+def test_what_is_repeated():
+    """On the host nothing before a file is to blame."""
+    outcomes = guests.Outcomes()
+    outcomes.files = {1: [A, B, "c", "d", "e"], 2: ["f", "g"]}
+    outcomes.failures = [guests.Failure(f"{name}::x", "call", "", guest)
+                         for name, guest in (("d", 1), (B, 1), ("f", 2))]
+    assert verdict.repetitions(outcomes, True) == {1: [[B, "d"], [A, B, "c", "d"]], 2: [["f"], ["f"]]}
+    assert verdict.repetitions(outcomes, False) == {1: [[B, "d"]] * 2, 2: [["f"]] * 2}
+
+
 @pytest.mark.parametrize("turns", [
-    [(WRONG, 1), (WRONG, 1)],
-    [(WRONG, 1), (WELL, 0), (WRONG, 1)],
-    [(WRONG, 1), (file(A, passed(A1), failed(A2)) + file(B, passed(B1)), 1)],
-    [(WRONG, 1), (WELL, 123)],
+    [(WRONG, 1), (file(B, failed(B1)), 1)],
+    [(WRONG, 1), (ALONE, 0), (WRONG, 1)],
+    [(WRONG, 1), (ALONE, 0), (file(A, passed(A1), failed(A2)) + file(B, passed(B1)), 1)],
+    [(WRONG, 1), (ALONE, 123)],
     [(WRONG, 1), ([], 125)],
     [(WRONG, 1), ([], 5)],
-    [(WRONG, 1), (file(A, passed(A1), passed(A2)) + file(B, skipped(B1)), 0)],
+    [(WRONG, 1), (file(B, skipped(B1)), 0)],
 ], ids=("again", "at last", "another", "a splat", "no guest", "nothing ran", "skipped"))
 def test_what_fails_in_a_repetition_has_failed(bench, turns):
     assert not bench.run(*turns)

@@ -9,9 +9,8 @@ import xml.etree.ElementTree as ElementTree
 from .guests import Failure
 from .stages import RESULTS
 
-# More failed tests than CHANCES are not the machine's noise; nor is a test that fails
-# again in one of REPEATS runs of the same files.
-CHANCES, REPEATS = 3, 2
+# More failed tests than CHANCES are not the machine's noise.
+CHANCES = 3
 LINES_SHOWN = 120
 
 
@@ -26,15 +25,20 @@ def may_repeat(outcomes):
         failure.may_be_chance() for failure in outcomes.failures)
 
 
-def companies(outcomes):
-    """{guest: the files it ran, up to the last one in which a test failed}"""
-    last = {}
+def repetitions(outcomes, company):
+    """{guest: [files]}, what each guest runs again, in this order: the files of its failed tests,
+    because most that is wrong shows there soon; then, with COMPANY, all that it ran up to the last
+    of these, in which something before them may be to blame, else once more the same."""
+    found = {}
     for failure in outcomes.failures:
-        files = outcomes.files.get(failure.guest, [])
-        file = failure.test.partition("::")[0]
-        position = files.index(file) if file in files else 0
-        last[failure.guest] = max(last.get(failure.guest, 0), position)
-    return {guest: outcomes.files[guest][:position + 1] for guest, position in last.items()}
+        found.setdefault(failure.guest, set()).add(failure.test.partition("::")[0])
+    turns = {}
+    for guest, failed in found.items():
+        files = outcomes.files[guest]
+        alone = [file for file in files if file in failed]
+        whole = files[:files.index(alone[-1]) + 1]
+        turns[guest] = [alone, whole if company else alone]
+    return turns
 
 
 def forgive(outcomes):
