@@ -43,7 +43,8 @@
  * @answer: and the answer to the client's last request was at this one
  *
  * In the real server's numbers.  A line that another packet has begun could be text that a
- * client has made its server repeat.
+ * client has made its server repeat.  Protected by the lock of the conntrack entry, which
+ * nf_nat takes, too, while it mangles a packet.
  */
 struct control {
 	u8	asked;
@@ -160,17 +161,24 @@ static int expect_active(const struct packet *p, u16 port)
 	return NF_DROP;
 }
 
+static void note_request(const struct packet *p, struct control *control, u8 kind)
+{
+	spin_lock_bh(&p->ct->lock);
+	control->asked = kind;
+	spin_unlock_bh(&p->ct->lock);
+}
+
 static int obey(const struct packet *p, struct control *control, unsigned int at,
 		const struct l4lb_ftp_line *line)
 {
 	switch (line->kind) {
 	case L4LB_FTP_PASV:
 	case L4LB_FTP_EPSV:
-		WRITE_ONCE(control->asked, line->kind);
+		note_request(p, control, line->kind);
 		return NF_ACCEPT;
 	case L4LB_FTP_PORT:
 	case L4LB_FTP_EPRT:
-		WRITE_ONCE(control->asked, L4LB_FTP_OTHER);
+		note_request(p, control, L4LB_FTP_OTHER);
 		return is_own(p, at, line) ? expect_active(p, line->port) : NF_ACCEPT;
 	default:
 		return NF_ACCEPT;
@@ -201,7 +209,7 @@ static bool is_answer(const struct packet *p, const struct l4lb_ftp_line *line)
 {
 	union nf_inet_addr addr = { };
 
-	if (line->port < PORT_PASSIVE_MIN)
+	if (line->kind == L4LB_FTP_OTHER || line->port < PORT_PASSIVE_MIN)
 		return false;
 	if (line->kind == L4LB_FTP_EXTENDED)
 		return true;
@@ -268,16 +276,44 @@ static int answer(const struct packet *p, unsigned int at,
 	return verdict;
 }
 
-/* Is it what the client waits for, or has had already: sent again? */
 static bool is_asked(const struct control *control, const struct l4lb_ftp_line *line,
 		     u32 seq)
 {
-	if (line->kind == L4LB_FTP_OTHER)
-		return false;
 	if (control->is_told && control->answer == seq)
 		return true;
-	return READ_ONCE(control->asked) ==
+	return control->asked ==
 	       (line->kind == L4LB_FTP_PASSIVE ? L4LB_FTP_PASV : L4LB_FTP_EPSV);
+}
+
+/* Is the line at @seq what the client waits for, or has had already: sent again?  From now on
+ * it has it.
+ */
+static bool take_answer(const struct packet *p, struct control *control,
+			const struct l4lb_ftp_line *line, u32 seq)
+{
+	bool asked;
+
+	spin_lock_bh(&p->ct->lock);
+	asked = is_asked(control, line, seq);
+	if (asked) {
+		control->answer = seq;
+		control->is_told = true;
+		control->asked = L4LB_FTP_OTHER;
+	}
+	spin_unlock_bh(&p->ct->lock);
+	return asked;
+}
+
+/* Does a line begin with the packet's first byte, which is at @seq? */
+static bool begins_line(const struct packet *p, struct control *control, u32 seq)
+{
+	bool begins;
+
+	spin_lock_bh(&p->ct->lock);
+	begins = (control->known && seq == control->next) ||
+		 (control->is_told && seq == control->answer);
+	spin_unlock_bh(&p->ct->lock);
+	return begins;
 }
 
 /* @seq: of the first byte. */
@@ -287,31 +323,27 @@ static int answers(const struct packet *p, struct control *control, u32 seq)
 	struct l4lb_ftp_line line;
 	unsigned int at = 0, len;
 
-	/* Does the first line begin here? */
-	if (!(control->known && seq == control->next) &&
-	    !(control->is_told && seq == control->answer))
+	if (!begins_line(p, control, seq))
 		at = l4lb_ftp_answer(text, p->len, &line) ?: p->len;
 	for (; at < p->len; at += len) {
 		len = l4lb_ftp_answer(text + at, p->len - at, &line);
 		if (!len)
 			break;
-		if (!is_asked(control, &line, seq + at) || !is_answer(p, &line))
-			continue;
-		control->answer = seq + at;
-		control->is_told = true;
-		WRITE_ONCE(control->asked, L4LB_FTP_OTHER);
-		return answer(p, at, &line);
+		if (is_answer(p, &line) && take_answer(p, control, &line, seq + at))
+			return answer(p, at, &line);
 	}
 	return NF_ACCEPT;
 }
 
-/* The line after @seq is a new one. */
-static void note_next(struct control *control, u32 seq)
+/* The line after @seq is a new one.  @first: no line was before it. */
+static void note_next(const struct packet *p, struct control *control, u32 seq, bool first)
 {
-	if (control->known && !after(seq, control->next))
-		return;
-	control->next = seq;
-	control->known = true;
+	spin_lock_bh(&p->ct->lock);
+	if (first || !control->known || after(seq, control->next)) {
+		control->next = seq;
+		control->known = true;
+	}
+	spin_unlock_bh(&p->ct->lock);
 }
 
 static int from_server(const struct packet *p, struct control *control,
@@ -321,10 +353,8 @@ static int from_server(const struct packet *p, struct control *control,
 	int verdict;
 	u8 last;
 
-	if (th->syn) {
-		control->known = false;
-		note_next(control, seq + 1);
-	}
+	if (th->syn)
+		note_next(p, control, seq + 1, true);
 	if (!p->len)
 		return NF_ACCEPT;
 	/* The text may get another length. */
@@ -332,7 +362,7 @@ static int from_server(const struct packet *p, struct control *control,
 		return NF_DROP;
 	verdict = answers(p, control, seq);
 	if (last == '\n')
-		note_next(control, end);
+		note_next(p, control, end, false);
 	return verdict;
 }
 
