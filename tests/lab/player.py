@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections import Counter
 
-from . import faults, genl, packet, ranges, shadows, trials
+from . import faults, full_nat, genl, packet, ranges, shadows, trials
 from .faults import Fault
 from .fuzz import SETUP
 from .kernel_log import SPLAT
@@ -70,6 +70,7 @@ class Player:
         self.taps = [lab.tap(f"rs{n}") for n in range(1, SERVERS + 1)]
         self.stack = self.ipvs = self.l4lb = self.raw = None
         self.model = Model()
+        self.snats = 0, full_nat.pool(last=full_nat.FIRST), full_nat.pool()
 
     # -- life
 
@@ -83,6 +84,7 @@ class Player:
             run(["modprobe", self.backend.prefix + scheduler])
         ns = self.lab.director.ns
         self.stack = contextlib.ExitStack()
+        self.stack.enter_context(full_nat.addresses(self.lab, self.snats[2]))
         self.ipvs = self.stack.enter_context(Faulty(ns))
         self.l4lb = self.stack.enter_context(FaultyL4lb(ns))
         for name in SETTINGS:
@@ -128,11 +130,19 @@ class Player:
         """The listings as the model has them."""
         number = {self.lab.phantom(n): n for n in range(1, SERVERS + 1)}
         return {service: {"sched": s["sched"], "flags": s["flags"] & 1, "timeout": s["timeout"],
-                          "policy": {name: value for name, value in
-                                     self.l4lb.policy(self.handle(service)).items() if value},
+                          "policy": self.policy(service),
                           "servers": {number[d["addr"]]: (d["weight"], d["upper"], d["lower"])
                                       for d in servers}}
                 for service, (s, servers) in (dump or self.dump()).items()}
+
+    def policy(self, service):
+        """As the model has it, which knows the ranges of snat by number."""
+        found = self.l4lb.policy(self.handle(service))
+        found["snat"] = self.snats.index(found["snat"])
+        return {name: value for name, value in found.items() if value}
+
+    def sent_policy(self, values):
+        return values | ({"snat": self.snats[values["snat"]]} if "snat" in values else {})
 
     def check(self):
         now = self.state(), self.ranges()
@@ -218,7 +228,7 @@ class Player:
         self.handle(service).edit(**self.options(*options))
 
     def do_policy(self, service, values):
-        self.l4lb.set_policy(self.handle(service), **values)
+        self.l4lb.set_policy(self.handle(service), **self.sent_policy(values))
 
     def do_shadow(self, service, sched):
         shadows.give(self.l4lb, self.handle(service), sched)
@@ -269,7 +279,7 @@ class Player:
             self.vip, PORT + service, proto=self.proto(service),
             servers=[genl.batch_server(self.lab.phantom(n), PORT + service + DPORT,
                                        **self.server_options(*values))
-                     for n, *values in servers], policy=next(iter(policy), None),
+                     for n, *values in servers], policy=policy and self.sent_policy(policy[0]),
             **self.options(sched, flags, timeout))
             for service, sched, flags, timeout, servers, *policy in entries]
         if replace:

@@ -34,7 +34,8 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "on_drain": (0, 1, 2), "guard": (0, 1, 2), "fast_path": (0, 1, 2, 3),
           "priority": (0, 1), "sync": (0, 1, 2, 3), "log": (0, 1), "ramp": (0, 1, 1, 60),
           "limit_rate": (0, 2, 1000), "limit_burst": (0, 5), "limit_conns": (0, 3, 200),
-          "limit_reply": (0, 1), "latency": (0, 1), "conn_state": (0, 0, 0, 1)}
+          "limit_reply": (0, 1), "latency": (0, 1), "conn_state": (0, 0, 0, 1),
+          "snat": (0, 1, 2)}       # nothing, one address, some
 HASHING = ("mh", "sh", "dh")
 # (bits that the prefix lacks, first and last port): the third crosses the second.
 RANGES = ((0, 1, 65535), (0, 9000, 9010), (0, 9005, 9020), (2, 9000, 9010), (3, 7, 7))
@@ -89,7 +90,7 @@ class Model:
         """Is the conn-state lazy of POLICY one that SERVICE cannot have?"""
         return policy.get("conn_state") and (
             service < SERVICES // 2
-            or any(policy.get(name) for name in ("latency", "limit_rate", "limit_conns")))
+            or any(policy.get(name) for name in ("latency", "limit_rate", "limit_conns", "snat")))
 
     def do_shadow(self, service, _sched):
         return 0 if service in self.services else errno.ESRCH
