@@ -138,6 +138,7 @@ def calls(raw, client, first, count):
     return [client.packet(payload=message(f"call-{first + n}")) for n in range(count)]
 
 
+@pytest.mark.dear
 @pytest.mark.parametrize("known", (False, True), ids=("new", "known"))
 def test_calls_of_one_client(nat, family, known):
     """A message of a client that has 100,000 calls, with persistence engine sip, costs what one

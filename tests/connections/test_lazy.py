@@ -644,23 +644,24 @@ def test_fast_path(lab, family):
     assert bool(found[0]["flags"] & genl.F_FAST_SERVER) == (lab.shape == "nat")
 
 
-@pytest.mark.parametrize("shape, flags", (("nat", SYN), ("nat", ACK), ("nat", SYN | ACK), ("dr", SYN),
-                                          ("tun", SYN)))
-def test_floods(shape, flags, request):
-    """100,000 packets from as many addresses leave no entry and no memory."""
+@pytest.mark.parametrize("shape, flags, many", (
+    ("nat", SYN, 100_000), ("nat", ACK, 20_000), ("nat", SYN | ACK, 20_000), ("dr", SYN, 20_000),
+    ("tun", SYN, 20_000)))
+def test_floods(shape, flags, many, request):
+    """So many packets from as many addresses leave no entry and no memory."""
     lab = request.getfixturevalue(shape)
     raw = lazy(lab, TCP)
     raw.send_all(strangers(raw, flags, 1000))
     before = memory()
-    raw.send_all(strangers(raw, flags, 100_000))
+    raw.send_all(strangers(raw, flags, many))
     assert entries(raw) == [] and raw.service.stats["conns"] == 0
-    assert raw.service.stats["inpkts"] == 101_000
+    assert raw.service.stats["inpkts"] == many + 1000
     after = memory()
     assert after - before < 1 << 20
-    # The control keeps less than half as many. What earlier tests have left may be freed meanwhile.
+    # The control keeps no more of them. What earlier tests have left may be freed meanwhile.
     set_policy(raw, conn_state=0)
-    raw.send_all(strangers(raw, SYN, 40_000))
-    assert len(entries(raw)) == 40_000 and memory() - after > 1 << 19
+    raw.send_all(strangers(raw, SYN, 20_000))
+    assert len(entries(raw)) == 20_000 and memory() - after > 1 << 20
 
 
 def strangers(raw, flags, count):

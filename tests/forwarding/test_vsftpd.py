@@ -110,7 +110,7 @@ def test_nat_without_helper(nat, family, farm, backend):
     # What SIZE answers needs no data connection.
     assert b"Content-Length: 3" in get(nat, family, "epsv", "name", options=["--head"])
     for way in ways(family):
-        assert get(nat, family, way, "name", seconds=5) is None, way
+        assert get(nat, family, way, "name", seconds=2) is None, way
     service.delete()
 
 
