@@ -52,13 +52,12 @@
  *		its counters.  See GET_SHADOW.
  *
  *	L4LB_CMD_SET_SERVICES
- *		MODE (default MERGE), ENTRY { SERVICE { AF, PROTOCOL, ADDR, PORT or
- *		AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS [ { NAME,
- *		VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED, SHADOW,
- *		DESTS [ { ADDR, PORT, FWD_METHOD,
- *		WEIGHT, U_THRESH, L_THRESH, ... } ... ] } ENTRY { ... } ...
- *		Any number of services with their real servers: all are applied
- *		or none.  An entry has all settings of its service: options,
+ *		MODE (default MERGE), TIMEOUTS, ENTRY { SERVICE { AF, PROTOCOL, ADDR,
+ *		PORT or AF, FWMARK; SCHED_NAME, FLAGS, TIMEOUT, NETMASK }, OPTIONS
+ *		[ { NAME, VALUE or KEY } ... ], POLICY { ... }, OWNER, PROTECTED, SHADOW,
+ *		DESTS [ { ADDR, PORT, FWD_METHOD, WEIGHT, ... } ... ] } ENTRY { ... } ...
+ *		Any number of services with their real servers, and timeouts: all are
+ *		applied or none.  An entry has all settings of its service: options,
  *		policy values, owner, protection and shadow that it does not name get
  *		their default.  With
  *		EXACT the service loses the real servers that the message does
@@ -360,6 +359,7 @@ enum l4lb_attr {
 	L4LB_ATTR_SHADOW_STATS,	/* nest: enum l4lb_shadow_attr */
 	L4LB_ATTR_LATENCY,	/* nest: enum l4lb_latency_attr */
 	L4LB_ATTR_RANGES,	/* flag: the sender knows services with a RANGE */
+	L4LB_ATTR_TIMEOUTS,	/* nest: enum l4lb_timeouts_attr */
 
 	__L4LB_ATTR_MAX,
 	L4LB_ATTR_MAX = __L4LB_ATTR_MAX - 1

@@ -206,6 +206,17 @@ enum l4lb_policy_attr {
 	L4LB_POLICY_ATTR_MAX = __L4LB_POLICY_ATTR_MAX - 1
 };
 
+/* Of the namespace, as in IPVS_CMD_SET_CONFIG.  All u32: seconds; 0: stays as it is. */
+enum l4lb_timeouts_attr {
+	L4LB_TIMEOUTS_ATTR_UNSPEC,
+	L4LB_TIMEOUTS_ATTR_TCP,		/* ESTABLISHED */
+	L4LB_TIMEOUTS_ATTR_TCP_FIN,	/* FIN_WAIT */
+	L4LB_TIMEOUTS_ATTR_UDP,
+
+	__L4LB_TIMEOUTS_ATTR_MAX,
+	L4LB_TIMEOUTS_ATTR_MAX = __L4LB_TIMEOUTS_ATTR_MAX - 1
+};
+
 /* Counters since it began or the last ZERO. */
 enum l4lb_shadow_attr {
 	L4LB_SHADOW_ATTR_UNSPEC,

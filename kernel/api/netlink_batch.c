@@ -71,6 +71,12 @@ static const struct nla_policy entry_policy[] = {
 				    .len = L4LB_NAME_LEN - 1 },
 };
 
+static const struct nla_policy timeouts_policy[] = {
+	[L4LB_TIMEOUTS_ATTR_TCP]	= { .type = NLA_U32 },
+	[L4LB_TIMEOUTS_ATTR_TCP_FIN]	= { .type = NLA_U32 },
+	[L4LB_TIMEOUTS_ATTR_UDP]	= { .type = NLA_U32 },
+};
+
 enum {
 	DEST_ATTR_MAX		= ARRAY_SIZE(dest_policy) - 1,
 	ENTRY_ATTR_MAX		= ARRAY_SIZE(entry_policy) - 1,
@@ -299,6 +305,20 @@ static int parse_entry(struct l4lb_batch *b, const struct nlattr *entry,
 			   tb[L4LB_ATTR_DESTS], extack);
 }
 
+static int parse_timeouts(struct l4lb_batch *b, const struct nlattr *nest,
+			  struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[L4LB_TIMEOUTS_ATTR_MAX + 1];
+	int err;
+
+	if (!nest)
+		return 0;
+	err = nla_parse_nested(tb, L4LB_TIMEOUTS_ATTR_MAX, nest, timeouts_policy, extack);
+	return err ?: l4lb_nl_parse_timeouts(&b->timeouts, tb[L4LB_TIMEOUTS_ATTR_TCP],
+					     tb[L4LB_TIMEOUTS_ATTR_TCP_FIN],
+					     tb[L4LB_TIMEOUTS_ATTR_UDP], extack);
+}
+
 static int parse_entries(struct l4lb_batch *b, struct genl_info *info)
 {
 	const struct nlattr *entry;
@@ -356,7 +376,7 @@ int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 	if (info->attrs[L4LB_ATTR_MODE])
 		mode = nla_get_u32(info->attrs[L4LB_ATTR_MODE]);
 	/* REPLACE without entries is valid: it deletes everything. */
-	if (!n_services && mode != L4LB_SET_REPLACE) {
+	if (!n_services && mode != L4LB_SET_REPLACE && !info->attrs[L4LB_ATTR_TIMEOUTS]) {
 		NL_SET_ERR_MSG(info->extack, "attribute ENTRY is missing");
 		return -EINVAL;
 	}
@@ -367,7 +387,9 @@ int l4lb_nl_set_services(struct sk_buff *skb, struct genl_info *info)
 	}
 	b.mode = mode;
 	b.knows_ranges = info->attrs[L4LB_ATTR_RANGES];
-	err = parse_entries(&b, info) ?: l4lb_batch_check(&b, info->extack);
+	b.at_service = n_services;
+	err = parse_timeouts(&b, info->attrs[L4LB_ATTR_TIMEOUTS], info->extack) ?:
+	      parse_entries(&b, info) ?: l4lb_batch_check(&b, info->extack);
 	if (!err) {
 		mutex_lock(&ln->lock);
 		err = l4lb_batch_apply(ln, &b, info->extack);

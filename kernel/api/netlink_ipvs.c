@@ -19,8 +19,8 @@
 #include "api/netlink_parse.h"
 #include "api/netlink_sync.h"
 #include "config/edit.h"
+#include "config/policy.h"
 #include "config/server_edit.h"
-#include "entry/fast.h"
 #include "service/range.h"
 #include "service/registry.h"
 
@@ -286,22 +286,6 @@ static int del_dest(struct sk_buff *skb, struct genl_info *info)
 
 /* Timeouts */
 
-/* 0, or no attribute: keep the present timeout. */
-static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
-			 struct netlink_ext_ack *extack)
-{
-	u32 seconds = attr ? nla_get_u32(attr) : 0;
-
-	if (seconds > INT_MAX / HZ) {
-		NL_SET_ERR_MSG_ATTR(extack, attr,
-				    "the timeout is too long, or negative");
-		return -EINVAL;
-	}
-	if (seconds)
-		*jiffies_out = seconds * HZ;
-	return 0;
-}
-
 static int set_config(struct sk_buff *skb, struct genl_info *info)
 {
 	struct l4lb_net *ln = info->user_ptr[0];
@@ -309,22 +293,15 @@ static int set_config(struct sk_buff *skb, struct genl_info *info)
 	struct l4lb_timeouts t;
 	int err;
 
+	err = l4lb_nl_parse_timeouts(&t, tb[IPVS_CMD_ATTR_TIMEOUT_TCP],
+				     tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN],
+				     tb[IPVS_CMD_ATTR_TIMEOUT_UDP], info->extack);
+	if (err)
+		return err;
 	mutex_lock(&ln->lock);
-	t = ln->timeouts;
-	err = parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_TCP], &t.tcp,
-			    info->extack) ?:
-	      parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_TCP_FIN], &t.tcp_fin,
-			    info->extack) ?:
-	      parse_timeout(tb[IPVS_CMD_ATTR_TIMEOUT_UDP], &t.udp,
-			    info->extack);
-	if (!err) {
-		WRITE_ONCE(ln->timeouts.tcp, t.tcp);
-		WRITE_ONCE(ln->timeouts.tcp_fin, t.tcp_fin);
-		WRITE_ONCE(ln->timeouts.udp, t.udp);
-		l4lb_fast_renew(ln);
-	}
+	l4lb_timeouts_set(ln, &t);
 	mutex_unlock(&ln->lock);
-	return err;
+	return 0;
 }
 
 /* Replies */

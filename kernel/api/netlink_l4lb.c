@@ -2,8 +2,7 @@
 /*
  * Generic netlink family "L4LB": schedulers and their options, services'
  * policies, all services at once (netlink_batch.c, netlink_list.c), and
- * connections (netlink_conns.c).  The messages are described in l4lb.h.  One
- * function per command.
+ * connections (netlink_conns.c).  l4lb.h describes the messages.
  *
  * As in family IPVS, commands take the configuration mutex of the caller's
  * namespace and do not load modules under it.  Unlike there, everything is
@@ -77,6 +76,7 @@ static const struct nla_policy set_request[] = {
 	[L4LB_ATTR_ENTRY]	= { .type = NLA_NESTED },
 	[L4LB_ATTR_MODE]	= NLA_POLICY_MAX(NLA_U32, L4LB_SET_MODE_MAX),
 	[L4LB_ATTR_RANGES]	= { .type = NLA_FLAG },
+	[L4LB_ATTR_TIMEOUTS]	= { .type = NLA_NESTED },
 };
 
 static const struct nla_policy server_request[] = {

@@ -393,3 +393,26 @@ int l4lb_nl_pre_doit(l4lb_genl_ops *ops, struct sk_buff *skb,
 	info->user_ptr[0] = ln;
 	return ln ? 0 : -EAGAIN;
 }
+
+static int parse_timeout(const struct nlattr *attr, unsigned int *jiffies_out,
+			 struct netlink_ext_ack *extack)
+{
+	u32 seconds = attr ? nla_get_u32(attr) : 0;
+
+	if (seconds > INT_MAX / HZ) {
+		NL_SET_ERR_MSG_ATTR(extack, attr,
+				    "the timeout is too long, or negative");
+		return -EINVAL;
+	}
+	*jiffies_out = seconds * HZ;
+	return 0;
+}
+
+int l4lb_nl_parse_timeouts(struct l4lb_timeouts *t, const struct nlattr *tcp,
+			   const struct nlattr *tcp_fin, const struct nlattr *udp,
+			   struct netlink_ext_ack *extack)
+{
+	return parse_timeout(tcp, &t->tcp, extack) ?:
+	       parse_timeout(tcp_fin, &t->tcp_fin, extack) ?:
+	       parse_timeout(udp, &t->udp, extack);
+}

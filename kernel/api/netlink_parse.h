@@ -68,6 +68,11 @@ int l4lb_nl_parse_server_name(struct l4lb_server_config *cfg, u16 svc_af,
 			      const struct l4lb_nl_server_name *name,
 			      struct netlink_ext_ack *extack);
 
+/* Seconds; 0, or no attribute: 0 in @t. */
+int l4lb_nl_parse_timeouts(struct l4lb_timeouts *t, const struct nlattr *tcp,
+			   const struct nlattr *tcp_fin, const struct nlattr *udp,
+			   struct netlink_ext_ack *extack);
+
 /* Find the scheduler of a service, and check its persistence engine and
  * netmask.  *ops gets a reference, or NULL for "none".  May sleep and load a
  * module: no lock may be held.

@@ -582,6 +582,7 @@ static void commit(struct l4lb_net *ln, struct l4lb_batch *b)
 	bool removed = false;
 	unsigned int i;
 
+	l4lb_timeouts_set(ln, &b->timeouts);
 	for (i = 0; i < b->n_services; i++) {
 		if (!b->services[i].remove)
 			commit_service(b, &b->services[i], &removed);

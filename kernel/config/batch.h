@@ -80,6 +80,7 @@ struct l4lb_batch_service {
  * @servers: their real servers, those of a service next to each other
  * @n_services: number of @services
  * @n_servers: number of @servers
+ * @timeouts: of the namespace; 0: that one stays
  * @mode: L4LB_SET_*: how existing services and real servers are treated
  * @knows_ranges: REPLACE may remove services with a range
  * @at_service: index of the service being checked, for error messages; @n_services:
@@ -90,6 +91,7 @@ struct l4lb_batch {
 	struct l4lb_batch_service	*services;
 	struct l4lb_batch_server		*servers;
 	unsigned int			n_services, n_servers;
+	struct l4lb_timeouts		timeouts;
 	u32				mode;
 	bool				knows_ranges;
 	unsigned int			at_service;

@@ -268,3 +268,16 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 	l4lb_event_service(L4LB_EVENT_SERVICE_CHANGED, svc);
 	return 0;
 }
+
+void l4lb_timeouts_set(struct l4lb_net *ln, const struct l4lb_timeouts *timeouts)
+{
+	const struct l4lb_timeouts *t = timeouts, *old = &ln->timeouts;
+
+	lockdep_assert_held(&ln->lock);
+	if (!t->tcp && !t->tcp_fin && !t->udp)
+		return;
+	WRITE_ONCE(ln->timeouts.tcp, t->tcp ?: old->tcp);
+	WRITE_ONCE(ln->timeouts.tcp_fin, t->tcp_fin ?: old->tcp_fin);
+	WRITE_ONCE(ln->timeouts.udp, t->udp ?: old->udp);
+	l4lb_fast_renew(ln);
+}

@@ -29,6 +29,9 @@ int l4lb_service_set_policy(struct l4lb_service *svc,
 			    const struct l4lb_policy *policy,
 			    struct netlink_ext_ack *extack);
 
+/* 0 in @timeouts: that one stays. */
+void l4lb_timeouts_set(struct l4lb_net *ln, const struct l4lb_timeouts *timeouts);
+
 /* One value of the policy; also called when the service is deleted. */
 void l4lb_service_set_fast_path(struct l4lb_service *svc, u32 mode);
 void l4lb_service_set_conn_state(struct l4lb_service *svc, u32 mode);

@@ -6,6 +6,7 @@ import random
 import subprocess
 
 import pytest
+from lab import genl
 from lab.ctl import IPVSCTL, SANITIZED
 from lab.rows import amount
 
@@ -56,6 +57,7 @@ int main(int argc, char **argv)
 """
 BEFORE = """\
 version: 1
+timeouts: {tcp: 900, udp: 300}
 services:
   - service: tcp 192.0.2.10:80
     scheduler: wrr
@@ -64,6 +66,7 @@ services:
 """
 AFTER = """\
 version: 1
+timeouts: {tcp: 800, udp: 200}
 services:
   - service: tcp 192.0.2.10:80
     scheduler: rr
@@ -81,6 +84,11 @@ def killer(tmp_path_factory):
     return folder / "killer"
 
 
+def state(director):
+    with genl.Ipvs(director.ns) as ipvs:
+        return director.state(), ipvs.timeouts()
+
+
 @pytest.mark.slow
 def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
@@ -88,9 +96,9 @@ def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
     before.write_text(BEFORE, encoding="ascii")
     after.write_text(AFTER, encoding="ascii")
     director.ctl(f"apply --prune {after}")
-    new = director.state()
+    new = state(director)
     director.ctl(f"apply --prune {before}")
-    old = director.state()
+    old = state(director)
 
     def killed(at):
         """Returns how many stops there were, or 0 if it was killed."""
@@ -101,21 +109,21 @@ def test_killed(director, module, killer, tmp_path, monkeypatch, request, seed):
         return int(done.stderr) if done.returncode else 0
 
     total = killed(1000000)
-    assert director.state() == new and total > 100
+    assert state(director) == new and total > 100
     director.ctl("rollback")
     # In the first half, libraries are loaded.
     begin, step = (amount(request.config, few=few, all=every) for few, every in ((total // 2, 0), (41, 1)))
     seen = set()
     for at in range(begin + random.Random(seed).randrange(step), total, step):
         ended = killed(at)
-        found = director.state()
+        found = state(director)
         assert found == new if ended else found in (old, new), at
         seen.add(found == new)
         if found == new:
             director.ctl("rollback")
-            assert director.state() == old, at
+            assert state(director) == old, at
     assert seen == {False, True}, "killed before and after"
     director.ctl(f"apply --prune {after}")
     director.ctl("rollback")
-    assert director.state() == old
+    assert state(director) == old
     assert not list((tmp_path / "state").rglob("new"))

@@ -118,3 +118,32 @@ def test_many_removals_cost_no_more_each(request, ipvs, l4lb):
         assert ipvs.services() == []
         return took / count
     assert min(each(many) for _ in range(3)) < 5 * max(each(many // 10) for _ in range(3))
+
+
+def times(**seconds):
+    return genl.attr(genl.L_TIMEOUTS | genl.NESTED, [genl.attr(genl.TIMEOUTS[name], genl.u32(n))
+                                                     for name, n in seconds.items()])
+
+
+@pytest.mark.smoke
+def test_timeouts(ipvs, l4lb):
+    """They are set with the services, or not at all."""
+    usual = ipvs.timeouts(900, 120, 300)
+    good = batch_entry(V4, 80, RIPS)
+    for entries, code in (([times(tcp=7, udp=8), good, batch_entry(V4, 81, RIPS, sched="no")], errno.ENOENT),
+                          ([good, times(tcp=7, tcp_fin=1 << 31)], errno.EINVAL),
+                          ([good, times(tcp=7), batch_entry(V4, 80, RIPS)], errno.EEXIST),
+                          ([good, genl.attr(genl.L_TIMEOUTS | genl.NESTED, [genl.attr(9, genl.u32(1))])],
+                           errno.EINVAL)):
+        sentence = genl.is_refused(lambda: l4lb.set_services(entries), code)    # noqa: B023
+        assert ipvs.timeouts() == usual and ipvs.services() == [], sentence
+    sentence = genl.is_refused(lambda: l4lb.set_services([good, times(udp=1 << 31)]), errno.EINVAL)
+    assert sentence == "the timeout is too long, or negative"
+    l4lb.set_services([good, times(tcp=7, udp=0)])
+    assert ipvs.timeouts() == (7, 120, 300) and len(ipvs.services()) == 1
+    # Nothing else needs to be named; nothing else changes.
+    l4lb.set_services([times(tcp_fin=9)], CHANGE)
+    assert ipvs.timeouts() == (7, 9, 300) and len(ipvs.services()) == 1
+    l4lb.set_services([times(udp=11)], REPLACE)
+    assert ipvs.timeouts() == (7, 9, 11) and ipvs.services() == []
+    ipvs.timeouts(*usual)

@@ -345,7 +345,7 @@ GET_SCHEDULER, GET_OPTIONS, SET_OPTIONS, GET_POLICY, SET_POLICY, SET_SERVICES, \
 L_SERVICE, L_SCHEDULER, L_OPTIONS, L_POLICY, L_DESTS, L_ENTRY, L_MODE, L_LIVE, L_CONN, L_BANDS, \
     L_SYNC, L_PEER, L_PUSH, L_EVENT, L_SEQ, L_COUNT, L_PAD, \
     L_DRAIN, L_RESET, L_EXACT, L_REMOVE, L_HANDOVER, L_OWNER, L_PROTECTED, L_LIMITED, \
-    L_TRIAL, L_SHADOW, L_SHADOW_STATS, L_LATENCY, L_RANGES = L4LB.numbers("main")
+    L_TRIAL, L_SHADOW, L_SHADOW_STATS, L_LATENCY, L_RANGES, L_TIMEOUTS = L4LB.numbers("main")
 MERGE, ADD, REPLACE, CHANGE = range(4)
 # Linux 6.1 cannot send a sentence when it refuses to begin a dump, nor put one together.
 SAYS_WHY = not os.uname().release.startswith("6.1.")
@@ -354,6 +354,7 @@ SC_NAME, SC_FLAGS, SC_OPTIONS = L4LB.numbers("sched")
 O_NAME, O_VALUE, O_MIN, O_MAX, O_DEFAULT, O_WHAT, O_KEY, O_FD, O_PATH, O_COUNT = L4LB.numbers("option")
 POLICY = {name.removeprefix("timeout-").replace("-", "_"): a.number
           for name, a in L4LB.sets["policy"].items()}
+TIMEOUTS = {name.replace("-", "_"): a.number for name, a in L4LB.sets["timeouts"].items()}
 DRAIN = {name.replace("-", "_"): a for name, a in L4LB.sets["drain"].items()}
 HANDOVER = {a.number: name.replace("-", "_") for name, a in L4LB.sets["handover"].items()}
 CONN = {name.replace("-", "_"): a for name, a in L4LB.sets["conn"].items()}

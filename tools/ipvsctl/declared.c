@@ -137,27 +137,6 @@ void declared_close(struct declared *d)
 	source_free(&d->source);
 }
 
-/* They go first: set back, they leave no trace if the services are refused. */
-static int set_timeouts(const struct declared *d)
-{
-	int err = kern_timeouts_set(&d->file.timeouts);
-
-	return err ? refuse(err, "timeouts", "set") : RC_OK;
-}
-
-static int apply_services(struct declared *d)
-{
-	int rc = d->timeouts_differ ? set_timeouts(d) : RC_OK;
-
-	if (rc)
-		return rc;
-	rc = plan_apply(&d->plan, "apply");
-	if (rc && d->timeouts_differ && !opt.dry_run &&
-	    rc != RC_PARTIAL)
-		kern_timeouts_set(&d->timeouts);
-	return rc;
-}
-
 /* XDP begins first, because a device may refuse it, and ends last. */
 int declared_apply(struct declared *d)
 {
@@ -165,7 +144,11 @@ int declared_apply(struct declared *d)
 
 	if (rc)
 		return rc;
-	rc = apply_services(d);
+	if (d->timeouts_differ) {
+		d->plan.timeouts = d->file.timeouts;
+		d->plan.timeouts_now = d->timeouts;
+	}
+	rc = plan_apply(&d->plan, "apply");
 	if (!rc)
 		xdp_change_end(&d->xdp);
 	else if (rc != RC_PARTIAL)

@@ -11,6 +11,7 @@
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
 
+#include "kern.h"
 #include "kern_msg.h"
 #include "kern_batch.h"
 #include "kern_l4lb.h"
@@ -120,6 +121,16 @@ static void nest_end(struct batch *b, size_t at)
 	struct nlattr *a = (struct nlattr *)(b->data + at);
 
 	a->nla_len = (uint16_t)(b->len - at);
+}
+
+void batch_timeouts(struct batch *b, const struct kern_timeouts *t)
+{
+	size_t nest = nest_begin(b, L4LB_ATTR_TIMEOUTS);
+
+	put_u32(b, L4LB_TIMEOUTS_ATTR_TCP, t->tcp);
+	put_u32(b, L4LB_TIMEOUTS_ATTR_TCP_FIN, t->tcp_fin);
+	put_u32(b, L4LB_TIMEOUTS_ATTR_UDP, t->udp);
+	nest_end(b, nest);
 }
 
 static void put_place(struct batch *b, const struct service *svc,

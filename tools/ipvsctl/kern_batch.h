@@ -10,6 +10,7 @@
 #include "../../kernel/l4lb.h"
 
 struct batch;
+struct kern_timeouts;
 struct server;
 struct service;
 struct service_list;
@@ -33,6 +34,9 @@ void batch_service_exact(struct batch *b, const struct service *svc);
 
 /* The service is removed. */
 void batch_remove(struct batch *b, const struct service *svc);
+
+/* 0 keeps. */
+void batch_timeouts(struct batch *b, const struct kern_timeouts *t);
 
 /* Applies the batch whole or not at all. Returns 0, or -errno with the
  * refused service and server in *svc and *srv, or NULL.

@@ -299,6 +299,11 @@ static int refuse_batch(struct plan *p, int err, const struct service *svc,
 	return rc;
 }
 
+static bool has_timeouts(const struct plan *p)
+{
+	return p->timeouts.tcp || p->timeouts.tcp_fin || p->timeouts.udp;
+}
+
 static int apply_batch(struct plan *p)
 {
 	struct batch *b = batch_new(L4LB_SET_MERGE);
@@ -306,8 +311,10 @@ static int apply_batch(struct plan *p)
 	const struct server *srv;
 	int err = 0;
 
+	if (has_timeouts(p))
+		batch_timeouts(b, &p->timeouts);
 	plan_walk(p, pack, b);
-	if (p->done)
+	if (p->done || has_timeouts(p))
 		err = batch_send(b, &svc, &srv);
 	batch_free(b);
 	if (err)
@@ -384,8 +391,21 @@ static int apply_steps(struct plan *p, const char *again)
 	return fail_code(RC_PARTIAL);
 }
 
+/* The timeouts go first: set back, they leave no trace if the services are refused. */
+static int apply_separately(struct plan *p, const char *again)
+{
+	int err = has_timeouts(p) ? kern_timeouts_set(&p->timeouts) : 0, rc;
+
+	if (err)
+		return refuse(err, "timeouts", "set");
+	rc = apply_steps(p, again);
+	if (rc && rc != RC_PARTIAL && has_timeouts(p) && !opt.dry_run)
+		kern_timeouts_set(&p->timeouts_now);
+	return rc;
+}
+
 int plan_apply(struct plan *p, const char *again)
 {
 	return wire_has_own() && !opt.dry_run ? apply_batch(p)
-					      : apply_steps(p, again);
+					      : apply_separately(p, again);
 }

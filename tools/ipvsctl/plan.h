@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kern.h"
 #include "model.h"
 #include "tally.h"
 
@@ -29,6 +30,7 @@ struct plan {
 	bool prune;			/* remove what is not wanted */
 	bool (*may_prune)(const void *arg, const struct service *svc);
 	const void *arg;
+	struct kern_timeouts timeouts, timeouts_now;	/* to be set; 0 stays; what there is */
 	struct tally services, servers;
 	size_t done;			/* changes */
 };
@@ -48,7 +50,7 @@ typedef int (*plan_see)(struct plan *p, const struct plan_item *item, void *arg)
 int plan_walk(struct plan *p, plan_see see, void *arg);
 
 /* Sends the changes: l4lb gets one message and makes all or none; ip_vs gets a
- * command for each, removals last. With --dry-run they are printed.
+ * command for each, timeouts first, removals last. With --dry-run they are printed.
  */
 int plan_apply(struct plan *p, const char *again);
 

@@ -260,7 +260,7 @@ static int unprotect(struct undo *u, struct plan *p)
 /* A device that has gone, or refuses XDP now, keeps no service from going back. */
 int undo_run(struct undo *u, struct plan *p)
 {
-	int err, rc = read_those(u, p);
+	int rc = read_those(u, p);
 	size_t i;
 
 	for (i = 0; i < u->before.n && !rc; i++)
@@ -268,17 +268,14 @@ int undo_run(struct undo *u, struct plan *p)
 	p->want = u->before;
 	if (!rc)
 		rc = unprotect(u, p);
+	p->timeouts = u->had;
+	p->timeouts_now = u->set;
 	if (!rc)
 		rc = plan_apply(p, "rollback");
 	memset(&p->want, 0, sizeof(p->want));
 	plan_free(p);
 	if (rc)
 		return rc;
-	if (!opt.dry_run && (u->had.tcp || u->had.tcp_fin || u->had.udp)) {
-		err = kern_timeouts_set(&u->had);
-		if (err)
-			return refuse(err, "timeouts", "set");
-	}
 	u->xdp_stays = !xdp_change_back(&u->xdp);
 	return RC_OK;
 }
