@@ -106,7 +106,7 @@ def test_cve_2024_42322_persistence_engine(nat, family):
 
 @pytest.mark.skipif(not faults.available(), reason=faults.ABSENT)
 @pytest.mark.smoke
-@pytest.mark.parametrize("step", (10, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])))
+@pytest.mark.parametrize("step", (29, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])))
 def test_init_error_paths(backend, topologies, log, step):
     """Load the module, which initialises every existing namespace: whichever
     allocation fails, the module is not loaded and leaves nothing behind."""

@@ -111,8 +111,7 @@ def state(clients):
             for row in (c.row() for c in clients)]
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("shape", ("nat", "dr", "tun"))
+@pytest.mark.parametrize("shape", (pytest.param("nat", marks=pytest.mark.smoke), "dr", "tun"))
 def test_nothing_is_lost(topologies, backend, request, shape):
     """1,000 connections, both ends of which send all the time."""
     lab = topologies[shape]
