@@ -460,6 +460,7 @@ def web(lab, family, port, proto=TCP, snat=True):
     return service
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_servers_without_a_route(nat, family):
     """TCP and UDP; the control has none."""

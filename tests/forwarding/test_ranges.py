@@ -22,6 +22,7 @@ def inner(p):
     return p.inner() if p.is_tunnel else p
 
 
+@pytest.mark.stock
 @pytest.mark.smoke
 def test_every_address_and_port(lab, family, proto):
     """The first and last address and port, and some between; both directions. Each connection
