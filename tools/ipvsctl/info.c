@@ -34,12 +34,12 @@ static void find_limits(struct facts *f)
 		*limit++ = "refusals carry an error number only; ipvsctl infers the reason";
 		*limit++ = "counters and rates are up to 2 s old";
 	}
-	if (!wire_has_own())
+	if (!wire_has_own()) {
 		*limit++ = "schedulers have no options, and accept flags they do not know";
-	*limit++ = "connections cannot be dropped one by one (no drain --kill)";
-	if (!wire_has_own())
+		*limit++ = "connections cannot be ended one by one (no conn kill)";
 		*limit++ = "connection filters are applied by ipvsctl, not in the kernel";
-	*limit++ = "no notification of changes";
+		*limit++ = "no notification of changes (no monitor)";
+	}
 	f->nlimits = (int)(limit - f->limits);
 }
 
