@@ -2,9 +2,11 @@
 """Debian's keepalived, unmodified, in front of real servers that die and return."""
 
 import contextlib
+import time
 
 import pytest
 from lab.farm import Http, http_get
+from lab.full_nat import addresses, pool
 from lab.genl import MASQ, PERSISTENT, ROUTE, TUNNEL
 from lab.keepalived import Keepalived, block, dead
 from lab.packet import SCTP, TCP, UDP
@@ -108,6 +110,34 @@ def test_inhibit_on_failure(nat, run):
             assert asked(old) == "rs1"
             assert {http_get(nat.client, nat.vip(), port)[0] for _ in range(3)} == {"rs2"}
         checker.until(is_serving(nat, 1, 2, weight=3), "its weight again")
+
+
+@pytest.mark.timer
+@pytest.mark.usefixtures("only_l4lb")
+@pytest.mark.parametrize("ramp", (60, 0), ids=("ramp", "control"))
+def test_what_it_does_not_know(nat, run, l4lb, ramp):
+    """A server that returns starts slowly, and neither that nor a reload loses a setting that
+    keepalived cannot have."""
+    port = nat.http_port()
+    checker = run(service(nat, port, *(server(nat, n, port) for n in (1, 2)), sched="wlc"))
+    checker.until(is_serving(nat, 1, 2), "both servers")
+    named = nat.ipvs.service(nat.vip(), port, add=False)
+    with addresses(nat, pool()), contextlib.ExitStack() as stack:
+        def opened(count):
+            """Servers of connections that stay."""
+            return [asked(stack.enter_context(Http(nat.client, nat.vip(), port))) for _ in range(count)]
+        l4lb.set_policy(named, ramp=ramp, snat=pool(), log=1, limit_conns=1000)
+        settings = l4lb.policy(named)
+        time.sleep(ramp)            # a service that is new does not ramp
+        with dead(nat.servers[0], port):
+            checker.until(is_serving(nat, 2), "the dead server is removed")
+            assert opened(12) == ["rs2"] * 12
+        checker.until(is_serving(nat, 1, 2), "it is back")
+        newcomers = opened(8)
+        assert newcomers.count("rs1") <= 2 if ramp else newcomers == ["rs1"] * 8, newcomers
+        checker.reload(service(nat, port, server(nat, 1, port, "weight 7"), server(nat, 2, port), sched="wrr"))
+        checker.until(lambda: weights(nat) == {nat.rip(1): 7, nat.rip(2): 1}, "the new weight")
+        assert l4lb.policy(named) == settings and named.get()["sched"] == "wrr"
 
 
 @pytest.mark.smoke

@@ -35,6 +35,7 @@ from lab.packet import (
     icmp_error,
 )
 from lab.raw import Raw
+from lab.rows import large
 from lab.settings import setting
 from lab.tables import moved, room_for
 
@@ -644,13 +645,13 @@ def test_fast_path(lab, family):
     assert bool(found[0]["flags"] & genl.F_FAST_SERVER) == (lab.shape == "nat")
 
 
-@pytest.mark.parametrize("shape, flags, many", (
-    ("nat", SYN, 100_000), ("nat", ACK, 20_000), ("nat", SYN | ACK, 20_000), ("dr", SYN, 20_000),
-    ("tun", SYN, 20_000)))
-def test_floods(shape, flags, many, request):
+@pytest.mark.parametrize("shape, sched, flags, many", (
+    ("nat", "mh", SYN, 100_000), ("nat", "mh", ACK, 20_000), ("nat", "mh", SYN | ACK, 20_000),
+    ("dr", "sh", SYN, 20_000), ("tun", "dh", SYN, 20_000), large("nat", "mh", SYN, 1_000_000)))
+def test_floods(shape, sched, flags, many, request):
     """So many packets from as many addresses leave no entry and no memory."""
     lab = request.getfixturevalue(shape)
-    raw = lazy(lab, TCP)
+    raw = lazy(lab, TCP, sched=sched)
     raw.send_all(strangers(raw, flags, 1000))
     before = memory()
     raw.send_all(strangers(raw, flags, many))
