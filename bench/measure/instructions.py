@@ -65,6 +65,10 @@ SETTINGS = ("four", 11), ("limited", 12), ("ramping", 13), ("shadowed", 17)
 # The same for TCP through NAT, with mh: conn-state.
 STATES = ("eager", 14), ("lazy", 15)
 PROGRAMMED = 16
+# As "eager", and real servers see an address of the director: its address on their side.
+SNAT, OWN = 22, "10.1.255.254"
+# What a life costs with it, beside a life of the same service without.
+OF_A_LIFE = ("measured", {"latency": 1}), ("logged", {"log": 1})
 # A choice among four by each of them, by VIP.
 SCHEDULED = ("wlc", 18), ("mh", 19)
 # An empty chain of a firewall: what it could see takes the stack.
@@ -199,6 +203,27 @@ def states(bed, director, counts):
             bed, 4, "tcp", "nat", v, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
 
 
+def translated(bed, director, counts):
+    """A client's SYN that gets an address and port of the director."""
+    director.set_fast_path(bed, 0)
+    director.configure(bed, service_lines(4, "tcp", SNAT, "nat", 4, scheduler="mh"))
+    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
+        l4lb.set_policy(ipvs.service(FAMILIES[4].vip(SNAT), PORT, add=False), snat=(OWN, OWN))
+    counts.add(f"{director.name}: tcp4 nat snat new", lambda: Traffic(
+        bed, 4, "tcp", "nat", SNAT, flows=COUNT, scheduled=True).each(64, flags=SYN), BATCHES)
+
+
+def observed(bed, director, counts):
+    """Whole connections whose answers are timed, and whose ends are logged, to nobody."""
+    director.set_fast_path(bed, 0)
+    with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
+        service = ipvs.service(FAMILIES[4].vip(1), PORT, add=False)
+        for what, policy in OF_A_LIFE:
+            l4lb.set_policy(service, **policy)
+            lives(bed, counts, director.name, more=f" {what}")
+            l4lb.set_policy(service, **dict.fromkeys(policy, 0))
+
+
 def ranged(bed, director, counts):
     """What a service with a range of ports costs a new connection."""
     director.set_fast_path(bed, 0)
@@ -253,6 +278,8 @@ def of_services(bed, director, counts, objects):
     """What a service's settings cost."""
     settings(bed, director, counts)
     states(bed, director, counts)
+    translated(bed, director, counts)
+    observed(bed, director, counts)
     ranged(bed, director, counts)
     programmed(bed, director, counts, objects)
 
