@@ -137,6 +137,8 @@ def test_timeouts(ipvs, l4lb):
                            errno.EINVAL)):
         sentence = genl.is_refused(lambda: l4lb.set_services(entries), code)    # noqa: B023
         assert ipvs.timeouts() == usual and ipvs.services() == [], sentence
+    genl.is_refused(lambda: l4lb.set_services([times(tcp=7), good], CHANGE), errno.ESRCH)
+    assert ipvs.timeouts() == usual
     sentence = genl.is_refused(lambda: l4lb.set_services([good, times(udp=1 << 31)]), errno.EINVAL)
     assert sentence == "the timeout is too long, or negative"
     l4lb.set_services([good, times(tcp=7, udp=0)])

@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from lab import genl, packet
+from lab import fast, genl, packet
 from lab.cost import bounded
 from lab.counters import counts
 from lab.farm import Http, http_get, pattern, udp_ask
@@ -73,6 +73,8 @@ def test_listings(nat, family):
     assert (row["client"], row["server"], row["state"]) == (client.address, raw.address(1), "ESTABLISHED")
     shown, = raw.listed()
     assert (shown["local"], shown["local_port"], shown["fwd_method"]) == (*client.local, genl.MASQ)
+    client.reply(RST | ACK).answered()
+    assert client.row()["state"] == "CLOSE"
     raw.snat(None)
     other = raw.client()
     Raw.client(raw, sport=other.sport).send()
@@ -161,11 +163,13 @@ def test_too_big_replies(nat, family):
         raw = Full(nat, UDP, family)
         client = raw.client("10.9.0.7" if family == 4 else "2001:db8:c:9::7")
         client.open()
+        before = dropped(nat, "too_big")
         sent = client.reply_packet(payload=bytes(1380), **({"ip_args": {"df": True}} if family == 4 else {}))
         raw.taps[1].send(sent)
         p = raw.taps[1].expect(is_error, what="ICMP error")
         assert (p.type, p.code, p.rest & 0xffff) == ((3, 4, 1300) if family == 4 else (2, 0, 1300))
         assert p.inner().between == packet.Packet(sent).between
+        assert dropped(nat, "too_big") - before == 1
     finally:
         nat.director.ns.run(f"ip -{family} route del {'10.9.0.0/16' if family == 4 else '2001:db8:c:9::/64'}")
 
@@ -315,6 +319,7 @@ def attempts(raw, count):
         lambda p: raw.is_local(p.src) and p.dport == raw.dport)]
 
 
+@pytest.mark.smoke
 @pytest.mark.smoke
 def test_exhaustion(nat, family):
     """With few ports left, and connections that have proven themselves, a new one is dropped and
@@ -593,6 +598,7 @@ def test_fast_path(nat, family, mode):
         with genl.L4lb(nat.director.ns) as l4lb:
             l4lb.set_policy(service, fast_path=mode)
     raw.snat(raw.ends)
+    fast.ready(raw)
     client = raw.client()
     for _ in range(4):
         client.send(payload=b"request")
