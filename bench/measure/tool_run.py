@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import resource
 import select
 import struct
@@ -165,6 +166,34 @@ def events(tool, spec, folder):
     tool.note("events lost", lost)
 
 
+def peak(process):
+    """MiB that the process has taken at most; 0 when it has ended. (What wait4() says of a child
+    counts this program, too, of which it is a copy at first.)"""
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text("ascii"), re.M)
+    return int(found[1]) / 1024 if found else 0
+
+
+def shown(ns, *words):
+    """(seconds, MiB, lines) of an ipvsctl whose output is read."""
+    lines, most, began = 0, 0, time.monotonic()
+    with ns.enter(), subprocess.Popen([IPVSCTL, *words], stdout=subprocess.PIPE) as process:
+        while part := os.read(process.stdout.fileno(), 1 << 16):
+            lines += part.count(b"\n")
+            most = max(most, peak(process))
+    if process.returncode:
+        raise MeasureError(f"ipvsctl {' '.join(words)}: {process.returncode}")
+    return time.monotonic() - began, most, lines
+
+
+def listing(tool, spec):
+    """All connections, printed."""
+    times = [shown(tool.ns, "--no-header", "conn", "show") for _ in range(tool.turns)]
+    if min(lines for _, _, lines in times) < spec["conns"]:
+        raise MeasureError(f"conn show has printed {times[0][2]} of {spec['conns']} connections")
+    tool.note("conn show", min(took for took, _, _ in times))
+    tool.note("conn show memory", max(most for _, most, _ in times))
+
+
 def exchange(bed, tool, spec, folder):
     """The module goes and comes back, and the connections through a file."""
     most = 2 * spec["conns"] + 4 * TOGETHER
@@ -174,6 +203,7 @@ def exchange(bed, tool, spec, folder):
     bed.ns.run("ipvsadm --set 7000 0 0")
     for _ in range(0, spec["conns"], TOGETHER):
         Traffic(bed, proto="tcp", method="dr", flows=TOGETHER, scheduled=True).preload(64)
+    listing(tool, spec)
     file, rules = folder / "conns", folder / "rules"
     rules.write_text(tool.run("save", "--format", "json")[1], encoding="utf-8")
     began = time.monotonic()
