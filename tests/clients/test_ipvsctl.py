@@ -173,6 +173,17 @@ def test_lo_down_is_named(module):
 
 
 @both_modules
+def test_unprivileged_caller(director):
+    director.ctl("svc add", *WEB)
+    for words in (["show"], ["svc", "add", "tcp", "192.0.2.11:80"], ["restore"]):
+        done = director.ns.run(["setpriv", "--reuid", "65534", "--regid", "65534",
+                                "--clear-groups", IPVSCTL, *words], check=False,
+                               text_input="-A -t 192.0.2.12:80\n")
+        assert done.returncode == 6, done.stderr
+        assert "CAP_NET_ADMIN" in done.stderr and "sudo" in done.stderr
+    assert len(director.json("show")["services"]) == 1
+
+
 def contents(folder):
     return {str(path): path.read_bytes() if path.is_file() else None
             for path in sorted(folder.rglob("*"))}
@@ -181,8 +192,8 @@ def contents(folder):
 NOBODY = 'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" <$INPUT'
 
 
-def test_unprivileged_caller(fresh, tmp_path, monkeypatch):
-    """It is told so; the kernel's state stays, and so do the files of apply and drain."""
+def test_unprivileged_caller_and_files(fresh, tmp_path, monkeypatch):
+    """Each command says so; the kernel's state stays, and so do the files of apply and drain."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     farm = "version: 1\nservices: [{service: 'udp 192.0.2.10:5353', servers: [10.0.0.11]}]\n"
     fresh.ctl("apply -", stdin=farm)
