@@ -23,7 +23,7 @@
  *	servers_max		maximum of real servers of all services, 0: no limit;
  *				an unprivileged user cannot change either
  *
- * These have no effect here:
+ * These have no effect here, and the log says so when one is set:
  *
  *	sync_retries		a record is not repeated; the next one makes up
  *				for a lost one (sync/send_rules.c)
@@ -35,6 +35,7 @@
  */
 #include "api/sysctl.h"
 
+#include <linux/capability.h>
 #include <linux/cpumask.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -120,6 +121,26 @@ static int do_run_estimation(l4lb_ctl_table *table, int write, void *buffer,
 	return 0;
 }
 
+/* A write is not refused, because files for sysctl.d that ip_vs takes would fail.  Who
+ * is root of a user namespace only cannot fill the log of the machine.
+ */
+static void say_without_effect(const char *name)
+{
+	if (capable(CAP_NET_ADMIN))
+		pr_info("net.ipv4.vs.%s is set, but has no effect: see l4lb(7)\n",
+			name);
+}
+
+static int do_unused(l4lb_ctl_table *table, int write, void *buffer,
+		     size_t *lenp, loff_t *ppos)
+{
+	int err = proc_dointvec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!err && write && READ_ONCE(*(int *)table->data))
+		say_without_effect(table->procname);
+	return err;
+}
+
 /* Before the first write: the CPUs that kernel threads may run on. */
 static int show_cpulist(const struct l4lb_sysctl *sysctl, void *buffer,
 			size_t *lenp, loff_t *ppos)
@@ -155,6 +176,7 @@ static int do_est_cpulist(l4lb_ctl_table *table, int write, void *buffer,
 	if (!err) {
 		cpumask_copy(sysctl->est_cpulist, new);
 		WRITE_ONCE(sysctl->est_cpulist_set, true);
+		say_without_effect(table->procname);
 	}
 	free_cpumask_var(new);
 	return err;
@@ -209,6 +231,8 @@ static int do_sync_threshold(l4lb_ctl_table *table, int write, void *buffer,
 #define RANGE(name, min, max)						\
 	SETTING(name, sizeof(int), proc_dointvec_minmax,		\
 		.extra1 = min, .extra2 = max)
+#define UNUSED(name, min, max)						\
+	SETTING(name, sizeof(int), do_unused, .extra1 = min, .extra2 = max)
 #define OWN(name, handler)						\
 	SETTING(name, sizeof(int), handler, .extra1 = &namespace)
 
@@ -224,7 +248,7 @@ static const struct ctl_table settings[] = {
 	OWN(drop_entry, do_mode),
 	OWN(drop_packet, do_mode),
 	OWN(est_cpulist, do_est_cpulist),
-	RANGE(est_nice, &nice_min, &nice_max),
+	UNUSED(est_nice, &nice_min, &nice_max),
 	INT(expire_nodest_conn),
 	INT(expire_quiescent_template),
 	OWN(fast_path, do_fast_path),
@@ -244,13 +268,14 @@ static const struct ctl_table settings[] = {
 	OWN(sync_ports, do_sync_ports),
 	SETTING(sync_qlen_max, sizeof(long), proc_doulongvec_minmax),
 	SETTING(sync_refresh_period, sizeof(int), proc_dointvec_jiffies),
-	RANGE(sync_retries, SYSCTL_ZERO, SYSCTL_THREE),
+	UNUSED(sync_retries, SYSCTL_ZERO, SYSCTL_THREE),
 	INT(sync_sock_size),
 	OWN(sync_threshold, do_sync_threshold),
 	RANGE(sync_version, SYSCTL_ZERO, SYSCTL_ONE),
 };
 
 #undef OWN
+#undef UNUSED
 #undef RANGE
 #undef INT
 #undef SETTING

@@ -55,7 +55,7 @@ def ranges():
         name, *rest = [word.strip() for word in words.split(",")]
         if kind == "INT":
             out[name] = ANY
-        elif kind == "RANGE":
+        elif kind in ("RANGE", "UNUSED"):
             out[name] = " to ".join(LIMITS[limit] for limit in rest)
         else:
             out[name] = RANGES[rest[-1]]

@@ -217,6 +217,29 @@ def own_ns():
         backend.unload()
 
 
+@pytest.mark.parametrize("name, nothing, value", [
+    ("sync_retries", "0", "3"), ("est_nice", "0", "5"), ("est_cpulist", None, "0")])
+def test_a_setting_without_effect_is_logged(own_ns, log, name, nothing, value):
+    """It is taken, as by ip_vs; its default and a refused value are not logged."""
+    path = f"{DIRECTORY}/{name}"
+    said = f"l4lb: net.ipv4.vs.{name} is set, but has no effect: see l4lb(7)"
+    with own_ns.enter():
+        for text in (nothing, "x"):
+            if text:
+                write(path, text)
+        assert log.lines("no effect") == []
+        assert write(path, value) == "ok" and read(path).strip() == value
+        assert log.lines("no effect") == [said]
+        assert write(f"{DIRECTORY}/sync_sock_size", "4096") == "ok"
+        assert log.lines("no effect") == [said]
+
+
+def test_nobody_fills_the_log(own_ns, log):
+    """Root of an unprivileged user's namespace sets it, and that is not logged."""
+    run(["unshare", "--user", "--map-root-user", "--net", "sh", "-c", f"echo 3 >{DIRECTORY}/sync_retries"])
+    assert log.lines("no effect") == []
+
+
 DAY = 86400
 
 
