@@ -307,7 +307,8 @@ static const struct verb verbs[] = {
 	  "add, or set every option; omitted ones get their default; servers stay",
 	  0 },
 	{ "delete", service_delete, "ID",
-	  "delete a service with its servers", OPT_IF_EXISTS },
+	  "delete a service with its servers; its connections end as on-loss says",
+	  OPT_IF_EXISTS },
 	{ "flush", service_flush, "", "delete every service", OPT_YES },
 	{ NULL, NULL, NULL, NULL, 0 }
 };
