@@ -108,7 +108,8 @@ def test_a_refusal_changes_nothing(director, module):  # noqa: F811
     bad = FILE.replace("tcp: 10m", "tcp: 20m").replace("weight 3", "weight 9") + \
         "  - service: udp 192.0.2.10:5060\n    persistent: 60\n    pe: nosuch\n"
     said = director.ctl("apply --prune -", stdin=bad, code=4)
-    assert "persistence engine" in said and "standard input:18: " in said
+    assert "persistence engine" in said and "standard input:18:5: " in said
+    assert "  - service: udp 192.0.2.10:5060\n        |     ^\n" in said
     assert "nothing was changed" in said and director.state() == before
     assert director.json("timeout show")["timeouts"]["tcp"] == 600
 

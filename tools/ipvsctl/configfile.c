@@ -34,16 +34,13 @@ int configfile_parse(const struct source *s, struct service_list *list)
 	return rules_read(s->name, s->text, list);
 }
 
-int configfile_read(const char *file, struct service_list *list)
+int configfile_read(const char *file, struct source *s, struct service_list *list)
 {
-	struct source s;
-	int rc = source_read(file, CONFIGFILE_BYTES, &s);
+	int rc = source_read(file, CONFIGFILE_BYTES, s);
 
-	if (rc)
-		return rc;
-	rc = configfile_parse(&s, list);
+	if (!rc)
+		rc = configfile_parse(s, list);
 	if (!rc && !list->n)
-		rc = fail(RC_USAGE, NULL, "%s names no service", s.name);
-	source_free(&s);
+		rc = fail(RC_USAGE, NULL, "%s names no service", s->name);
 	return rc;
 }

@@ -15,7 +15,9 @@ enum { CONFIGFILE_BYTES = 64 << 20 };
  */
 int configfile_parse(const struct source *s, struct service_list *list);
 
-/* Reads @file, "-" for standard input. One without services is refused. */
-int configfile_read(const char *file, struct service_list *list);
+/* Reads @file, "-" for standard input. One without services is refused. The text stays in @s,
+ * for messages; source_free() in any case.
+ */
+int configfile_read(const char *file, struct source *s, struct service_list *list);
 
 #endif

@@ -106,6 +106,7 @@ static int set_name(const struct tree *t, const struct node *at,
 		return tree_fail(t, at, rc);
 	server_defaults(srv, &svc->id, &name);
 	srv->line = at->line;
+	srv->column = at->column;
 	return RC_OK;
 }
 

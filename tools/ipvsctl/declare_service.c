@@ -300,6 +300,7 @@ int declare_service(const struct tree *t, const struct node *map,
 		return rc;
 	service_defaults(svc, &id);
 	svc->line = map->line;
+	svc->column = map->column;
 	/* Another scheduler has other options, so it comes first. */
 	rc = scheduler(t, defaults, svc);
 	if (!rc)

@@ -54,7 +54,7 @@ static int check_owners(struct declared *d)
 			  "the service belongs to owner %s, not to %s",
 			  old->policy.owner,
 			  owner[0] ? owner : "a file without owner");
-		fail_where(d->plan.file, list->v[i].line);
+		plan_place(&d->plan, &list->v[i], NULL);
 		hint("nothing was changed");
 		return rc;
 	}
@@ -112,6 +112,7 @@ int declared_open(struct declared *d, struct args *a, const char *verb)
 	if (rc)
 		return rc;
 	d->plan.file = d->source.name;
+	d->plan.source = &d->source;
 	d->plan.want = d->file.services;
 	memset(&d->file.services, 0, sizeof(d->file.services));
 	d->plan.prune = opt.given & OPT_PRUNE;

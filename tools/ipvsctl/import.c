@@ -10,6 +10,7 @@
 #include "model.h"
 #include "opt.h"
 #include "save.h"
+#include "source.h"
 
 /* A key is named by its file, and is not copied. */
 static int name_keys(struct service *svc)
@@ -52,12 +53,13 @@ static int import(struct args *a)
 	const char *file = arg_next(a);
 	struct service_list list = { 0 };
 	int rc = arg_end(a, "import");
+	struct source s = { 0 };
 	size_t i;
 
 	if (!rc && !file && isatty(STDIN_FILENO))
 		note("reading rules from the terminal; Ctrl-D ends it");
 	if (!rc)
-		rc = configfile_read(file ? file : "-", &list);
+		rc = configfile_read(file ? file : "-", &s, &list);
 	for (i = 0; i < list.n && !rc; i++)
 		rc = name_keys(&list.v[i]);
 	if (!rc)
@@ -65,6 +67,7 @@ static int import(struct args *a)
 	if (!rc)
 		rc = save_list(&list, "import", "yaml");
 	service_list_free(&list);
+	source_free(&s);
 	return rc;
 }
 

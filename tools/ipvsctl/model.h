@@ -50,7 +50,7 @@ struct server {
 	uint8_t tun_type;
 	uint16_t tun_port;
 	uint16_t tun_flags;
-	unsigned int line;	/* in the file it was read from, or 0 */
+	unsigned int line, column;	/* in the file it was read from, or 0 */
 	struct server_drain drain;
 	struct server_ramp ramp;
 	struct counters stats;
@@ -98,7 +98,7 @@ struct service {
 	uint64_t limited;	/* new connections that a limit refused */
 	bool has_limited;
 	struct shadow_counts shadow;
-	unsigned int line;	/* in the file it was read from, or 0 */
+	unsigned int line, column;	/* in the file it was read from, or 0 */
 	struct counters stats;
 	struct server *servers;
 	size_t nservers;

@@ -18,6 +18,7 @@
 #include "refuse.h"
 #include "schedopt.h"
 #include "scheduler_list.h"
+#include "tree.h"
 #include "wire.h"
 
 int plan_read(struct plan *p)
@@ -34,6 +35,19 @@ void plan_free(struct plan *p)
 {
 	service_list_free(&p->want);
 	service_list_free(&p->have);
+}
+
+/* Rules of ipvsadm have a line, and no column. */
+void plan_place(const struct plan *p, const struct service *svc,
+		const struct server *srv)
+{
+	unsigned int line = srv ? srv->line : svc->line;
+	unsigned int column = srv ? srv->column : svc->column;
+
+	if (line && column && p->source)
+		tree_place(p->source, line, column);
+	else if (line)
+		fail_where(p->file, line);
 }
 
 /* A program that has lost its pin, and that the service has under this path, stays. */
@@ -70,7 +84,7 @@ int plan_check(struct plan *p)
 		if (!same && !scheduler_known(svc->scheduler)) {
 			rc = scheduler_missing(svc_text(&svc->id),
 					       svc->scheduler);
-			fail_where(p->file, svc->line);
+			plan_place(p, svc, NULL);
 			return rc;
 		}
 		known = svc->scheduler;
@@ -79,6 +93,8 @@ int plan_check(struct plan *p)
 		rc = scheduler_settle(svc, FOREIGN_KEPT);
 		if (!rc)
 			rc = policy_settle(svc);
+		if (rc)
+			plan_place(p, svc, NULL);
 	}
 	return rc;
 }
@@ -293,8 +309,8 @@ static int refuse_batch(struct plan *p, int err, const struct service *svc,
 		rc = refuse_service(err, svc);
 	else
 		rc = refuse(err, NULL, "setting the services");
-	if (svc && (srv ? srv->line : svc->line))
-		fail_where(p->file, srv ? srv->line : svc->line);
+	if (svc)
+		plan_place(p, svc, srv);
 	hint("nothing was changed");
 	return rc;
 }
@@ -361,10 +377,11 @@ static int send_one(struct plan *p, const struct plan_item *item, void *arg)
 	struct sender *s = arg;
 	int rc;
 
-	(void)p;
 	if (item->step == PLAN_SAME || removal != s->removals)
 		return RC_OK;
 	rc = removal ? send_removal(item) : send_change(item);
+	if (rc && !removal)
+		plan_place(p, item->svc, item->srv);
 	s->sent += !rc;
 	return rc;
 }

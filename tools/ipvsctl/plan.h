@@ -12,6 +12,8 @@
 #include "model.h"
 #include "tally.h"
 
+struct source;
+
 enum plan_step { PLAN_SAME, PLAN_ADD, PLAN_CHANGE, PLAN_REMOVE };
 
 /* A service, if @srv and @old_srv are NULL, or one of its servers. @svc and @srv are
@@ -27,6 +29,7 @@ struct plan_item {
 struct plan {
 	struct service_list want, have;
 	const char *file;		/* for messages */
+	const struct source *source;	/* of a file in YAML, else NULL */
 	bool prune;			/* remove what is not wanted */
 	bool (*may_prune)(const void *arg, const struct service *svc);
 	const void *arg;
@@ -42,6 +45,10 @@ int plan_read(struct plan *p);
  * file. This is checked before anything is sent: in-tree ip_vs would stop half-way.
  */
 int plan_check(struct plan *p);
+
+/* Adds to the recorded failure where the file names @svc, or its @srv if that is not NULL. */
+void plan_place(const struct plan *p, const struct service *svc,
+		const struct server *srv);
 
 /* Calls @see for each item, services before their servers, removed services last,
  * and counts. Stops if it does not return RC_OK.

@@ -22,6 +22,7 @@
 #include "out.h"
 #include "plan.h"
 #include "refuse.h"
+#include "source.h"
 #include "wire.h"
 
 static json_t *counts_json(const struct tally *t)
@@ -62,17 +63,22 @@ static int report(const struct plan *p)
 	return RC_OK;
 }
 
-static int restore_drain(const struct service *svc, const struct server *srv)
+static int restore_drain(const struct plan *p, const struct service *svc,
+			 const struct server *srv)
 {
 	const struct server_drain *drain = &srv->drain;
-	int err = 0;
+	int err = 0, rc;
 
 	if (drain->weight)
 		err = kern_drain_weight(&svc->id, srv, drain->weight);
 	if (!err && (drain->timed || drain->then))
 		err = kern_drain(&svc->id, srv, drain->timed && !drain->left
 				 ? 1 : drain->left, drain->then);
-	return err ? refuse_server(err, &svc->id, srv) : RC_OK;
+	if (!err)
+		return RC_OK;
+	rc = refuse_server(err, &svc->id, srv);
+	plan_place(p, svc, srv);
+	return rc;
 }
 
 /* What the drained servers of the file had before, and what follows. */
@@ -86,7 +92,7 @@ static int restore_drains(const struct plan *p)
 		svc = &p->want.v[i];
 		for (j = 0; j < svc->nservers && !rc; j++)
 			if (svc->servers[j].drain.known)
-				rc = restore_drain(svc, &svc->servers[j]);
+				rc = restore_drain(p, svc, &svc->servers[j]);
 	}
 	if (!rc)
 		return RC_OK;
@@ -97,7 +103,8 @@ static int restore_drains(const struct plan *p)
 static int restore(struct args *a)
 {
 	const char *file = arg_next(a);
-	struct plan p = { .file = "standard input" };
+	struct source s = { 0 };
+	struct plan p = { .file = "standard input", .source = &s };
 	int rc = arg_end(a, "restore");
 
 	if (file && strcmp(file, "-"))
@@ -105,7 +112,7 @@ static int restore(struct args *a)
 	if (!rc && !file && isatty(STDIN_FILENO))
 		note("reading the configuration from the terminal; Ctrl-D ends it");
 	if (!rc)
-		rc = configfile_read(file ? file : "-", &p.want);
+		rc = configfile_read(file ? file : "-", &s, &p.want);
 	if (!rc)
 		rc = wire_open();
 	if (!rc)
@@ -119,6 +126,7 @@ static int restore(struct args *a)
 	if (!rc)
 		rc = report(&p);
 	plan_free(&p);
+	source_free(&s);
 	return rc;
 }
 

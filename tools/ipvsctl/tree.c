@@ -64,8 +64,7 @@ static bool is_utf8(const char *p, size_t len)
 }
 
 /* A line that may have a key in it is not shown. */
-static void add_place(const struct source *s, unsigned int line,
-		      unsigned int column)
+void tree_place(const struct source *s, unsigned int line, unsigned int column)
 {
 	const char *end = s->text + s->len, *p = s->text, *next;
 	struct place place = { .line = line, .column = column };
@@ -88,14 +87,14 @@ static void add_place(const struct source *s, unsigned int line,
 int tree_fail(const struct tree *t, const struct node *node, int rc)
 {
 	if (rc)
-		add_place(t->source, node->line, node->column);
+		tree_place(t->source, node->line, node->column);
 	return rc;
 }
 
 static int fail_mark(const struct tree *t, const yaml_mark_t *mark, int rc)
 {
-	add_place(t->source, (unsigned int)mark->line + 1,
-		  (unsigned int)mark->column + 1);
+	tree_place(t->source, (unsigned int)mark->line + 1,
+		   (unsigned int)mark->column + 1);
 	return rc;
 }
 

@@ -33,6 +33,9 @@ struct tree {
 int tree_parse(const struct source *s, struct tree *t);
 void tree_free(struct tree *t);
 
+/* Adds the place to the recorded failure, with the line and a caret. */
+void tree_place(const struct source *s, unsigned int line, unsigned int column);
+
 /* Adds the place of @node to the recorded failure; returns @rc. */
 int tree_fail(const struct tree *t, const struct node *node, int rc);
 
