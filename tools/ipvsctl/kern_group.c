@@ -13,7 +13,6 @@
 #include <sys/socket.h>
 
 #include <netlink/attr.h>
-#include <netlink/genl/ctrl.h>
 #include <netlink/genl/genl.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
@@ -59,9 +58,9 @@ static int join(struct group *g)
 		return -ENOMEM;
 	if (genl_connect(g->sock) < 0)
 		return -errno;
-	group = genl_ctrl_resolve_grp(g->sock, L4LB_GENL_NAME, g->name);
+	group = wire_own_group(g->name);
 	if (group < 0)
-		return -EOPNOTSUPP;
+		return group == -ENOENT ? -EOPNOTSUPP : group;
 	fd = nl_socket_get_fd(g->sock);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));

@@ -30,7 +30,7 @@
 
 static struct nl_sock *sock;
 static int family;
-static int own_family;		/* 0: not asked for yet; negative: not there */
+static int own_family;		/* negative: not there */
 static char extack[256];
 static uint32_t extack_offset;	/* of the bad attribute in the request, or 0 */
 static bool enough;		/* ignore the rest of the answer */
@@ -277,19 +277,55 @@ static void take_family(struct nlmsghdr *nlh, void *arg)
 		*(int *)arg = nla_get_u16(tb[CTRL_ATTR_FAMILY_ID]);
 }
 
-/* The family's id, or -errno. Asking makes the kernel load the module. */
-static int resolve(const char *name)
+static int ask_family(const char *name, wire_reply_fn take, void *arg)
 {
 	struct nl_msg *msg = nlmsg_alloc();
-	int id = -ENOENT, err;
 
 	if (!msg)
 		return -ENOMEM;
 	genlmsg_put(msg, NL_AUTO_PORT, NL_AUTO_SEQ, GENL_ID_CTRL, 0, 0,
 		    CTRL_CMD_GETFAMILY, 1);
 	nla_put_string(msg, CTRL_ATTR_FAMILY_NAME, name);
-	err = wire_call(msg, take_family, &id);
+	return wire_call(msg, take, arg);
+}
+
+/* The family's id, or -errno. Asking makes the kernel load the module. */
+static int resolve(const char *name)
+{
+	int id = -ENOENT, err = ask_family(name, take_family, &id);
+
 	return err ? err : id;
+}
+
+struct group_search {
+	const char *name;
+	int number;
+};
+
+static void take_groups(struct nlmsghdr *nlh, void *arg)
+{
+	struct nlattr *tb[CTRL_ATTR_MAX + 1], *group[CTRL_ATTR_MCAST_GRP_MAX + 1];
+	struct group_search *s = arg;
+	struct nlattr *nest;
+	int left;
+
+	if (genlmsg_parse(nlh, 0, tb, CTRL_ATTR_MAX, NULL) < 0 ||
+	    !tb[CTRL_ATTR_MCAST_GROUPS])
+		return;
+	nla_for_each_nested(nest, tb[CTRL_ATTR_MCAST_GROUPS], left)
+		if (nla_parse_nested(group, CTRL_ATTR_MCAST_GRP_MAX, nest, NULL) >= 0 &&
+		    group[CTRL_ATTR_MCAST_GRP_NAME] && group[CTRL_ATTR_MCAST_GRP_ID] &&
+		    !nla_strcmp(group[CTRL_ATTR_MCAST_GRP_NAME], s->name))
+			s->number = (int)nla_get_u32(group[CTRL_ATTR_MCAST_GRP_ID]);
+}
+
+/* Not by libnl, which would wait for an answer without an end. */
+int wire_own_group(const char *name)
+{
+	struct group_search s = { name, -ENOENT };
+	int err = ask_family(L4LB_GENL_NAME, take_groups, &s);
+
+	return err ? err : s.number;
 }
 
 static int socket_open(void)
@@ -329,22 +365,20 @@ int wire_open(void)
 	if (rc)
 		return rc;
 	family = resolve(IPVS_GENL_NAME);
-	if (family > 0)
-		return RC_OK;
-	if (family == -ETIMEDOUT)
+	/* With in-tree ip_vs the kernel is not asked: it would look for a module on disk. */
+	own_family = family > 0 && backend_is_l4lb() ? resolve(L4LB_GENL_NAME)
+						      : -ENOENT;
+	/* A kernel that is busy does not lack the family. */
+	if (family == -ETIMEDOUT || own_family == -ETIMEDOUT) {
+		wire_close();
 		return fail(RC_TIMEOUT, NULL, "the kernel did not answer within %u ms",
 			    opt.timeout_ms);
-	return backend_missing();
+	}
+	return family > 0 ? RC_OK : backend_missing();
 }
 
-/* With in-tree ip_vs the kernel is not asked: it would look for a module on
- * disk.
- */
 bool wire_has_own(void)
 {
-	if (!own_family)
-		own_family = backend_is_l4lb() ? resolve(L4LB_GENL_NAME)
-					       : -ENOENT;
 	return own_family > 0;
 }
 

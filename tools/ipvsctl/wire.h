@@ -16,7 +16,7 @@ typedef void (*wire_reply_fn)(struct nlmsghdr *nlh, void *arg);
 /* Enters the network namespace given with -N; may be called again. */
 int wire_enter_netns(void);
 
-/* Opens the socket and looks up the family IPVS. Returns an exit code, with the
+/* Opens the socket and looks up the families. Returns an exit code, with the
  * failure recorded; may be called again.
  */
 int wire_open(void);
@@ -25,8 +25,11 @@ void wire_close(void);
 /* A request for IPVS command @cmd; attributes are added by the caller. */
 struct nl_msg *wire_request(int cmd, int flags);
 
-/* True if the kernel has the family L4LB; it is asked once. */
+/* True if the kernel has the family L4LB; the wire must be open. */
 bool wire_has_own(void);
+
+/* The number of a multicast group of the family L4LB, or -errno: -ENOENT if there is none. */
+int wire_own_group(const char *name);
 
 /* A request for command @cmd of the family L4LB; needs wire_has_own(). */
 struct nl_msg *wire_own_request(int cmd, int flags);
