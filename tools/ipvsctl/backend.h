@@ -25,4 +25,9 @@ void module_each(const char *prefix, void (*fn)(const char *name, void *arg),
 /* Fails: says which module is missing, and how to load or build it. */
 int backend_missing(void);
 
+/* Adds to the recorded failure what to do about a module that lacks something: an older
+ * l4lb, or ip_vs.
+ */
+void hint_module(void);
+
 #endif

@@ -354,6 +354,7 @@ static int cannot_kill(void)
 		      "the module %s has no command that ends connections",
 		      backend_name());
 
+	hint_module();
 	hint("with net.ipv4.vs.expire_nodest_conn=1, deleting a server ends its connections");
 	return rc;
 }

@@ -171,8 +171,7 @@ static int no_log(void)
 		      "the module %s keeps no log of connections",
 		      backend_name());
 
-	if (backend_is_l4lb())
-		hint("it is older than this ipvsctl: ipvsctl info shows both versions");
+	hint_module();
 	return rc;
 }
 

@@ -86,6 +86,7 @@ static int drain_by_weight(const struct svc_id *id, const struct server *srv,
 		err = fail(RC_BACKEND, svc_text(id),
 			   "the module %s has no drains that end by themselves",
 			   backend_name());
+		hint_module();
 		hint("try: server drain --wait, then server delete");
 		return err;
 	}

@@ -39,9 +39,12 @@ struct export {
 
 static int no_handover(const char *object)
 {
-	return fail(RC_BACKEND, object,
-		    "the module %s cannot hand its connections over",
-		    backend_name());
+	int rc = fail(RC_BACKEND, object,
+		      "the module %s cannot hand its connections over",
+		      backend_name());
+
+	hint_module();
+	return rc;
 }
 
 static int parse_file(struct args *a, const char *object, const char **file)

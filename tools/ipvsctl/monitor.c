@@ -245,7 +245,7 @@ static int no_events(void)
 		      backend_name());
 
 	if (backend_is_l4lb())
-		hint("it is older than this ipvsctl: ipvsctl info shows both versions");
+		hint_module();
 	else
 		hint("try: ipvsctl show, again and again, or load l4lb");
 	return rc;

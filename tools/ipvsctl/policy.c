@@ -658,6 +658,6 @@ int policy_settle(const struct service *svc)
 	rc = fail(RC_BACKEND, svc_text(&svc->id),
 		  "\"%s\": the services of %s have no such setting", text,
 		  backend_name());
-	hint("module l4lb has it; try: ipvsctl info");
+	hint_module();
 	return rc;
 }

@@ -35,6 +35,16 @@ static int with_extack(int rc, int err)
 	return rc;
 }
 
+/* In the kernel's own words. */
+static int refused(enum exit_code code, int err, const char *object, const char *what)
+{
+	int rc = fail(code, object, "%s: the kernel refused: %s", what,
+		      wire_extack()[0] ? wire_extack() : strerror(-err));
+
+	fail_errno(err);
+	return rc;
+}
+
 int refuse(int err, const char *object, const char *what)
 {
 	int rc;
@@ -53,9 +63,13 @@ int refuse(int err, const char *object, const char *what)
 		hint("try: --timeout 60, and find out what keeps the kernel busy");
 		break;
 	case EOPNOTSUPP:
+		/* A module that says why knows the command. */
+		if (wire_extack()[0])
+			return refused(RC_BACKEND, err, object, what);
 		rc = fail(RC_BACKEND, object,
 			  "%s: the module %s does not know this command", what,
 			  backend_name());
+		hint_module();
 		break;
 	case EINTR:
 		rc = fail(RC_REFUSED, object,
@@ -72,11 +86,7 @@ int refuse(int err, const char *object, const char *what)
 		rc = fail(RC_MISSING, object, "no such service");
 		break;
 	default:
-		rc = fail(RC_REFUSED, object, "%s: the kernel refused: %s",
-			  what, wire_extack()[0] ? wire_extack()
-						 : strerror(-err));
-		fail_errno(err);
-		return rc;
+		return refused(RC_REFUSED, err, object, what);
 	}
 	return with_extack(rc, err);
 }

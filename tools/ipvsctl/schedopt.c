@@ -132,7 +132,7 @@ int scheduler_settle(struct service *svc, enum foreign_flags foreign)
 		rc = fail(RC_BACKEND, object,
 			  "option %s: the schedulers of %s have no options",
 			  svc->options[0].name, backend_name());
-		hint("module l4lb has them; try: ipvsctl info");
+		hint_module();
 		return rc;
 	}
 	if (err == -ENOENT)
