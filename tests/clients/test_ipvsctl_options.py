@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from lab import genl
@@ -292,6 +293,80 @@ def test_only_the_policy_is_sent(director):
     # get options, get policy, set policy
     assert sent.count("BEGIN NETLINK MESSAGE") == 3
     assert policy(director) == {"guard": 2}
+
+
+POLICY_C = (Path(__file__).resolve().parents[2] / "tools/ipvsctl/policy.c").read_text("utf-8")
+
+
+def table(name):
+    """The rows of a table in policy.c: lists of words, constants and names of other tables."""
+    body = re.search(rf"\b{name}\[\] = \{{(.*?)\}};", POLICY_C, re.S)[1]
+    return [re.findall(r"\w[\w-]*", row) for row in re.findall(r"\{(.*?)\}", body, re.S) or [body]]
+
+
+def policy_changes():
+    """(words for `service change`, the setting, its value) for each word of the tables; the last
+    of each setting is its default."""
+    for word, key, _, values in table("choices"):
+        *words, _ = table(values)[0]
+        yield from ((f"{word} {words[n]}", key, n) for n in [*range(1, len(words)), 0])
+    for word, key, *_ in table("numbers"):
+        yield from ((f"{word} 7", key, 7), (f"{word} off", key, 0))
+    for word, key, _ in table("timeouts"):
+        yield from ((f"timeout {word} 7", key, 7), (f"timeout {word} default", key, 0))
+    yield from (("snat 10.0.0.1-10.0.0.5", "snat", ("10.0.0.1", "10.0.0.5")), ("snat off", "snat", 0),
+                ("owner web", "owner", "web"), ("owner none", "owner", ""),
+                ("shadow wlc", "shadow", "wlc"), ("shadow none", "shadow", ""))
+
+
+def everything(director):
+    """All that the kernel knows of WEB and of its only server, as another client reads it."""
+    (_, svc, (srv,)), = director.state()
+    with genl.Ipvs(director.ns) as ipvs, genl.L4lb(director.ns) as l4lb:
+        web = ipvs.service(VIP, 80, add=False)
+        reply = dict(genl.attributes(l4lb.request(
+            genl.GET_POLICY, genl.attr(genl.L_SERVICE, web.ident))[0][1]))
+        owner, protected = l4lb.claim(web)
+        return svc | l4lb.policy(web) | {"server": srv, "tunnels": web.tunnels(), "options": l4lb.values(web),
+                                         "owner": owner, "protected": protected,
+                                         "shadow": reply.get(genl.L_SHADOW, b"").rstrip(b"\0").decode()}
+
+
+def changed(before, after):
+    return {key: value for key, value in after.items() if value != before.get(key)}
+
+
+def test_each_policy_word_changes_what_it_names(director):
+    """All are set, one after the other, and then set back, so that each is changed beside others.
+    conn-state excludes some, and is the first; it needs a scheduler that hashes."""
+    director.ctl("svc add", *WEB, "scheduler mh flags fallback server 10.0.0.11 nat weight 5 "
+                 "max-conns 60 min-conns 20")
+    seen = set()
+    for words, key, value in sorted(policy_changes(), key=lambda c: (c[1] != "conn_state", not c[2])):
+        before = everything(director)
+        director.ctl("svc change", *WEB, words)
+        found = changed(before, everything(director))
+        # Its sizes come with it, and go.
+        bands = {name for name in found if name.startswith("las_bytes")} if key == "priority" else set()
+        assert {name: what for name, what in found.items() if name not in bands} == {key: value}, words
+        seen.add(key)
+    assert set(genl.POLICY) - seen <= {name for name in genl.POLICY if name.startswith("las_bytes")}
+
+
+def test_each_tunnel_word_changes_what_it_names(director):
+    """Another type starts from its own defaults: another one's port and checksum mean nothing to it."""
+    director.ctl("svc add", *WEB, "scheduler rr on-loss move server 10.0.0.11 tun type gue port 6080 csum "
+                 "weight 5 max-conns 60 min-conns 20")
+    for words, tunnel in (("port 7000", (1, 7000, 1)), ("no-csum", (1, 7000, 0)), ("remcsum", (1, 7000, 2)),
+                          ("csum", (1, 7000, 1)), ("type gre", (2, 0, 0)), ("csum", (2, 0, 1)),
+                          ("type ipip", (0, 0, 0))):
+        before = everything(director)
+        director.ctl("rs change", *WEB, "10.0.0.11", words)
+        assert changed(before, everything(director)) == {"tunnels": {"10.0.0.11": tunnel}}, words
+    director.ctl("rs change", *WEB, "10.0.0.11 type gre csum")
+    before = everything(director)
+    director.ctl("rs change", *WEB, "10.0.0.11 weight 9")
+    assert changed(before, everything(director)) == {"server": before["server"] | {"weight": 9}}
 
 
 @pytest.mark.parametrize("form", ["save -F json", "save", "-j show"])

@@ -300,6 +300,13 @@ class Service:
         return [decode_dest(dict(attributes(p))[DEST])
                 for _, p in self.ipvs.dump(GET_DEST, self._nest())]
 
+    def tunnels(self):
+        """{address: (type, UDP port, flags)} of the real servers."""
+        found = [dict(attributes(dict(attributes(p))[DEST])) for _, p in self.ipvs.dump(GET_DEST, self._nest())]
+        return {socket.inet_ntop(socket.AF_INET, d[D_ADDR][:4]):
+                (d[D_TUN_TYPE][0], int.from_bytes(d[D_TUN_PORT], "big"),
+                 int.from_bytes(d[D_TUN_FLAGS], "little")) for d in found}
+
     def find(self, addr, port=None):
         found = [d for d in self.servers()
                  if d["addr"] == addr and port in (None, d["port"])]
