@@ -192,3 +192,11 @@ def test_what_the_unit_runs(files, code, applied, make, tmp_path):
         done = subprocess.run(["sh", "-c", command], check=False, timeout=60)
         assert (done.returncode, log.read_text("utf-8").splitlines()) == (code, applied)
     assert "ExecStop" not in unit.replace("# No ExecStop:", "")
+
+
+def test_documents_of_the_package():
+    """What debian/ names is there; the specifications of the netlink families are among it."""
+    names = [name for end in ("docs", "examples")
+             for name in (TOP / f"debian/l4lb-doc.{end}").read_text("ascii").split()]
+    assert all(list(TOP.glob(name)) for name in names) and "tests/specs" in names
+    assert {path.name for path in (TOP / "tests/specs").iterdir()} == {"ipvs.yaml", "l4lb.yaml"}
