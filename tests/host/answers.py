@@ -11,15 +11,18 @@ import re
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
 
-import fake
-from lab import genl
-from lab.genl import attr, text, u16, u32
-
 TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests"))
+
+import fake  # noqa: E402
+from lab import genl  # noqa: E402
+from lab.genl import attr, text, u16, u32  # noqa: E402
+
 IPVSCTL = TOP / "build/ipvsctl"
 HANGS = 99                              # exit status: it waits without an end
 CONTROL, IPVS, L4LB = genl.CONTROLLER, 101, 102     # families
