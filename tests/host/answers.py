@@ -20,8 +20,10 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 
 import fake  # noqa: E402
+import pytest  # noqa: E402
 from lab import genl  # noqa: E402
 from lab.genl import attr, text, u16, u32  # noqa: E402
+from test_ipvsctl import shield  # noqa: E402
 
 IPVSCTL = TOP / "build/ipvsctl"
 HANGS = 99                              # exit status: it waits without an end
@@ -109,7 +111,15 @@ def serve(listener, answer, done):
                 line.send(b".")
 
 
-def run(answer, *words, stdin="", env=None):
+def command(words, **env):
+    """ipvsctl WORDS where it reaches neither this machine's devices nor its notes in /run."""
+    if not shield():
+        pytest.skip("no network namespace to be had: run it as root")
+    return [*shield(), "unshare", "-m", "sh", "-c", 'ip link set lo up && mount -t tmpfs none /run && exec "$@"', "sh",
+            "env", *(f"{name}={value}" for name, value in env.items()), IPVSCTL, *words]
+
+
+def run(answer, *words, stdin=""):
     """ipvsctl WORDS; ANSWER(request) returns the messages of the kernel, or None for silence."""
     done = Done(None, None, None)
     with tempfile.TemporaryDirectory() as folder, \
@@ -119,12 +129,10 @@ def run(answer, *words, stdin="", env=None):
         thread = threading.Thread(target=serve, args=(listener, answer, done))
         thread.start()
         try:
-            ran = subprocess.run(
-                [IPVSCTL, *words], capture_output=True, text=True, check=False, timeout=60, input=stdin,
-                cwd=folder, env=os.environ | {
-                    "LANG": "C", "LD_PRELOAD": str(library()), "FAKE_ANSWERS": f"{folder}/socket",
-                    "FAKE_PROC": str(fake.proc(Path(folder, "proc"))),
-                    "STATE_DIRECTORY": f"{folder}/state"} | (env or {}))
+            ran = subprocess.run(command(
+                words, LANG="C", LD_PRELOAD=library(), FAKE_ANSWERS=f"{folder}/socket",
+                FAKE_PROC=fake.proc(Path(folder, "proc")), STATE_DIRECTORY=f"{folder}/state"),
+                capture_output=True, text=True, check=False, timeout=60, input=stdin, cwd=folder)
         finally:
             # If it has not called, the thread waits for that.
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as call:

@@ -37,7 +37,7 @@ def refuses(code, what, sentence=WHY):
 @pytest.mark.parametrize("verb", ["apply", "restore"])
 @pytest.mark.parametrize("server, line, column, shown", [
     ("10.0.0.12", 9, 9, "    -   10.0.0.12 weight 2"),
-    ("10.0.0.13", 10, 17, "    - {address: 10.0.0.13, weight: 3}")])
+    ("10.0.0.13", 10, 17, "    - {address: 10.0.0.13, weight: 3}")], ids=["word", "key"])
 def test_a_server(verb, server, line, column, shown, tmp_path):
     file = tmp_path / "lb.yaml"
     file.write_text(FILE, "ascii")

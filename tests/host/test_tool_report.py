@@ -17,7 +17,8 @@ FOUND = {"restore few": 1.0, "apply few": 1.2, "apply many": 5.0, "apply many ag
          "large top period": 1.1, "large top processor": 0.5, "top in lines": 2.0, "list": 3.0,
          "prometheus": 1.0, "events sent a second": 20_000, "events a second": 10_000,
          "events lost": 0, "connections that are there again": 100_000,
-         "conn show": 5.0, "conn show memory": 20.0, "export": 1.0, "flush": 1.0, "unload and load": 1.0, "import": 1.0, "pause": 4.0}
+         "conn show": 5.0, "conn show memory": 20.0,
+         "export": 1.0, "flush": 1.0, "unload and load": 1.0, "import": 1.0, "pause": 4.0}
 
 
 @pytest.mark.parametrize("wrong, missed", [

@@ -36,7 +36,8 @@ def test_timeout_means_three_things():
         "nothing to do with the times for which idle connections are kept" in waits
     assert "no idle time: how long ipvsctl waits for the kernel" in help_text()
     namespace = item("Cm timeout show")
-    assert "how long an idle connection is kept" in namespace and "if its service has no timeout of its own" in namespace
+    assert "how long an idle connection is kept" in namespace
+    assert "if its service has no timeout of its own" in namespace
     service = item("Cm timeout Ar KIND")
     assert service.startswith("how long an idle connection of this service is kept") and "timeout show" in service
     assert "services that have none of their own" in help_text("timeout", "show")
