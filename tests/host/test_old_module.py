@@ -13,8 +13,8 @@ from test_no_answer import ALONE, CONNS, FARM, farm, words_of
 from test_synopsis import usages
 
 NAMES = {number: name for name, number in answers.COMMANDS.items()}
-HINT = ("  it is older than this ipvsctl: ipvsctl info shows both versions; "
-        "try: load the module that came with ipvsctl\n")
+HINT = ("  it is older than this ipvsctl: ipvsctl info shows both versions\n"
+        "  try: install both of one version, and load that module\n")
 
 
 def lacks(*names):
@@ -32,7 +32,7 @@ def told(done, command, about):
     assert done.code in (0, 1, missing), (about, done.code, done.err)
     if done.code == missing:
         first, *more = done.err.splitlines(keepends=True)
-        assert re.match(r"ipvsctl: .*\b(module|of) l4lb\b", first) and HINT in more, (about, done.err)
+        assert re.match(r"ipvsctl: .*\b(module|of) l4lb\b", first) and HINT in done.err, (about, done.err)
         assert all(line.startswith("  ") for line in more), done.err
 
 
@@ -78,7 +78,7 @@ def test_what_is_said(line, tmp_path):
     (tmp_path / "FARM").write_text(FARM, "ascii")
     words = [str(tmp_path / word) if word.isupper() else word for word in line.split()]
     done = answers.run(lacks(name), *words)
-    assert (done.code, done.err.splitlines(keepends=True)[:2]) == (7, [f"ipvsctl: {text}\n", HINT])
+    assert done.code == 7 and done.err.startswith(f"ipvsctl: {text}\n{HINT}")
 
 
 @pytest.mark.parametrize("command, group", [("monitor", "events"), ("conn log", "log")])

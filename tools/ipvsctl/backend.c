@@ -108,10 +108,12 @@ bool module_on_disk(const char *name)
 
 void hint_module(void)
 {
-	if (backend_is_l4lb())
-		hint("it is older than this ipvsctl: ipvsctl info shows both versions; try: load the module that came with ipvsctl");
-	else
+	if (backend_is_l4lb()) {
+		hint("it is older than this ipvsctl: ipvsctl info shows both versions");
+		hint("try: install both of one version, and load that module");
+	} else {
 		hint("try: load l4lb, which has it; ipvsctl info shows what else the module lacks");
+	}
 }
 
 int backend_missing(void)

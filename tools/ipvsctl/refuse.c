@@ -36,7 +36,7 @@ static int with_extack(int rc, int err)
 }
 
 /* In the kernel's own words. */
-static int refused(enum exit_code code, int err, const char *object, const char *what)
+static int in_its_words(enum exit_code code, int err, const char *object, const char *what)
 {
 	int rc = fail(code, object, "%s: the kernel refused: %s", what,
 		      wire_extack()[0] ? wire_extack() : strerror(-err));
@@ -65,7 +65,7 @@ int refuse(int err, const char *object, const char *what)
 	case EOPNOTSUPP:
 		/* A module that says why knows the command. */
 		if (wire_extack()[0])
-			return refused(RC_BACKEND, err, object, what);
+			return in_its_words(RC_BACKEND, err, object, what);
 		rc = fail(RC_BACKEND, object,
 			  "%s: the module %s does not know this command", what,
 			  backend_name());
@@ -86,7 +86,7 @@ int refuse(int err, const char *object, const char *what)
 		rc = fail(RC_MISSING, object, "no such service");
 		break;
 	default:
-		return refused(RC_REFUSED, err, object, what);
+		return in_its_words(RC_REFUSED, err, object, what);
 	}
 	return with_extack(rc, err);
 }
