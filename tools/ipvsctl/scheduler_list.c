@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The scheduling algorithms that can be used. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +64,17 @@ bool scheduler_known(const char *name)
 {
 	struct sched_list list;
 	struct sched_info info;
-	int i;
+	int i, err;
 
 	scheduler_list_read(&list);
 	for (i = 0; i < list.n; i++)
 		if (!strcmp(list.name[i], name))
 			return true;
-	/* The kernel may know one that sysfs and depmod do not list. */
-	return !kern_scheduler(name, &info);
+	/* The kernel may know one that sysfs and depmod do not list. If it is too busy to
+	 * answer, the next request says so.
+	 */
+	err = kern_scheduler(name, &info);
+	return !err || err == -ETIMEDOUT;
 }
 
 int scheduler_missing(const char *object, const char *name)
