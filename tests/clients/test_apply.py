@@ -123,6 +123,15 @@ def test_a_refusal_half_way_on_ip_vs(director, module):  # noqa: F811
     assert len(director.state()) == 4, "removals come last"
 
 
+@pytest.mark.parametrize("module", ["ip_vs"], indirect=True)
+def test_a_refusal_at_once_on_ip_vs(director, module):  # noqa: F811
+    """The timeouts, which go first, are set back; the place in the file is shown."""
+    said = director.ctl("apply -", code=4, stdin="version: 1\ntimeouts: {tcp: 20m}\nservices:\n"
+                        "- {service: 'udp 192.0.2.10:5060', persistent: 60, pe: none-such}\n")
+    assert "standard input:4:3: udp 192.0.2.10:5060: " in said and "\n        |   ^\n" in said
+    assert director.json("timeout show")["timeouts"]["tcp"] == 900 and director.state() == []
+
+
 def test_connections_stay(fresh):
     """Other services and servers come and go; nobody else's connection is touched."""
     text = """\
