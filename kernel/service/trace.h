@@ -79,6 +79,8 @@ TRACE_EVENT(l4lb_pool,
 		__array(u8, vaddr, L4LB_TRACE_ADDR_LEN)
 		__field(u16, vport)
 		__field(u32, n)
+		__field(u16, prefix_len)
+		__field(u16, last_port)
 	),
 	TP_fast_assign(
 		__entry->netns = svc->ln->net->ns.inum;
@@ -88,10 +90,13 @@ TRACE_EVENT(l4lb_pool,
 		l4lb_trace_addr(__entry->vaddr, svc->key.af, &svc->key.addr);
 		__entry->vport = ntohs(svc->key.port);
 		__entry->n = n;
+		__entry->prefix_len = svc->key.prefix_len;
+		__entry->last_port = ntohs(svc->key.last_port);
 	),
-	TP_printk("netns=%u fwmark=%u proto=%u vip=%pI6c %u n=%u",
+	TP_printk("netns=%u fwmark=%u proto=%u vip=%pI6c %u n=%u prefix_len=%u last_port=%u",
 		  __entry->netns, __entry->fwmark, __entry->proto,
-		  __entry->vaddr, __entry->vport, __entry->n)
+		  __entry->vaddr, __entry->vport, __entry->n,
+		  __entry->prefix_len, __entry->last_port)
 );
 
 /* What `ipvsctl monitor` shows, also where nobody listens. */
@@ -109,6 +114,8 @@ TRACE_EVENT(l4lb_event,
 		__array(u8, daddr, L4LB_TRACE_ADDR_LEN)
 		__field(u16, vport)
 		__field(u16, dport)
+		__field(u16, prefix_len)
+		__field(u16, last_port)
 	),
 	TP_fast_assign(
 		const struct l4lb_server *server = event->server;
@@ -131,11 +138,14 @@ TRACE_EVENT(l4lb_event,
 					&server->sched.addr);
 		__entry->vport = key ? ntohs(key->port) : 0;
 		__entry->dport = server ? ntohs(server->sched.port) : 0;
+		__entry->prefix_len = key ? key->prefix_len : 0;
+		__entry->last_port = key ? ntohs(key->last_port) : 0;
 	),
-	TP_printk("netns=%u what=%u count=%llu fwmark=%u proto=%u vip=%pI6c %u server=%pI6c %u",
+	TP_printk("netns=%u what=%u count=%llu fwmark=%u proto=%u vip=%pI6c %u server=%pI6c %u prefix_len=%u last_port=%u",
 		  __entry->netns, __entry->what, __entry->count,
 		  __entry->fwmark, __entry->proto,
-		  __entry->vaddr, __entry->vport, __entry->daddr, __entry->dport)
+		  __entry->vaddr, __entry->vport, __entry->daddr, __entry->dport,
+		  __entry->prefix_len, __entry->last_port)
 );
 
 #endif /* _L4LB_SERVICE_TRACE_H */

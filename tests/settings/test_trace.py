@@ -11,6 +11,7 @@ from lab import genl
 from lab.ctl import IPVSCTL
 from lab.netns import Namespace, run, wait_until
 from lab.packet import SYN, UDP
+from lab.ranges import PREFIX, Ranged
 from lab.raw import Raw
 from lab.tracing import lines, mounted, tracing
 
@@ -24,8 +25,9 @@ FIELDS = {
     "l4lb_conn_new": CONN,
     "l4lb_conn_end": CONN,
     "l4lb_drop": "netns reason",
-    "l4lb_pool": "netns fwmark af proto vaddr[16] vport n",
-    "l4lb_event": "netns what count fwmark af proto vaddr[16] daddr[16] vport dport",
+    "l4lb_pool": "netns fwmark af proto vaddr[16] vport n prefix_len last_port",
+    "l4lb_event": "netns what count fwmark af proto vaddr[16] daddr[16] vport dport "
+                  "prefix_len last_port",
 }
 NO_DEST = 2                     # reason
 KILLED = 5                      # why
@@ -112,7 +114,26 @@ def test_changes(nat):
     events = of("l4lb_event", ns)
     assert [int(f["what"]) for f in events] == [ADDED, WEIGHT]
     assert {(f["vip"], f["server"]) for f in events} == {(vip, f"{mapped(nat.rip(1, 4))} {port}")}
-    assert [(f["vip"], f["n"]) for f in of("l4lb_pool", ns)] == [(vip, "1")] * 2
+    pools = of("l4lb_pool", ns)
+    assert [(f["vip"], f["n"]) for f in pools] == [(vip, "1")] * 2
+    assert {(f["prefix_len"], f["last_port"]) for f in events + pools} == {("0", "0")}
+
+
+def test_ranges(nat, family):
+    """Two that begin with the same address and port, and end with others."""
+    address, _, length = PREFIX[family].partition("/")
+    first = 20000
+    names = {(f"{address}/{length}", first + 9), (f"{address}/{length}", first + 99),
+             (f"{address}/{int(length) + 1}", first + 99)}
+    with tracing("l4lb"):
+        for name, last in sorted(names):
+            Ranged(nat, UDP, family, (1,), prefix=name, first=first, last=last)
+    seen = of("l4lb_event", nat.director.ns), of("l4lb_pool", nat.director.ns)
+    vip = f"{mapped(address)} {first}"
+    for told in seen:
+        assert {f["vip"] for f in told} == {vip}
+        assert {(int(f["prefix_len"]), int(f["last_port"])) for f in told} == {
+            (int(name.partition("/")[2]), last) for name, last in names}
 
 
 def test_a_namespace_ends(backend, module_life):
