@@ -16,21 +16,24 @@ def pool(shape="nat", family=4, first=FIRST, last=LAST):
     return tuple(NETWORK[shape][family] + str(n) for n in (first, last))
 
 
+def lines(lab, word, *ranges):
+    """Lines of ip that add or delete (WORD) the addresses of all RANGES on the servers' side."""
+    for ends in ranges:
+        first, last = map(ipaddress.ip_address, ends)
+        for n in range(int(last) - int(first) + 1):
+            six = first.version == 6
+            yield f"addr {word} {first + n}/{HOST[first.version]} dev {lab.back}" + (
+                " nodad preferred_lft 0" if six and word == "add" else "")
+
+
 @contextlib.contextmanager
 def addresses(lab, *ranges):
     """Inside, the director has the addresses of all RANGES, on the servers' side."""
-    def lines(word):
-        for ends in ranges:
-            first, last = map(ipaddress.ip_address, ends)
-            for n in range(int(last) - int(first) + 1):
-                six = first.version == 6
-                yield f"addr {word} {first + n}/{HOST[first.version]} dev {lab.back}" + (
-                    " nodad preferred_lft 0" if six and word == "add" else "")
-    lab.director.ns.ip(*lines("add"))
+    lab.director.ns.ip(*lines(lab, "add", *ranges))
     try:
         yield
     finally:
-        lab.director.ns.ip(*lines("del"))
+        lab.director.ns.ip(*lines(lab, "del", *ranges))
 
 
 def set_snat(lab, service, ends, **more):

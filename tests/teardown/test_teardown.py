@@ -13,11 +13,12 @@ import threading
 
 import pytest
 from lab import genl, packet
+from lab.atwork import traffic
 from lab.backend import Backend
 from lab.genl import PERSISTENT
 from lab.monitor import ConnLog
 from lab.netns import join_all, run, wait_until
-from lab.packet import ACK, SYN, TCP, UDP
+from lab.packet import SYN, TCP, UDP
 from lab.raw import Raw
 from lab.rows import amount
 from lab.small import small_lab
@@ -25,39 +26,6 @@ from lab.small import small_lab
 CPUS = 2
 NO_MODULE = True  # these tests load and unload it themselves
 pytestmark = pytest.mark.usefixtures("unloaded")
-
-
-@contextlib.contextmanager
-def traffic(raws):
-    """Inside, packets of new and old flows are sent from both ends, as fast as possible."""
-    stop = threading.Event()
-    sent = [0]
-
-    def pump():
-        flows = [(raw, raw.client()) for raw in raws for _ in range(8)]
-        old = [(raw, c.packet(ACK, b"x" * 64), c.reply_packet(ACK, b"y" * 64))
-               for raw, c in flows]
-        sport = 0
-        while not stop.is_set():
-            for raw, request, reply in old:
-                sport = sport % 60000 + 1
-                raw.client_tap.try_send(request)
-                raw.client_tap.try_send(packet.l4_packet(
-                    raw.proto, flows[0][1].address if raw.family == 4
-                    else flows[-1][1].address, sport, raw.vip, raw.port, payload=b"new"))
-                raw.taps[raw.numbers[0]].try_send(reply)
-                sent[0] += 3
-            for raw in raws:
-                raw.drain()
-
-    thread = threading.Thread(target=pump, daemon=True)
-    thread.start()
-    try:
-        wait_until(lambda: sent[0] > 50, 20)
-        yield sent
-    finally:
-        stop.set()
-        join_all(thread)
 
 
 def four_services(lab, **kwargs):
