@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Netlink messages that are truncated, oversized, have wrong lengths, or are very many."""
 
+import collections
 import contextlib
 import errno
 import random
@@ -9,9 +10,10 @@ import struct
 import threading
 
 import pytest
-from lab import fuzz, genl
-from lab.genl import attr, u32
-from lab.netns import join_all
+from lab import bodies, fuzz, genl, packet, peers, ranges
+from lab.bodies import Bodies
+from lab.genl import attr, attributes
+from lab.netns import join_all, wait_until
 from lab.packet import TCP, UDP
 from lab.raw import Raw
 from lab.rows import amount
@@ -82,45 +84,97 @@ def check_policy(values):
     assert given == ends[:len(given)] and given == sorted(set(given)), ends
 
 
+def answer(l4lb, message):
+    """Sends raw bytes; the error that was answered, 0 if it was none, None without an answer."""
+    l4lb.sock.send(message)
+    l4lb.sock.setblocking(False)
+    code = None
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            data = l4lb.sock.recv(1 << 20)
+            while len(data) >= 20:
+                length, kind = struct.unpack("=IH", data[:6])
+                if kind in (2, 3):
+                    code = -struct.unpack("=i", data[16:20])[0]
+                data = data[(length + 3) & ~3:]
+    l4lb.sock.settimeout(15)
+    return code
+
+
+class Surroundings:
+    """The services that random messages are about, and a body for each command."""
+
+    def __init__(self, lab, l4lb, chance):
+        self.lab, self.l4lb = lab, l4lb
+        server = lab.phantom(1)
+        names = [genl.ident(UDP, lab.raw_vip(), 80), genl.ident(TCP, ADDRESS, 80),
+                 genl.ident(fwmark=7), ranges.ident(ranges.PREFIX[4], 8000, 8099, UDP)]
+        self.services = [*names[:2], *names]
+        self.entries = [attr(genl.L_ENTRY, [
+            attr(genl.L_SERVICE, name + genl.service_options(2, "lblcr")),
+            attr(genl.L_POLICY, genl.policy_values({"latency": n < 2})),
+            attr(genl.L_DESTS, [genl.batch_server(server, 0 if n > 1 else 80)]),
+            *genl.claim(protected=0, shadow="wlc" if n < 3 else None)]) for n, name in enumerate(names)]
+        addresses = [packet.packed(a) for a in (server, server, lab.phantom(2))]
+        self.put_back()
+        client = lab.client_address()
+        lab.tap("client").send(packet.udp_packet(client, 9, lab.raw_vip(), 80, b"x"))
+        wait_until(lambda: lab.conns(), 5, what="a connection to hand over")
+        self.bodies = Bodies(chance, self.services, **{
+            "addr": addresses, "server": addresses, "port": (0, 80, 80), "vport": (80,),
+            "vip": [packet.packed(lab.raw_vip())], "client": [packet.packed(client)],
+            "first": [packet.packed(lab.dip())], "last": [packet.packed(lab.dip())],
+            "message": [one["message"] for one in l4lb.export()]})
+
+    def put_back(self):
+        """What other messages have removed."""
+        self.l4lb.set_services(self.entries)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """Services that are protected would outlive the test, and peers hold the module."""
+        for _, payload in self.l4lb.dump(genl.GET_SYNC):
+            found = dict(attributes(dict(attributes(payload))[genl.L_PEER]))
+            self.l4lb.request(genl.DEL_PEER, attr(genl.L_PEER, [attr(peers.ADDR, found[peers.ADDR])]))
+        for name in self.l4lb.policies():
+            self.l4lb.request(genl.SET_POLICY, [attr(genl.L_SERVICE, [name]), *genl.claim(protected=0)])
+
+    def check(self):
+        """Options and policies are within their ranges."""
+        for found in self.l4lb.policies().values():
+            check_policy(list(found.values()))
+        for name in self.services[2:]:
+            reply = self.l4lb.request(genl.GET_OPTIONS, attr(genl.L_SERVICE, name))
+            found = genl.decode_scheduler(dict(attributes(reply[0][1]))[genl.L_SCHEDULER])
+            for o in found["options"].values():
+                assert o["min"] <= o["value"] <= o["max"]
+
+
 @pytest.mark.smoke
 def test_random_messages_of_the_other_family(nat, backend, seed):
-    """The same for family L4LB; options and policies stay within their
-    ranges."""
+    """The same for family L4LB, all commands of which are there, and done at least once."""
     if not backend.is_l4lb:
         pytest.skip("ip_vs has no netlink family L4LB; runs with --backend l4lb")
-    chance = random.Random(seed)
-    service = nat.ipvs.service(ADDRESS, 80, sched="lblcr")
-    names = ("expire", "entries", "shrink", "x", "", "e" * 16)
-
-    def body():
-        out = [attr(genl.L_SERVICE, service.ident)] if chance.random() < 0.9 else []
-        if chance.random() < 0.7:
-            out.append(attr(genl.L_OPTIONS, [
-                genl.option(chance.choice(names), chance.choice((0, 1, 9, 1 << 31)))
-                for _ in range(chance.randrange(5))]))
-        if chance.random() < 0.5:
-            out.append(attr(genl.L_POLICY, [
-                attr(chance.randrange(1, len(genl.POLICY) + 2), u32(chance.choice(
-                    (0, 1, 2, 3, 4, 1209600, 1209601)))) for _ in range(chance.randrange(5))]))
-        if chance.random() < 0.2:
-            out.append(attr(genl.L_SCHEDULER, [attr(genl.SC_NAME, genl.text(
-                chance.choice(("rr", "lblcr", "nosuch"))))]))
-        if chance.random() < 0.3:
-            # Filters of GET_CONNS, with and without the attributes above.
-            out = out * chance.randrange(2) + [attr(genl.L_CONN, [
-                attr(chance.randrange(1, len(genl.CONN) + 2), chance.choice(
-                    (b"\2\0", b"\n\0", b"\x11\0", b"\x80", bytes(4), bytes(16), u32(1),
-                     genl.text("UDP"), b""))) for _ in range(chance.randrange(5))])]
-        return b"".join(out)
-    with genl.L4lb(nat.director.ns) as l4lb:
-        for _ in range(3000):
-            command = chance.randrange(10)
-            flags = genl.F_DUMP if chance.random() < 0.1 or command == genl.GET_CONNS and \
-                chance.random() < 0.9 else genl.F_ACK
-            send(l4lb, l4lb.message(command, damage(chance, body()), flags))
-        for o in l4lb.options(service)["options"].values():
-            assert o["min"] <= o["value"] <= o["max"]
-        check_policy(list(l4lb.policy(service).values()))
+    chance, done = random.Random(seed), collections.Counter()
+    modes = [(name, mode) for name in genl.L4LB.commands for mode in genl.L4LB.modes(name)]
+    with backend.preloaded(bodies.SCHEDULERS), genl.L4lb(nat.director.ns) as l4lb, \
+            peers.Peers(nat.director.ns), Surroundings(nat, l4lb, chance) as around:
+        for turn in range(4000):
+            if turn % 100 == 0:
+                around.put_back()
+            name, mode = chance.choice(modes)
+            number = genl.L4LB.request(name) if chance.random() < 0.98 else \
+                chance.choice((0, len(genl.L4LB.commands) + 1, 255))
+            flags = genl.F_DUMP if (mode == "dump") == (chance.random() < 0.98) else genl.F_ACK
+            body = damage(chance, around.bodies.body(name, mode))
+            if answer(l4lb, l4lb.message(number, body, flags)) == 0:
+                done[name, mode] += 1
+        print(sorted(done.values()), done)
+        around.put_back()
+        around.check()
+    assert set(done) == set(modes), set(modes) - set(done)
     check_usable(nat)
 
 
