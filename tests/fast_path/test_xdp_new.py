@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """First packets by XDP where more than the choice of a real server matters: persistence,
-defences, a full table."""
+defences, a full table, ranges."""
 
 import time
 
 import pytest
-from lab import fast, packet, xdp
+from lab import fast, packet, ranges, xdp
 from lab.counters import counts
-from lab.flows import BOTH, counted, request_is
+from lab.flows import BOTH, counted, reply_is, request_is
 from lab.genl import PERSISTENT
 from lab.ingress import at_ingress, begun, ready
 from lab.netns import pinned
 from lab.packet import ACK, SYN, TCP
+from lab.ranges import PREFIX, Ranged
 from lab.settings import setting
 from lab.tables import room_for
 
@@ -97,3 +98,27 @@ def test_flood(lab, family):
         assert all(c.row() for c in good)
         for client in good:
             request_is(client, xdp=1)
+
+
+@BOTH
+def test_range(nat, family, proto):
+    """Flows to each address and port of a range begin by XDP, and their replies take it; what is
+    beside the range is left to the stack."""
+    with ranges.here(nat, PREFIX[family]):
+        raw = fast.ready(Ranged(nat, proto, family, (1, 2)))
+        with at_ingress(nat), xdp.attached(nat):
+            for vip, port in ((0, raw.first), (5, raw.first + 50), (-1, raw.last)):
+                client = begun(raw.at(vip, port), xdp=1)
+                if proto == TCP:
+                    client.reply(SYN | ACK).answered()
+                    client.send(ACK).arrive()
+                client.reply(ACK, b"y").answered()      # it looks its route up
+                p = request_is(client, b"more", xdp=1)
+                assert (p.dst, p.dport) == (raw.address(client.number), port)
+                p = reply_is(client, xdp=1)
+                assert (p.src, p.sport) == (raw.vip, port)
+            for port in (raw.first - 1, raw.last + 1):
+                client = raw.at(5, port).client()
+                with counted(raw, slow_unknown=1):
+                    client.send()
+                client.nothing_arrives()

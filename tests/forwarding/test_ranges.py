@@ -8,9 +8,9 @@ import time
 import pytest
 from lab import fast, genl, packet, ranges
 from lab.cost import bounded
-from lab.flows import counted
+from lab.flows import BOTH, counted, reply_is, request_is
 from lab.ingress import at_ingress
-from lab.packet import ACK, TCP, UDP
+from lab.packet import ACK, SYN, TCP, UDP
 from lab.ranges import PREFIX, Ranged
 from lab.raw import Raw
 from lab.settings import setting
@@ -352,30 +352,36 @@ def test_deleted_under_traffic(nat, proto):
         assert raw.client().open() == 1
 
 
-@pytest.mark.parametrize("how", ("nonlocal", "fast", "new"))
-def test_ways_of_packets(nat, family, how):
-    """A prefix that is only routed here; the fast path, with the first packet, too."""
-    if how == "nonlocal":
-        ip = "ip -6" if family == 6 else "ip"
-        nat.director.ns.run(f"{ip} route add {PREFIX[family]} via {nat.phantom(2, family)} dev eth1")
-        try:
-            with setting(nat, "nonlocal_vip", 1):
-                raw = Ranged(nat, UDP, family, (1,))
-                assert raw.client().open() == 1
-        finally:
-            nat.director.ns.run(f"{ip} route del {PREFIX[family]}")
-        return
-    with ranges.here(nat, PREFIX[family]), setting(nat, "fast_path", 2 if how == "new" else 1):
-        raw = Ranged(nat, UDP, family, (1,))
-        for vip in (3, 5):
-            client = raw.at(vip, raw.first + vip).client()
-            client.open()
-            raw.dport = raw.port
-            p = client.reply(payload=b"y").answered()
-            assert (p.src, p.sport) == (raw.vip, raw.port)
-            client.send(payload=b"more")
-            assert client.arrive()[1].dport == raw.port
-            raw.dport = 0
+def test_nonlocal(nat, family):
+    """A prefix that is only routed here."""
+    ip = "ip -6" if family == 6 else "ip"
+    nat.director.ns.run(f"{ip} route add {PREFIX[family]} via {nat.phantom(2, family)} dev eth1")
+    try:
+        with setting(nat, "nonlocal_vip", 1):
+            raw = Ranged(nat, UDP, family, (1,))
+            assert raw.client().open() == 1
+    finally:
+        nat.director.ns.run(f"{ip} route del {PREFIX[family]}")
+
+
+@pytest.mark.parametrize(("first", "way"), ((1, "slow"), (2, "fast")), ids=("fast", "new"))
+@BOTH
+def test_ways_of_packets(nat, family, proto, first, way):
+    """Packets of known flows take the fast path, both ways; with fast-path new the first, too."""
+    slow = {UDP: "slow_unknown", TCP: "slow_opens"}[proto]
+    with ranges.here(nat, PREFIX[family]), setting(nat, "fast_path", first):
+        raw = fast.ready(Ranged(nat, proto, family, (1,)))
+        for vip, port in ((0, raw.first), (5, raw.first + 5), (-1, raw.last)):
+            client = raw.at(vip, port).client()
+            with counted(raw, **{way if way == "fast" else slow: 1}):
+                client.open()
+            if proto == TCP:
+                client.reply(SYN | ACK).answered()
+                client.send(ACK).arrive()
+            client.reply(ACK, b"y").answered()      # it looks its route up
+            assert request_is(client, b"more", fast=1).dport == port
+            p = reply_is(client, b"y", fast=1)
+            assert (p.src, p.sport) == (raw.vip, port)
 
 
 def test_icmp_error_of_the_client(nat, family):
