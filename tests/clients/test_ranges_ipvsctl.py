@@ -2,10 +2,14 @@
 """ipvsctl and services with a range of addresses and ports."""
 
 import json
+import time
 
 import pytest
 from lab import genl, ranges
 from lab.ctl import Director
+from lab.monitor import ConnLog, Monitor
+from lab.netns import wait_until
+from prometheus_client.parser import text_string_to_metric_families
 
 pytestmark = pytest.mark.usefixtures("only_l4lb")
 ID = "tcp 192.0.2.0/28:8000-8100"
@@ -187,3 +191,114 @@ def test_many_at_once(director, tmp_path):
         l4lb.set_services([ranges.removal("198.18.0.0/24", 2 * n + 1, 2 * n + 2, 17)
                            for n in range(0, 10000, 2)])
     assert len(ranges.listed(director.ns)) == 5000
+
+
+UDP_ID, UDP_WORD = "udp 192.0.2.0/28:5000-5099", "udp:192.0.2.0/28:5000-5099"
+
+
+@pytest.fixture
+def counting(director):
+    """A range beside another one that begins alike, which has no traffic."""
+    director.ns.run("ip route add local 192.0.2.0/28 dev lo")
+    director.ctl("service add", UDP_ID, "scheduler rr shadow wrr latency on log on timeout udp 1",
+                 "server 10.0.0.11 nat server 10.0.0.12 nat")
+    director.ctl("service add udp 192.0.2.0/28:5000-5009 server 10.0.0.13 nat")
+    return director
+
+
+def talk(director, count=6):
+    for n in range(count):
+        director.ns.datagrams((f"192.0.2.{n + 2}", 5010 + n), 1)
+
+
+def of_range(services, key="id"):
+    (found,) = [s for s in services if s[key] == UDP_WORD]
+    return found
+
+
+def test_monitor(director):
+    """Each event names all of the range, whatever it is about."""
+    with Monitor(director.ns) as monitor:
+        director.ctl("service add", ID)
+        director.ctl("server add", ID, "10.0.0.11 nat weight 3")
+        director.ctl("server change", ID, "10.0.0.11 weight 5")
+        director.ctl("service change", ID, "scheduler lc")
+        director.ctl("service add tcp 192.0.2.0/28:8000-8010")
+        director.ctl("service delete", ID)
+        told = [monitor.next() for _ in range(6)]
+    assert [(t["event"], t["service"]) for t in told] == [
+        ("service-added", WORD), ("server-added", WORD), ("weight", WORD), ("scheduler", WORD),
+        ("service-added", "tcp:192.0.2.0/28:8000-8010"), ("service-deleted", WORD)]
+
+
+def test_metrics(counting):
+    talk(counting)
+    found = {(s.name, s.labels.get("server")): s.value for family in
+             text_string_to_metric_families(counting.ctl("stats -F prometheus"))
+             for s in family.samples if s.labels.get("service") == UDP_WORD and "le" not in s.labels}
+    assert found["ipvs_service_connections_total", None] == 6
+    assert found["ipvs_server_weight", "10.0.0.11:0"] == 1
+    assert found["ipvs_service_shadow_choices_total", None] == 6
+    assert ("ipvs_server_answer_failed_total", "10.0.0.11:0") in found
+
+
+def test_top(counting):
+    talk(counting)
+    shown = [line.split() for line in counting.ctl("top -b -n 1").splitlines()]
+    assert UDP_ID.split() in [line[:2] for line in shown]
+    doc = json.loads(counting.ctl("-j top -b -n 1").splitlines()[0])
+    assert {s["id"] for s in doc["services"]} == {UDP_WORD, "udp:192.0.2.0/28:5000-5009"}
+
+
+@pytest.mark.waits
+def test_statistics(counting):
+    """Counters, the shadow's and those of answers are those of the range that was asked for."""
+    talk(counting)
+    shadow = counting.json("scheduler stats", UDP_ID)["shadow"]
+    assert (shadow["service"], shadow["choices"]) == (UDP_WORD, 6)
+    wait_until(lambda: of_range(counting.json("stats latency")["services"])["answer"]["unanswered"]
+               == 6, 10, what="nobody to answer")
+    assert len(counting.json("stats", UDP_ID, "latency")["services"]) == 1
+    assert UDP_ID.split() in [line.split()[:2] for line in counting.ctl("stats latency").splitlines()]
+    found = of_range(counting.json("stats")["services"])
+    assert (found["stats"]["conns"], found["shadow"]["scheduler"]) == (6, "wrr")
+
+
+def test_compare(counting):
+    found = counting.json("scheduler compare", UDP_ID, "with rr,mh flows 100")["comparison"]
+    assert found["service"] == UDP_WORD
+    assert [[s["server"] for s in t["servers"]] for t in found["trials"]] == [
+        ["10.0.0.11:0", "10.0.0.12:0"]] * 2
+    talk(counting)
+    live = counting.json("scheduler compare", UDP_ID, "with mh clients live")["comparison"]
+    assert [t["live"] for t in live["trials"]] == [6]
+
+
+@pytest.mark.waits
+def test_log(counting):
+    """A record has the address and port that the client used; a filter by service passes what
+    is in the range."""
+    counting.ctl("service change udp 192.0.2.0/28:5000-5009 log on timeout udp 1")
+    counting.ctl("service add udp 192.0.2.0/28:5200-5209 log on timeout udp 1 server 10.0.0.13 nat")
+    with ConnLog(counting.ns, "service", *UDP_ID.split()) as log:
+        for port in (5200, 5003):
+            counting.ns.datagrams(("192.0.2.2", port), 1)
+        talk(counting)
+        told = [log.next(30) for _ in range(7)]
+        assert {(t["vip"], t["vport"]) for t in told} == {
+            ("192.0.2.2", 5003), *((f"192.0.2.{n + 2}", 5010 + n) for n in range(6))}
+        log.quiet()
+
+
+@pytest.mark.waits
+def test_ramp(director):
+    other = "udp 192.0.2.0/28:5000-5009"
+    for name, seconds in ((UDP_ID, 5), (other, 4)):
+        director.ctl("service add", name, f"scheduler wlc ramp {seconds} server 10.0.0.11 nat")
+    time.sleep(5.1)     # services that are not new
+    director.ctl("server add", UDP_ID, "10.0.0.14 nat")
+    found = {s["id"]: s for s in director.json("service show")["services"]}
+    one, beside = found[UDP_WORD], found["udp:192.0.2.0/28:5000-5009"]
+    assert (one["ramp"], beside["ramp"]) == (5, 4)
+    assert [s["state"] for s in one["servers"]] == ["ok", "ramping"]
+    assert [s["state"] for s in beside["servers"]] == ["ok"]
