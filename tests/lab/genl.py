@@ -525,7 +525,10 @@ class L4lb(Genl):
                 if name != "snat"} | {"snat": tuple(ends) or 0}
 
     def policy(self, service):
-        return self._policy(self.request(GET_POLICY, attr(L_SERVICE, service.ident))[0][1])
+        return self.policy_of(service.ident)
+
+    def policy_of(self, ident):
+        return self._policy(self.request(GET_POLICY, attr(L_SERVICE, ident))[0][1])
 
     def claim(self, service, owner=None, protected=None):
         """Sets what is not None; returns (owner, protected)."""
@@ -573,6 +576,11 @@ class L4lb(Genl):
         """Connections and templates, in the kernel's order."""
         return [decode_conn(dict(attributes(p))[L_CONN])
                 for _, p in self.dump(GET_CONNS, conn_filter(**want) if want else b"")]
+
+    def conns_of(self, ident):
+        """Those of one service."""
+        return [decode_conn(dict(attributes(p))[L_CONN])
+                for _, p in self.dump(GET_CONNS, attr(L_SERVICE, ident))]
 
     def drain(self, service, addr, port, *, af=None, **values):
         """VALUES: seconds, then (a word), last_weight."""

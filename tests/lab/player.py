@@ -19,6 +19,7 @@ from collections import Counter
 from . import faults, full_nat, genl, packet, ranges, shadows, trials
 from .faults import Fault
 from .fuzz import SETUP
+from .genl import attr
 from .kernel_log import SPLAT
 from .netns import Namespace, run, wait_until
 from .packet import ACK, FIN, PSH, RST, SYN, TCP, UDP
@@ -61,6 +62,10 @@ def segment(source, to, kind, proto):
     flags = {"open": SYN, "data": ACK | PSH, "fin": FIN | ACK, "rst": RST,
              "reply": SYN | ACK}.get(kind, ACK)
     return packet.tcp_packet(*source, *to, flags)
+
+
+def client_address(number):
+    return f"10.9.{number >> 8}.{number & 255}"
 
 
 class Player:
@@ -137,7 +142,9 @@ class Player:
 
     def policy(self, service):
         """As the model has it, which knows the ranges of snat by number."""
-        found = self.l4lb.policy(self.handle(service))
+        return self.without_defaults(self.l4lb.policy(self.handle(service)))
+
+    def without_defaults(self, found):
         found["snat"] = self.snats.index(found["snat"])
         return {name: value for name, value in found.items() if value}
 
@@ -157,11 +164,24 @@ class Player:
 
     def miscounted(self):
         """Servers whose counts of connections are not those in the list of connections."""
-        there = Counter((c["vport"], c["protocol"], c["server"], bool(c["flags"] & genl.F_ACTIVE))
+        there = Counter((c["vport"], c["protocol"], c["server"], c["server_port"],
+                         bool(c["flags"] & genl.F_ACTIVE))
                         for c in self.l4lb.conns() if not c["flags"] & genl.F_TEMPLATE)
         return [(service, d) for service, (_, servers) in self.dump().items() for d in servers
                 for active, said in ((True, d["active"]), (False, d["inactive"]))
-                if said != there[PORT + service, self.proto(service), d["addr"], active]]
+                if said != there[PORT + service, self.proto(service), d["addr"], d["port"], active]
+                ] + self.miscounted_ranges()
+
+    def miscounted_ranges(self):
+        """The same of servers without a port."""
+        wrong = []
+        for name, servers in ranges.live(self.l4lb).items():
+            there = Counter((c["server"], bool(c["flags"] & genl.F_ACTIVE))
+                            for c in self.l4lb.conns_of(ranges.ident(*name[1:], proto=name[0]))
+                            if not c["flags"] & genl.F_TEMPLATE)
+            wrong += [(name, d, there) for d in servers if
+                      (d["active"], d["inactive"]) != (there[d["addr"], True], there[d["addr"], False])]
+        return wrong
 
     def probe(self):
         for tap in (*self.taps, self.raw.client_tap):
@@ -248,17 +268,39 @@ class Player:
         prefix = ipaddress.ip_network(f"{self.vip}/{32 - lacks}", strict=False)
         return str(prefix), first, last, TCP
 
-    def ranges(self):
-        """The numbers of those that there are."""
-        there = ranges.listed(self.lab.director.ns)
-        return {n for n in range(len(RANGES)) if
-                (TCP, *self.range(n)[:3]) in there}
+    def ident(self, number):
+        return ranges.ident(*self.range(number))
 
-    def do_range(self, number, on):
-        if on:
-            self.l4lb.set_services([ranges.entry(*self.range(number))], genl.ADD)
-        else:
+    def ranges(self):
+        """The model's, as they are listed."""
+        numbers = {(TCP, *self.range(n)[:3]): n for n in range(len(RANGES))}
+        known = {self.lab.phantom(n): n for n in range(1, SERVERS + 1)}
+        return {numbers[name]: {
+            "policy": self.without_defaults(self.l4lb.policy_of(self.ident(numbers[name]))),
+            "servers": {known[d["addr"]]: (d["weight"], d["upper"], d["lower"]) for d in servers}}
+            for name, servers in ranges.live(self.l4lb).items()}
+
+    def packed_server(self, number, values, port=0):
+        return genl.batch_server(self.lab.phantom(number), port, **self.server_options(*values))
+
+    def do_range(self, number, on, servers=(), policy=()):
+        if not on:
             self.l4lb.set_services([ranges.removal(*self.range(number))], genl.CHANGE)
+            return
+        policy = genl.policy_values(self.sent_policy(dict(policy)))
+        more = [attr(genl.L_POLICY, policy)] if policy else []
+        self.l4lb.set_services([ranges.entry(
+            *self.range(number), more=more,
+            servers=[self.packed_server(n, values) for n, *values in servers])], genl.ADD)
+
+    def do_range_server(self, number, server, *values):
+        self.l4lb.request(genl.SET_SERVER, [
+            attr(genl.L_SERVICE, self.ident(number)),
+            attr(genl.L_DESTS, [self.packed_server(server, values or (1, 0, 0))]),
+            *([] if values else [attr(genl.L_REMOVE, b"")])])
+
+    def do_range_zero(self, number):
+        self.l4lb.request(genl.ZERO_SERVICE, attr(genl.L_SERVICE, self.ident(number)))
 
     def do_flush(self):
         self.ipvs.flush()
@@ -277,8 +319,7 @@ class Player:
     def do_batch(self, entries, replace):
         packed = [genl.batch_entry(
             self.vip, PORT + service, proto=self.proto(service),
-            servers=[genl.batch_server(self.lab.phantom(n), PORT + service + DPORT,
-                                       **self.server_options(*values))
+            servers=[self.packed_server(n, values, PORT + service + DPORT)
                      for n, *values in servers], policy=policy and self.sent_policy(policy[0]),
             **self.options(sched, flags, timeout))
             for service, sched, flags, timeout, servers, *policy in entries]
@@ -308,25 +349,38 @@ class Player:
     def play_packets(self, service, kind, first, count, fault):
         proto, port = self.proto(service), PORT + service
         before = self.dump().get(service)
-        sent = 0
         with self.broken(fault):
-            for n in range(first, first + count):
-                client = f"10.9.{n >> 8}.{n & 255}", 5000 + service
-                server = self.lab.phantom(1 + n % SERVERS), port + DPORT
-                tap = self.taps[n % SERVERS]
-                if kind == "reply":
-                    tap.try_send(segment(server, client, kind, proto))
-                elif kind == "icmp":
-                    quote = segment(client, server, "data", proto)[:28]
-                    tap.try_send(packet.icmp_packet(server[0], client[0], 3, 3, payload=quote))
-                else:
-                    sent += self.raw.client_tap.try_send(
-                        segment(client, (self.vip, port), kind, proto))
+            sent = self.send(kind, proto, [
+                (n, (client_address(n), 5000 + service), port, port + DPORT)
+                for n in range(first, first + count)])
         if before and kind == "open" and proto == UDP and not fault and \
                 self.model.takes_all(service):
             # Queued packets may still be on their way.
             wait_until(lambda: self.handle(service).stats["inpkts"]
                        == before[0]["stats"]["inpkts"] + sent, 3, what=f"{sent} packets counted")
+
+    def play_range_packets(self, number, kind, first, count, fault):
+        """Each to another port; real servers answer from the same."""
+        _, low, high = RANGES[number]
+        ports = [low + n % (high - low + 1) for n in range(first, first + count)]
+        with self.broken(fault):
+            self.send(kind, TCP, [(n, (client_address(n), 6000 + number), port, port)
+                                  for n, port in zip(range(first, first + count), ports)])
+
+    def send(self, kind, proto, flows):
+        """A packet of each of FLOWS: (number, client, port of the VIP, port of the server). Returns
+        how many packets of clients were sent."""
+        sent = 0
+        for n, client, port, dport in flows:
+            server, tap = (self.lab.phantom(1 + n % SERVERS), dport), self.taps[n % SERVERS]
+            if kind == "reply":
+                tap.try_send(segment(server, client, kind, proto))
+            elif kind == "icmp":
+                quote = segment(client, server, "data", proto)[:28]
+                tap.try_send(packet.icmp_packet(server[0], client[0], 3, 3, payload=quote))
+            else:
+                sent += self.raw.client_tap.try_send(segment(client, (self.vip, port), kind, proto))
+        return sent
 
     def play_wait(self, fault):
         with self.broken(fault):

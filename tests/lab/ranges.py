@@ -65,6 +65,18 @@ def listed(ns):
     return sorted(filter(None, map(decode, found)))
 
 
+def live(l4lb):
+    """{as decode() says: its real servers, with their connections} of all services with a range."""
+    out = {}
+    for _, payload in l4lb.dump(genl.GET_SERVICES, attr(genl.L_RANGES, b"") + attr(genl.L_LIVE, b"")):
+        found = dict(genl.attributes(dict(genl.attributes(payload))[genl.L_ENTRY]))
+        name = decode(found[genl.L_SERVICE])
+        if name:
+            out[name] = out.get(name, []) + [
+                genl.decode_dest(one) for _, one in genl.attributes(found.get(genl.L_DESTS, b""))]
+    return out
+
+
 @contextlib.contextmanager
 def here(lab, *prefixes):
     """Inside, the director takes packets to PREFIXES as its own."""

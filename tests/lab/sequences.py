@@ -37,6 +37,8 @@ POLICY = {"tcp": (0, 2), "udp": (0, 1), "on_idle": (0, 1), "on_loss": (0, 1, 2, 
           "limit_reply": (0, 1), "latency": (0, 1), "conn_state": (0, 0, 0, 1),
           "snat": (0, 1, 2)}       # nothing, one address, some
 HASHING = ("mh", "sh", "dh")
+# What a range of more than one address can have.
+RANGE_POLICY = sorted(set(POLICY) - {"guard", "conn_state"})
 # (bits that the prefix lacks, first and last port): the third crosses the second.
 RANGES = ((0, 1, 65535), (0, 9000, 9010), (0, 9005, 9020), (2, 9000, 9010), (3, 7, 7))
 CROSS = {1, 2}
@@ -49,11 +51,11 @@ def by_chance(sched, many):
 
 class Model:
     """{service: {"sched", "flags", "timeout", "policy": {name: value}, without defaults,
-    "servers": {number: (weight, upper, lower)}}}"""
+    "servers": {number: (weight, upper, lower)}}}; of RANGES {number: {"policy", "servers"}}"""
 
     def __init__(self):
         self.services = {}
-        self.ranges = set()
+        self.ranges = {}
 
     def expect(self, name, args):
         """(errno, the model after the step) of a command that finds enough memory."""
@@ -113,16 +115,28 @@ class Model:
         self.services.clear()
         self.ranges.clear()
 
-    def do_range(self, number, on):
-        """One of RANGES, without real servers."""
+    def do_range(self, number, on, servers=(), policy=()):
+        """One of RANGES comes or goes."""
         if not on:
-            there = number in self.ranges
-            self.ranges.discard(number)
-            return 0 if there else errno.ESRCH
-        if number in self.ranges or (number in CROSS and self.ranges & CROSS):
+            return 0 if self.ranges.pop(number, None) else errno.ESRCH
+        if number in self.ranges or (number in CROSS and self.ranges.keys() & CROSS):
             return errno.EEXIST
-        self.ranges.add(number)
+        self.ranges[number] = {"policy": {k: v for k, v in dict(policy).items() if v},
+                               "servers": {n: tuple(values) for n, *values in servers}}
         return 0
+
+    def do_range_server(self, number, server, *values):
+        """One real server comes or changes; without VALUES it goes."""
+        if number not in self.ranges:
+            return errno.ESRCH
+        servers = self.ranges[number]["servers"]
+        if not values:
+            return 0 if servers.pop(server, None) else errno.ENOENT
+        servers[server] = values
+        return 0
+
+    def do_range_zero(self, number):
+        return 0 if number in self.ranges else errno.ESRCH
 
     def do_server(self, service, number, *values):
         return self.change_server(service, number, values, errno.EEXIST, False)
@@ -218,28 +232,52 @@ class Generator:
     def flush(self):
         return "flush", []
 
+    def range_number(self):
+        """Often the same, which is therefore often there."""
+        return self.chance.choice((3, 3, 3, *range(len(RANGES))))
+
     def range(self):
-        return "range", [self.chance.randrange(len(RANGES)), self.chance.random() < 0.6]
+        number = self.range_number()
+        if self.chance.random() < 0.3:
+            return "range", [number, False]
+        names = self.chance.sample(RANGE_POLICY, self.chance.randint(0, 4))
+        return "range", [number, True, self.servers(),
+                         {name: self.chance.choice(POLICY[name]) for name in names}]
+
+    def range_server(self):
+        values = self.server_values() if self.chance.random() < 0.7 else []
+        return "range_server", [self.range_number(), self.chance.randrange(1, SERVERS + 1), *values]
+
+    def range_zero(self):
+        return "range_zero", [self.range_number()]
 
     def about_server(self, name):
         values = [] if name == "remove" else self.server_values()
         return name, [self.service_number(), self.chance.randrange(1, SERVERS + 1), *values]
 
     def batch(self):
-        entries = [[service, *self.options(),
-                    [[n, *self.server_values()] for n in self.some(range(1, SERVERS + 1))],
+        entries = [[service, *self.options(), self.servers(),
                     *([self.policy_values(4)] if self.chance.random() < 0.5 else [])]
                    for service in self.some(range(SERVICES))]
         return "batch", [entries, self.chance.random() < 0.4]
+
+    def servers(self):
+        return [[n, *self.server_values()] for n in self.some(range(1, SERVERS + 1))]
 
     def some(self, numbers):
         return sorted(self.chance.sample(list(numbers), self.chance.randint(1, len(numbers))))
 
     def packets(self):
         """Packets of clients FIRST to FIRST + COUNT: openings, or any segments."""
+        return "packets", [self.service_number(), *self.segments()]
+
+    def range_packets(self):
+        """The same to ports of a range."""
+        return "range_packets", [self.range_number(), *self.segments()]
+
+    def segments(self):
         kind = self.chance.choice(("open", "open", "open", "data", "fin", "rst", "reply", "icmp"))
-        return "packets", [self.service_number(), kind, self.chance.randrange(40),
-                           self.chance.choice((1, 5, 30))]
+        return kind, self.chance.randrange(40), self.chance.choice((1, 5, 30))
 
     def burst(self):
         """Enough new connections for the table to grow, and to shrink when they expire."""
@@ -265,11 +303,12 @@ class Generator:
 
     CHOICES = (
         (14, service), (8, edit), (8, policy), (5, shadow), (4, trial), (4, delete),
-        (2, zero), (1, flush), (5, range),
+        (2, zero), (1, flush), (8, range), (9, range_server), (1, range_zero), (8, range_packets),
         (18, lambda g: g.about_server("server")), (8, lambda g: g.about_server("edit_server")),
         (6, lambda g: g.about_server("remove")), (6, batch), (24, packets), (3, burst),
         (2, wait), (5, setting), (2, namespace), (2, scheduler), (0.7, reload))
-    FAULTS = {"packets": (["cache"], ["slab", 7], ["slab", 20], ["workers"]),
+    AT_PACKETS = ["cache"], ["slab", 7], ["slab", 20], ["workers"]
+    FAULTS = {"packets": AT_PACKETS, "range_packets": AT_PACKETS,
               "namespace": (["task", 20], ["task", 50], ["task", 200]),
               "wait": (["workers"],), "scheduler": (), "setting": ()}
 
