@@ -171,7 +171,6 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
             body = damage(chance, around.bodies.body(name, mode))
             if answer(l4lb, l4lb.message(number, body, flags)) == 0:
                 done[name, mode] += 1
-        print(sorted(done.values()), done)
         around.put_back()
         around.check()
     assert set(done) == set(modes), set(modes) - set(done)
