@@ -206,7 +206,6 @@ def test_a_trial_is_killed(dr, l4lb):
     assert sum(chosen(attempt(l4lb, raw.service, "rr", 10))) == 10
 
 
-@pytest.mark.slow
 def test_a_trial_ends_after_thirty_seconds(dr, l4lb):
     """It says for how many flows it had the time."""
     raw, began = slow_choices(dr, l4lb), time.monotonic()
