@@ -14,7 +14,7 @@ from lab import fast, genl, packet
 from lab.cost import bounded
 from lab.counters import counts
 from lab.farm import Http, http_get, pattern, udp_ask
-from lab.full_nat import FIRST, Full, addresses, only_ports, pool, set_snat
+from lab.full_nat import FIRST, Full, addresses, attempts, only_ports, pool, set_snat
 from lab.genl import NetlinkError
 from lab.netns import run, wait_until
 from lab.packet import ACK, FIN, RST, SCTP, SYN, TCP, UDP
@@ -310,16 +310,6 @@ def proven(raw, count):
     return clients
 
 
-def attempts(raw, count):
-    """The local ends that COUNT new connections get."""
-    for _ in range(count):
-        raw.client().send()
-    raw.fence()
-    return [(p.src, p.sport) for p in raw.taps[raw.numbers[0]].take(
-        lambda p: raw.is_local(p.src) and p.dport == raw.dport)]
-
-
-@pytest.mark.smoke
 @pytest.mark.smoke
 def test_exhaustion(nat, family):
     """With few ports left, and connections that have proven themselves, a new one is dropped and

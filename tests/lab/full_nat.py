@@ -108,3 +108,12 @@ class FullClient(Client):
         if r.proto == packet.TCP:
             return packet.tcp_packet(src, r.dport, *self.local, flags, payload=payload, **kwargs)
         return packet.udp_packet(src, r.dport, *self.local, payload, **kwargs)
+
+
+def attempts(raw, count):
+    """The local ends that COUNT new connections get."""
+    for _ in range(count):
+        raw.client().send()
+    raw.fence()
+    return [(p.src, p.sport) for p in raw.taps[raw.numbers[0]].take(
+        lambda p: raw.is_local(p.src) and p.dport == raw.dport)]
