@@ -13,7 +13,8 @@ import pytest
 from lab import genl
 from test_synopsis import usages
 
-FARM = "version: 1\nservices: [{service: 'tcp 192.0.2.11:80', servers: [10.0.0.11]}]\n"
+# Its scheduler is in use: this machine may have no modules.
+FARM = "version: 1\nservices: [{service: 'tcp 192.0.2.11:80', scheduler: rr, servers: [10.0.0.11]}]\n"
 # A file of `conn export` with one message, which the kernel has to judge.
 CONNS = b"l4lb connections 1\n" + struct.pack("!H16x2xQ", 16, 1)
 # What stands for a word of a usage.

@@ -125,3 +125,11 @@ def test_a_module_that_says_why_is_not_old():
     done = answers.run(answer, "service", "change", "tcp", "192.0.2.10:80", "on-idle", "reset")
     assert done.code == 7 and done.err == (
         "ipvsctl: tcp 192.0.2.10:80: service: the kernel refused: policy: ON_IDLE does not work with this\n")
+
+
+def test_a_scheduler_of_which_the_module_does_not_tell(tmp_path):
+    """The kernel judges it when it is set."""
+    (tmp_path / "file").write_text(FARM.replace("rr", "hrw"), "ascii")
+    done = answers.run(lacks("GET_SCHEDULER"), "apply", str(tmp_path / "file"))
+    assert done.code == 0, done.err
+    assert "SET_SERVICES" in [NAMES[one.command] for one in done.requests if one.family == answers.L4LB]

@@ -71,10 +71,10 @@ bool scheduler_known(const char *name)
 		if (!strcmp(list.name[i], name))
 			return true;
 	/* The kernel may know one that sysfs and depmod do not list. If it is too busy to
-	 * answer, the next request says so.
+	 * answer, or older than the question, the next request says so.
 	 */
 	err = kern_scheduler(name, &info);
-	return !err || err == -ETIMEDOUT;
+	return !err || err == -ETIMEDOUT || err == -EOPNOTSUPP;
 }
 
 int scheduler_missing(const char *object, const char *name)
