@@ -61,7 +61,7 @@ BARS = (
         ": udp4 dr four new"),
     Bar("... with a shadow, mh", 300, (": udp4 dr shadowed new",), ": udp4 dr four new"),
     Bar("... with a BPF program", 1000, (": udp4 dr bpf new",), ": udp4 dr four new"),
-    Bar("... of a connection's life that is logged, nobody listens", 150, (": tcp4 nat logged life",), ": tcp4 nat life"),
+    Bar("... of a life that is logged, nobody listens", 150, (": tcp4 nat logged life",), ": tcp4 nat plain life"),
 )
 
 

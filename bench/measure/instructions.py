@@ -67,8 +67,8 @@ STATES = ("eager", 14), ("lazy", 15)
 PROGRAMMED = 16
 # As "eager", and real servers see an address of the director: its address on their side.
 SNAT, OWN = 22, "10.1.255.254"
-# What a life costs with it, beside a life of the same service without.
-OF_A_LIFE = ("measured", {"latency": 1}), ("logged", {"log": 1})
+# What a life costs with it, and without in the same table.
+OF_A_LIFE = ("plain", {}), ("measured", {"latency": 1}), ("logged", {"log": 1})
 # A choice among four by each of them, by VIP.
 SCHEDULED = ("wlc", 18), ("mh", 19)
 # An empty chain of a firewall: what it could see takes the stack.
@@ -219,9 +219,11 @@ def observed(bed, director, counts):
     with L4lb(bed.ns) as l4lb, Ipvs(bed.ns) as ipvs:
         service = ipvs.service(FAMILIES[4].vip(1), PORT, add=False)
         for what, policy in OF_A_LIFE:
-            l4lb.set_policy(service, **policy)
+            if policy:
+                l4lb.set_policy(service, **policy)
             lives(bed, counts, director.name, more=f" {what}")
-            l4lb.set_policy(service, **dict.fromkeys(policy, 0))
+            if policy:
+                l4lb.set_policy(service, **dict.fromkeys(policy, 0))
 
 
 def ranged(bed, director, counts):
@@ -278,10 +280,10 @@ def of_services(bed, director, counts, objects):
     """What a service's settings cost."""
     settings(bed, director, counts)
     states(bed, director, counts)
-    translated(bed, director, counts)
-    observed(bed, director, counts)
     ranged(bed, director, counts)
     programmed(bed, director, counts, objects)
+    observed(bed, director, counts)
+    translated(bed, director, counts)
 
 
 def by_xdp(bed, director, counts, _):
