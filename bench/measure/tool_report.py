@@ -27,6 +27,7 @@ def of_files(spec, found):
     ratio = found("apply few") and found("restore few") and found("apply few") / found("restore few")
     yield row("... of `restore`", ratio, most=RATIO)
     yield row(f"`apply` of {many}, s", found("apply many"))
+    yield row("... of which to read the file (`check`), s", found("check"))
     yield row("... again, nothing to do, s", found("apply many again"))
     yield row(f"... {spec['changed']} changed, s", found("apply changed"), most=CHANGED)
     yield row("`diff` of these, s", found("diff"), most=DIFF)

@@ -78,6 +78,7 @@ def configurations(tool, spec, folder):
     tool.least("restore few", "restore", before=flush, stdin=rules)
     flush()
     tool.least("apply many", "apply", str(large), before=flush)
+    tool.least("check", "check", str(next_one))
     tool.least("apply many again", "apply", str(large))
     tool.least("diff", "diff", str(next_one), code=1)
 
