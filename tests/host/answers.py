@@ -20,10 +20,9 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests"))
 
 import fake  # noqa: E402
-import pytest  # noqa: E402
 from lab import genl  # noqa: E402
 from lab.genl import attr, text, u16, u32  # noqa: E402
-from test_ipvsctl import shield  # noqa: E402
+from test_ipvsctl import need_shield  # noqa: E402
 
 IPVSCTL = TOP / "build/ipvsctl"
 HANGS = 99                              # exit status: it waits without an end
@@ -113,10 +112,9 @@ def serve(listener, answer, done):
 
 def command(words, **env):
     """ipvsctl WORDS where it reaches neither this machine's devices nor its notes in /run."""
-    if not shield():
-        pytest.skip("no network namespace to be had: run it as root")
-    return [*shield(), "unshare", "-m", "sh", "-c", 'ip link set lo up && mount -t tmpfs none /run && exec "$@"', "sh",
-            "env", *(f"{name}={value}" for name, value in env.items()), IPVSCTL, *words]
+    inside = 'ip link set lo up && mount -t tmpfs none /run && exec "$@"'
+    return [*need_shield(), "unshare", "-m", "sh", "-c", inside, "sh", "env",
+            *(f"{name}={value}" for name, value in env.items()), IPVSCTL, *words]
 
 
 def run(answer, *words, stdin=""):
