@@ -71,10 +71,11 @@ bool scheduler_known(const char *name)
 		if (!strcmp(list.name[i], name))
 			return true;
 	/* The kernel may know one that sysfs and depmod do not list. If it is too busy to
-	 * answer, or older than the question, the next request says so.
+	 * answer, or l4lb is older than the question, the next request says so. ip_vs
+	 * cannot be asked.
 	 */
 	err = kern_scheduler(name, &info);
-	return !err || err == -ETIMEDOUT || err == -EOPNOTSUPP;
+	return !err || err == -ETIMEDOUT || (err == -EOPNOTSUPP && backend_is_l4lb());
 }
 
 int scheduler_missing(const char *object, const char *name)
