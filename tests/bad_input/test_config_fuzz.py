@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Random sequences of configuration commands, put to in-tree ip_vs and to l4lb:
-the same return codes and the same dumps, but for lab.answers.INTENDED.
+the same return codes and the same dumps, but for lab.answers.VALUES; and the same from
+l4lb whose services use what ip_vs does not have.
 
 `make fuzz-config SEED=7 COUNT=100000` tries more. A difference is shrunk to
 the commands that show it; `make fuzz-config REPLAY=FILE` runs them again. The commands in
 tests/corpus/config come first.
 """
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from lab import answers, fuzz
 from lab.answers import Player
 from lab.backend import Backend
+from lab.extras import Extras
 from lab.netns import Namespace, run
 from lab.rows import amount
 
@@ -39,7 +42,7 @@ class Duel:
     """Both modules, one after the other, in namespace NS."""
 
     def __init__(self, ns):
-        self.ns = ns
+        self.ns, self.given = ns, 0
         self.schedulers = [s for s in fuzz.SCHEDULERS     # of both modules
                            if not run(["modinfo", f"ip_vs_{s}"], check=False).returncode]
 
@@ -57,21 +60,24 @@ class Duel:
 
     def play(self, sequences, every):
         """[(commands, recording of ip_vs, of l4lb, of l4lb without the commands
-        that it refused)]"""
+        that it refused, of l4lb with extras)]"""
         packed = [[fuzz.pack(c) for c in commands] for commands in sequences]
 
         def twice(player):
             for requests in packed:
                 all_ = player.play(requests, every)
-                yield all_, player.play(answers.without_refused(requests, all_), every)
+                with contextlib.closing(Extras(self.ns, len(requests))) as extras:
+                    yield all_, player.play(answers.without_refused(requests, all_), every), \
+                        player.play(requests, every, extras=extras)
+                    self.given += extras.given
         ours = self.ask("l4lb", sequences, lambda player: list(twice(player)))
         theirs = self.ask("ip_vs", sequences, lambda player: [
             player.play(requests, every, forget=all_)
-            for requests, (all_, _) in zip(packed, ours)])
+            for requests, (all_, *_) in zip(packed, ours)])
         return [(c, t, *o) for c, t, o in zip(sequences, theirs, ours)]
 
 
-def fault(commands, theirs, ours, bare):
+def fault(commands, theirs, ours, bare, rich):
     """(index of the first wrong command, description) or None."""
     found = answers.first_difference(commands, theirs, ours) or \
         answers.first_silence(commands, ours)
@@ -80,7 +86,11 @@ def fault(commands, theirs, ours, bare):
     for i, state in ours.states.items():
         if state != bare.states[i]:
             return i, "a command that was refused has changed something"
-    return None
+    for i, answer in ours.answers.items():
+        if answer != rich.answers[i]:
+            return i, f"{answers.readable(answer)}\nwith extras: {answers.readable(rich.answers[i])}"
+    return next(((i, "extras have changed the state") for i, state in ours.states.items()
+                 if state != rich.states[i]), None)
 
 
 def write(commands):
@@ -127,7 +137,8 @@ def test_same_answers(ns, request, log):
     sequences += [fuzz.Generator(seed).commands(count) for seed in seeds]
     played = check(duel, sequences, [*CORPUS, *(f"seed {seed}" for seed in seeds)])
     # The sequences must be worth comparing: many commands name existing objects.
-    ours = [a for _, _, ours, _ in played[len(CORPUS):] for a in ours.answers.values()]
+    ours = [a for _, _, ours, *_ in played[len(CORPUS):] for a in ours.answers.values()]
+    assert duel.given > count / 10
     assert 0.3 < sum(not a.errno for a in ours) / len(ours) < 0.8
     # No command that is refused leaves a line in the log, or a client could fill it.
     logged = [line for line in log.lines("l4lb: ") if not EXPECTED.search(line)]

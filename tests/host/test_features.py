@@ -3,6 +3,7 @@
 
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -60,3 +61,12 @@ def test_names(name, hits):
 ])
 def test_cells(found, text):
     assert features.cell(found, [features.pattern("test_a")]) == text
+
+
+def test_what_ip_vs_does_not_have():
+    """doc/features.md names tests that exist."""
+    named = re.findall(r"`(\w+/test_\w+\.py)(?:::(\w+))?", (TOP / "doc/features.md").read_text("utf-8"))
+    assert len(named) > 10
+    for file, name in named:
+        assert (TOP / "tests" / file).is_file(), file
+        assert not name or f"\ndef {name}(" in (TOP / "tests" / file).read_text("utf-8"), name

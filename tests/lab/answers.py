@@ -109,13 +109,16 @@ class Player:
             services.append((payload, [p for _, p in self.client.dump(genl.GET_DEST, payload)]))
         return services, self.client.request(genl.GET_CONFIG)
 
-    def play(self, requests, every, forget=None):
+    def play(self, requests, every, forget=None, extras=None):
         """Send REQUESTS of fuzz.pack() to an empty table; None is skipped. Records
         the state after each EVERY requests and at the end. FORGET: another module's
-        recording; requests about services that only it refused are undone."""
+        recording; requests about services that only it refused are undone. EXTRAS:
+        all services get some of it, ten times between two states."""
         self.reset()
         out = Recording()
         for i, request in enumerate(requests):
+            if extras and i % max(1, every // 10) == 0:
+                extras.give(self.client)
             if request is not None:
                 undo = forget and forget.answers[i].errno and self.undo(*request)
                 out.answers[i] = self.ask(*request)
