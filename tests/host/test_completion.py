@@ -2,6 +2,7 @@
 """Completion for bash, zsh and fish: what each offers is what the program's table has, what
 the program accepts, and what the kernel (which tests/unit/fake_kernel.c plays) has."""
 
+import functools
 import os
 import random
 import re
@@ -83,11 +84,13 @@ def lists(before, *words, program=None, code=0, **env):
     return found
 
 
+@functools.cache
 def usage_of(words):
     line = re.search(rf"^  ipvsctl {words}( .*)?$", help_text(*words.split()), re.M)[1] or ""
     return re.sub(r" \[--.*", "", line)
 
 
+@functools.cache
 def of_verbs():
     """{"service add": the options that help shows for it alone}"""
     found = {}
