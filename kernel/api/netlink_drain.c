@@ -7,6 +7,7 @@
 #include <net/netlink.h>
 
 #include "api/netlink_parse.h"
+#include "api/netlink_refuse.h"
 #include "api/netlink_servers.h"
 #include "config/drain.h"
 #include "service/ramp.h"
@@ -25,14 +26,6 @@ const struct nla_policy l4lb_nl_drain_policy[] = {
 enum {
 	DRAIN_ATTR_MAX	= ARRAY_SIZE(l4lb_nl_drain_policy) - 1,
 };
-
-static int refuse(struct genl_info *info, const struct nlattr *attr,
-		  const char *sentence)
-{
-	info->extack->_msg = sentence;
-	NL_SET_BAD_ATTR(info->extack, attr);
-	return -EINVAL;
-}
 
 static int parse_server(struct l4lb_server_config *cfg, u16 svc_af,
 			struct nlattr **tb, struct genl_info *info)
@@ -61,14 +54,14 @@ static int parse_drain(struct l4lb_drain *drain, struct nlattr **tb,
 	drain->then = get_u32(tb[L4LB_DRAIN_ATTR_THEN]);
 	drain->last_weight = get_u32(last);
 	if (drain->seconds > L4LB_DRAIN_SECONDS_MAX)
-		return refuse(info, tb[L4LB_DRAIN_ATTR_SECONDS],
-			      "drain: SECONDS must be 1 to 2678400 (31 days)");
+		return l4lb_nl_refuse(info->extack, tb[L4LB_DRAIN_ATTR_SECONDS],
+				      "drain: SECONDS must be 1 to 2678400 (31 days)");
 	if (drain->last_weight > INT_MAX)
-		return refuse(info, last,
-			      "drain: LAST_WEIGHT must be 1 to 2147483647");
+		return l4lb_nl_refuse(info->extack, last,
+				      "drain: LAST_WEIGHT must be 1 to 2147483647");
 	if (last && (drain->seconds || drain->then))
-		return refuse(info, last,
-			      "drain: LAST_WEIGHT goes without SECONDS and THEN");
+		return l4lb_nl_refuse(info->extack, last,
+				      "drain: LAST_WEIGHT goes without SECONDS and THEN");
 	return 0;
 }
 

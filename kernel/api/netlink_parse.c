@@ -14,6 +14,7 @@
 #include <net/netlink.h>
 #include <net/sock.h>
 
+#include "api/netlink_refuse.h"
 #include "service/registry.h"
 
 const struct nla_policy l4lb_nl_policy[IPVS_CMD_ATTR_MAX + 1] = {
@@ -92,7 +93,6 @@ static const struct required dest_config[] = {
 	{ IPVS_DEST_ATTR_L_THRESH, "real server: attribute L_THRESH is missing" },
 };
 
-/* The sentences are constants of this module, so they outlive the request. */
 static int check_required(const struct required *list, unsigned int n,
 			  struct nlattr **tb, const struct nlattr *nest,
 			  struct netlink_ext_ack *extack)
@@ -100,13 +100,8 @@ static int check_required(const struct required *list, unsigned int n,
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
-		if (tb[list[i].type])
-			continue;
-		if (extack) {
-			extack->_msg = list[i].sentence;
-			NL_SET_BAD_ATTR(extack, nest);
-		}
-		return -EINVAL;
+		if (!tb[list[i].type])
+			return l4lb_nl_refuse(extack, nest, list[i].sentence);
 	}
 	return 0;
 }
@@ -308,14 +303,6 @@ struct l4lb_net *l4lb_nl_net(const struct sk_buff *skb,
 	return NULL;
 }
 
-static int refuse_name(const struct nlattr *attr, const char *sentence,
-		       struct netlink_ext_ack *extack)
-{
-	extack->_msg = sentence;
-	NL_SET_BAD_ATTR(extack, attr);
-	return -EINVAL;
-}
-
 int l4lb_nl_parse_server_name(struct l4lb_server_config *cfg, u16 svc_af,
 			      const struct l4lb_nl_server_name *name,
 			      struct netlink_ext_ack *extack)
@@ -323,21 +310,18 @@ int l4lb_nl_parse_server_name(struct l4lb_server_config *cfg, u16 svc_af,
 	unsigned int size;
 
 	if (!name->addr || !name->port)
-		return refuse_name(name->nest,
-				   "real server: ADDR and PORT are needed",
-				   extack);
+		return l4lb_nl_refuse(extack, name->nest,
+				      "real server: ADDR and PORT are needed");
 	cfg->af = name->af ? nla_get_u16(name->af) : svc_af;
 	if (cfg->af != AF_INET && cfg->af != AF_INET6)
-		return refuse_name(name->af,
-				   "real server: family must be IPv4 (2) or IPv6 (10)",
-				   extack);
+		return l4lb_nl_refuse(extack, name->af,
+				      "real server: family must be IPv4 (2) or IPv6 (10)");
 	size = cfg->af == AF_INET ? sizeof(cfg->addr.ip) :
 				    sizeof(cfg->addr.in6);
 	if (nla_len(name->addr) != size &&
 	    nla_len(name->addr) != sizeof(cfg->addr.in6))
-		return refuse_name(name->addr,
-				   "real server: the address must have 16 bytes, or 4 for IPv4",
-				   extack);
+		return l4lb_nl_refuse(extack, name->addr,
+				      "real server: the address must have 16 bytes, or 4 for IPv4");
 	memcpy(&cfg->addr, nla_data(name->addr), size);
 	cfg->port = nla_get_be16(name->port);
 	return 0;

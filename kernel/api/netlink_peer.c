@@ -10,6 +10,7 @@
 
 #include "api/netlink_l4lb.h"
 #include "api/netlink_parse.h"
+#include "api/netlink_refuse.h"
 #include "api/netlink_sync.h"
 #include "sync/bulk.h"
 #include "sync/counter.h"
@@ -48,14 +49,6 @@ const struct nla_policy l4lb_nl_peer_policy[PEER_ATTR_MAX + 1] = {
 	[L4LB_PEER_ATTR_HOPS]	= { .type = NLA_FLAG },
 };
 
-static int refuse(struct genl_info *info, const struct nlattr *attr,
-		  const char *sentence)
-{
-	info->extack->_msg = sentence;
-	NL_SET_BAD_ATTR(info->extack, attr);
-	return -EINVAL;
-}
-
 /* Are there counters and peers?  Pairs with create() in sync/daemon.c. */
 static bool has_sync(const struct l4lb_net *ln)
 {
@@ -70,7 +63,7 @@ static int parse_port(const __be16 **port, const struct nlattr *attr,
 	if (!attr)
 		return 0;
 	*port = nla_data(attr);
-	return **port ? 0 : refuse(info, attr, "the port must not be 0");
+	return **port ? 0 : l4lb_nl_refuse(info->extack, attr, "the port must not be 0");
 }
 
 static int parse_settings(struct l4lb_sync_settings *settings,
@@ -87,7 +80,7 @@ static int parse_settings(struct l4lb_sync_settings *settings,
 	settings->has_key = key;
 	if (key && nla_len(key)) {
 		if (nla_len(key) != L4LB_SYNC_KEY_LEN)
-			return refuse(info, key, "a key has 32 bytes; none: no key");
+			return l4lb_nl_refuse(info->extack, key, "a key has 32 bytes; none: no key");
 		settings->key = nla_data(key);
 	}
 	return parse_port(&settings->port, tb[L4LB_SYNC_ATTR_PORT], info);
@@ -206,8 +199,8 @@ static int parse_addr(struct sockaddr_storage *addr, const struct nlattr *attr,
 	struct sockaddr_in *ipv4 = (struct sockaddr_in *)addr;
 
 	if (!attr)
-		return refuse(info, info->attrs[L4LB_ATTR_PEER],
-			      "peer: attribute ADDR is missing");
+		return l4lb_nl_refuse(info->extack, info->attrs[L4LB_ATTR_PEER],
+				      "peer: attribute ADDR is missing");
 	if (nla_len(attr) == sizeof(struct in_addr)) {
 		ipv4->sin_family = AF_INET;
 		ipv4->sin_addr.s_addr = nla_get_in_addr(attr);
@@ -215,8 +208,8 @@ static int parse_addr(struct sockaddr_storage *addr, const struct nlattr *attr,
 		ipv6->sin6_family = AF_INET6;
 		ipv6->sin6_addr = nla_get_in6_addr(attr);
 	} else {
-		return refuse(info, attr,
-			      "peer: the address must have 4 bytes, or 16");
+		return l4lb_nl_refuse(info->extack, attr,
+				      "peer: the address must have 4 bytes, or 16");
 	}
 	return 0;
 }
@@ -482,7 +475,7 @@ int l4lb_nl_sync_resync(struct sk_buff *skb, struct genl_info *info)
 	if (!push)
 		return order_peers(info, l4lb_sync_join_ask);
 	if (info->attrs[L4LB_ATTR_PEER])
-		return refuse(info, push, "PEER and PUSH exclude each other");
+		return l4lb_nl_refuse(info->extack, push, "PEER and PUSH exclude each other");
 	/* pairs with the release in sync/daemon.c, which shows it whole */
 	err = smp_load_acquire(&ln->sync) ? l4lb_sync_push(ln->sync_peers) :
 					    -ESRCH;

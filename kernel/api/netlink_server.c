@@ -7,14 +7,9 @@
 #include <net/netlink.h>
 
 #include "api/netlink_batch.h"
+#include "api/netlink_refuse.h"
 #include "config/server_edit.h"
 #include "l4lb.h"
-
-static int refuse(struct genl_info *info, const char *sentence)
-{
-	info->extack->_msg = sentence;
-	return -EINVAL;
-}
 
 /* The only real server in DESTS. */
 static int parse_only(struct l4lb_server_config *cfg, const struct l4lb_service *svc,
@@ -26,14 +21,15 @@ static int parse_only(struct l4lb_server_config *cfg, const struct l4lb_service 
 	int left, err;
 
 	if (!list)
-		return refuse(info, "attribute DESTS is missing");
+		return l4lb_nl_refuse(info->extack, NULL, "attribute DESTS is missing");
 	nla_for_each_nested(nest, list, left) {
 		err = n++ ? 0 : l4lb_nl_parse_ext_dest(cfg, svc->key.af, nest, whole,
 						       info->extack);
 		if (err)
 			return err;
 	}
-	return n == 1 && !left ? 0 : refuse(info, "DESTS must have one real server");
+	return n == 1 && !left ? 0 : l4lb_nl_refuse(info->extack, NULL,
+						    "DESTS must have one real server");
 }
 
 static int set(struct l4lb_service *svc, const struct l4lb_server_config *cfg, u32 mode,
@@ -54,7 +50,8 @@ int l4lb_nl_set_server(struct l4lb_service *svc, struct genl_info *info)
 	int err;
 
 	if (mode == L4LB_SET_REPLACE || (attr && info->attrs[L4LB_ATTR_REMOVE]))
-		return refuse(info, "SET_SERVER has MODE MERGE, ADD or CHANGE, or REMOVE");
+		return l4lb_nl_refuse(info->extack, NULL,
+				      "SET_SERVER has MODE MERGE, ADD or CHANGE, or REMOVE");
 	err = parse_only(&cfg, svc, info);
 	if (err)
 		return err;

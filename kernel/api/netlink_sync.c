@@ -8,6 +8,7 @@
 #include <linux/in.h>
 #include <net/ipv6.h>
 
+#include "api/netlink_refuse.h"
 #include "config/edit.h"
 
 /* Longer attributes are cut off, shorter ones refused: see netlink_parse.c. */
@@ -38,14 +39,6 @@ static int parse_nest(struct genl_info *info, struct nlattr **tb)
 	return 0;
 }
 
-static int refuse(struct genl_info *info, const struct nlattr *attr,
-		  const char *sentence)
-{
-	info->extack->_msg = sentence;
-	NL_SET_BAD_ATTR(info->extack, attr);
-	return -EINVAL;
-}
-
 /* If both are given, the IPv4 group wins and the other is not looked at. */
 static int parse_group(struct l4lb_sync_config *config, struct nlattr **tb,
 		       struct genl_info *info)
@@ -57,14 +50,14 @@ static int parse_group(struct l4lb_sync_config *config, struct nlattr **tb,
 		config->af = AF_INET;
 		config->group.ip = nla_get_in_addr(ipv4);
 		if (!ipv4_is_multicast(config->group.ip))
-			return refuse(info, ipv4,
-				      "the group must be multicast, in 224.0.0.0/4");
+			return l4lb_nl_refuse(info->extack, ipv4,
+					      "the group must be multicast, in 224.0.0.0/4");
 	} else if (ipv6) {
 		config->af = AF_INET6;
 		config->group.in6 = nla_get_in6_addr(ipv6);
 		if (!ipv6_addr_is_multicast(&config->group.in6))
-			return refuse(info, ipv6,
-				      "the group must be multicast, in ff00::/8");
+			return l4lb_nl_refuse(info->extack, ipv6,
+					      "the group must be multicast, in ff00::/8");
 	}
 	return 0;
 }
@@ -76,11 +69,11 @@ static int parse_config(struct l4lb_sync_config *config, struct nlattr **tb,
 
 	memset(config, 0, sizeof(*config));
 	if (!tb[IPVS_DAEMON_ATTR_STATE])
-		return refuse(info, nest, "daemon: attribute STATE is missing");
+		return l4lb_nl_refuse(info->extack, nest, "daemon: attribute STATE is missing");
 	if (!tb[IPVS_DAEMON_ATTR_MCAST_IFN])
-		return refuse(info, nest, "daemon: attribute MCAST_IFN is missing");
+		return l4lb_nl_refuse(info->extack, nest, "daemon: attribute MCAST_IFN is missing");
 	if (!tb[IPVS_DAEMON_ATTR_SYNC_ID])
-		return refuse(info, nest, "daemon: attribute SYNC_ID is missing");
+		return l4lb_nl_refuse(info->extack, nest, "daemon: attribute SYNC_ID is missing");
 	config->state = nla_get_u32(tb[IPVS_DAEMON_ATTR_STATE]);
 	nla_strscpy(config->ifname, tb[IPVS_DAEMON_ATTR_MCAST_IFN],
 		    sizeof(config->ifname));
@@ -131,8 +124,8 @@ int l4lb_nl_del_daemon(struct sk_buff *skb, struct genl_info *info)
 		return err;
 	state = tb[IPVS_DAEMON_ATTR_STATE];
 	if (!state)
-		return refuse(info, info->attrs[IPVS_CMD_ATTR_DAEMON],
-			      "daemon: attribute STATE is missing");
+		return l4lb_nl_refuse(info->extack, info->attrs[IPVS_CMD_ATTR_DAEMON],
+				      "daemon: attribute STATE is missing");
 	err = l4lb_sync_stop(info->user_ptr[0], nla_get_u32(state));
 	if (err == -ESRCH)
 		NL_SET_ERR_MSG_ATTR(info->extack, state,
