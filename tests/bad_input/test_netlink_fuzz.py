@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import errno
+import itertools
 import random
 import socket
 import struct
@@ -187,6 +188,44 @@ def test_random_messages_of_the_other_family(nat, backend, seed):
         around.put_back()
         around.check()
     assert all(done[m] for m in modes), [m for m in modes if not done[m]]
+    check_usable(nat)
+
+
+class Whole(Bodies):
+    """Each attribute with a value that is known, those of bodies.RARE if MORE; without attribute
+    LESS, or its part (of its set, its name)."""
+    more, less = False, None
+
+    def often(self, share):
+        return share > (0.05 if self.more else 0.2)
+
+    def attributes(self, nest, names):
+        return super().attributes(nest, [name for name in names if (nest, name) != self.less])
+
+
+@pytest.mark.smoke
+def test_each_attribute_is_missing(nat, seed, only_l4lb):
+    """One after the other, of each command of family L4LB, in the deepest nest, too."""
+    chance, refused = random.Random(seed), 0
+    modes = [(name, mode) for name in genl.L4LB.commands for mode in genl.L4LB.modes(name)]
+    parts = [None, *((nest, name) for nest, known in bodies.SETS.items() for name in known)]
+    with genl.L4lb(nat.director.ns) as l4lb, peers.Peers(nat.director.ns), \
+            Surroundings(nat, l4lb, chance) as around:
+        whole = Whole(chance, around.services)
+        whole.known = around.bodies.known
+        for (name, mode), more in itertools.product(modes, (False, True)):
+            around.put_back()
+            whole.more, seen = more, set()
+            for whole.less in parts:
+                chance.seed(seed)       # the same request but for what is missing
+                body = whole.body(name, mode)
+                if body not in seen:
+                    flags = genl.F_DUMP if mode == "dump" else genl.F_ACK
+                    refused += answer(l4lb, l4lb.message(genl.L4LB.request(name), body, flags)) != 0
+                seen.add(body)
+        around.put_back()
+        around.check()
+    assert refused > 100
     check_usable(nat)
 
 
