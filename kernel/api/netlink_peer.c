@@ -80,7 +80,8 @@ static int parse_settings(struct l4lb_sync_settings *settings,
 	settings->has_key = key;
 	if (key && nla_len(key)) {
 		if (nla_len(key) != L4LB_SYNC_KEY_LEN)
-			return l4lb_nl_refuse(info->extack, key, "a key has 32 bytes; none: no key");
+			return l4lb_nl_refuse(info->extack, key,
+					      "a key has 32 bytes; none: no key");
 		settings->key = nla_data(key);
 	}
 	return parse_port(&settings->port, tb[L4LB_SYNC_ATTR_PORT], info);
