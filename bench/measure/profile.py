@@ -84,7 +84,7 @@ def measure(spec):
            what.startswith("l4lb xdp") != (way is instructions.by_xdp):
             continue
         with director.loaded():
-            bed = Bed()
+            bed = Bed(servers=4)
             with bed.stand():
                 director.standard(bed)
                 way(bed, one_of(director, what), counts, spec)
