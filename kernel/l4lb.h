@@ -443,7 +443,7 @@ enum l4lb_conn_attr {
 	/* Only in LOG_CONNS: */
 	L4LB_CONN_ATTR_WHY,	/* u32: enum l4lb_end */
 	L4LB_CONN_ATTR_ENDED,	/* u64: nanoseconds since 1970, UTC */
-	L4LB_CONN_ATTR_LASTED,	/* u64: milliseconds that it was in the table */
+	L4LB_CONN_ATTR_LASTED,	/* u64: milliseconds that it was in the table, to a tick */
 	L4LB_CONN_ATTR_IDLE,	/* u64: those since its last packet, within 250 */
 	L4LB_CONN_ATTR_CALL_ID,	/* string, replies: of a template, with engine sip */
 	L4LB_CONN_ATTR_LOCAL,	/* address, replies: what its server sees, with SNAT */

@@ -154,11 +154,19 @@ static int put_time(struct sk_buff *skb, int attr, u64 value)
 	return nla_put_u64_64bit(skb, attr, value, L4LB_CONN_ATTR_PAD);
 }
 
+/* Milliseconds that it has been there. */
+static u64 age_of(const struct l4lb_conn *conn)
+{
+	return READ_ONCE(conn->uses) & L4LB_USE_CLOCK ?
+	       div_u64(ktime_get_ns() - conn->began, NSEC_PER_MSEC) :
+	       jiffies64_to_msecs(get_jiffies_64() - conn->began);
+}
+
 int l4lb_nl_fill_ended(struct sk_buff *skb, const struct l4lb_conn *conn,
 		       enum l4lb_end why)
 {
 	u32 flags = READ_ONCE(conn->uses) & L4LB_USE_COPY ? L4LB_CONN_F_COPY : 0;
-	u64 lasted = div_u64(ktime_get_ns() - conn->began, NSEC_PER_MSEC);
+	u64 lasted = age_of(conn);
 	u64 idle = jiffies_to_msecs(max(l4lb_conn_idle(conn), 0));
 
 	if (fill_flow(skb, conn) || fill_server(skb, conn) ||

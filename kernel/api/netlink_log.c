@@ -144,13 +144,12 @@ static void ended(const struct l4lb_conn *conn, enum l4lb_end why)
 	struct l4lb_log *log = smp_load_acquire(&ln->log);
 	struct log_cpu *c;
 
-	if (!log)
+	if (!log || !genl_has_listeners(&l4lb_ext_family, ln->net, L4LB_NL_LOG))
 		return;
 	local_bh_disable();
 	c = this_cpu_ptr(log->cpu);
 	spin_lock(&c->lock);
-	if (!c->closed &&
-	    genl_has_listeners(&l4lb_ext_family, ln->net, L4LB_NL_LOG))
+	if (!c->closed)
 		add(log, c, conn, why);
 	spin_unlock(&c->lock);
 	local_bh_enable();

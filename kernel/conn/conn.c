@@ -169,13 +169,16 @@ static void conn_release(struct l4lb_conn *conn, struct l4lb_conn_table *table,
 
 static void enlarge(struct l4lb_conn *conn, u32 uses)
 {
+	bool exact = uses & L4LB_USE_LATENCY;
+
 	conn->served = 0;
-	conn->uses = uses;
+	conn->uses = uses | (exact ? L4LB_USE_CLOCK : 0);
 	conn->asked = 0;
+	/* A tick is enough for the log, and costs nothing. */
 	if (uses & L4LB_USE_CALL)
 		conn->call = NULL;
 	else
-		conn->began = ktime_get_ns();
+		conn->began = exact ? ktime_get_ns() : get_jiffies_64();
 	conn->ghost = NULL;
 	if (uses & L4LB_USE_SNAT && conn->method == IP_VS_CONN_F_MASQ)
 		conn->method = L4LB_FULL_NAT;
@@ -240,16 +243,15 @@ static struct l4lb_server *shared_ghost(const struct l4lb_conn *template,
 	return refcount_inc_not_zero(&ghost->refs) ? ghost : NULL;
 }
 
-/* Asks a shadow about @conn, which is large and not in the table yet.  Its real server was
- * chosen for @flow, unless @template had it.  Return: false if there is no shadow, or the
- * template is from before it, or the shadow had no real server for it.
+/* Asks the shadow about @conn, which is not in the table yet.  Its real server was chosen
+ * for @flow, unless @template had it.  Return: false if the template is from before the
+ * shadow, or had no ghost.
  */
 static bool join_ghost(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 		       const struct l4lb_conn *template)
 {
-	if (!(conn->uses & L4LB_USE_SHADOWED) ||
-	    (template && (!l4lb_conn_has_use(template, L4LB_USE_SHADOWED) ||
-			  !template->ghost)))
+	if (template && (!l4lb_conn_has_use(template, L4LB_USE_SHADOWED) ||
+			 !template->ghost))
 		return false;
 	conn->ghost = template ? shared_ghost(template, flow) :
 				 l4lb_shadow_choose(conn->server, flow);
@@ -331,11 +333,10 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
-static noinline struct l4lb_conn *insert_large(struct l4lb_conn_table *table,
-					       struct l4lb_conn *conn,
-					       const struct l4lb_flow *flow,
-					       const struct l4lb_conn *template,
-					       enum l4lb_drop *reason)
+static noinline struct l4lb_conn *
+insert_shadowed(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+		const struct l4lb_flow *flow, const struct l4lb_conn *template,
+		enum l4lb_drop *reason)
 {
 	bool shadowed = join_ghost(conn, flow, template);
 	struct l4lb_conn *res = conn_insert(table, conn, flow, reason);
@@ -397,8 +398,8 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 		l4lb_state_begin(conn, target.first);
 	flags = atomic_read(&conn->flags);
 	l4lb_server_bind(target.server, false, !(flags & BIT(L4LB_CONN_INACTIVE)));
-	if (unlikely(flags & BIT(L4LB_CONN_LARGE)))
-		res = insert_large(table, conn, flow, control, reason);
+	if (unlikely(flags & BIT(L4LB_CONN_LARGE)) && conn->uses & L4LB_USE_SHADOWED)
+		res = insert_shadowed(table, conn, flow, control, reason);
 	else
 		res = conn_insert(table, conn, flow, reason);
 	if (res == conn)

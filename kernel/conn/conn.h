@@ -77,7 +77,7 @@ enum {
  * @served: bytes of replies it has had; from here on with %L4LB_CONN_LARGE only
  * @uses: L4LB_USE_*; the upper bits: see latency.c
  * @asked: with %L4LB_USE_LATENCY, microseconds from @began to its client's first payload
- * @began: nanoseconds, as by ktime_get()
+ * @began: in jiffies; with %L4LB_USE_CLOCK in nanoseconds, as by ktime_get()
  * @call: instead, of a template with %L4LB_USE_CALL, see call.h; may be NULL
  * @ghost: what its service's shadow has chosen, or NULL; with a reference until it ends
  * @local: with %L4LB_USE_SNAT only: what its real server sees in place of its client

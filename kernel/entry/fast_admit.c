@@ -62,7 +62,7 @@ static bool needs_stack(const struct l4lb_conn *conn)
 	if (likely(!(flags & (BIT(L4LB_CONN_TRACKED) | BIT(L4LB_CONN_LARGE)))))
 		return false;
 	return flags & BIT(L4LB_CONN_TRACKED) ||
-	       l4lb_conn_has_use(conn, L4LB_USE_LATENCY);
+	       READ_ONCE(conn->uses) & L4LB_USE_LATENCY;
 }
 
 /* A translated reply, at FORWARD: may its end at POST_ROUTING admit it? */

@@ -54,11 +54,14 @@
 #include "sync/daemon.h"
 #include "sync/send.h"
 
-/* One test for all. */
+/* One test for most. */
 static bool is_special(const struct l4lb_conn *conn)
 {
-	return atomic_read(&conn->flags) &
-	       (BIT(L4LB_CONN_ONE_PACKET) | BIT(L4LB_CONN_DUE) | BIT(L4LB_CONN_LARGE));
+	int flags = atomic_read(&conn->flags) &
+		    (BIT(L4LB_CONN_ONE_PACKET) | BIT(L4LB_CONN_DUE) | BIT(L4LB_CONN_LARGE));
+
+	return flags && (flags != BIT(L4LB_CONN_LARGE) ||
+			 READ_ONCE(conn->uses) & (L4LB_USE_LATENCY | L4LB_USE_SNAT));
 }
 
 /* Forward one packet of @conn.  @begun: that is in the state after it already. */

@@ -11,7 +11,7 @@ static inline void l4lb_large_reply(struct sk_buff *skb,
 				    const struct l4lb_pkt *pkt,
 				    struct l4lb_conn *conn)
 {
-	if (likely(!l4lb_conn_test(conn, L4LB_CONN_LARGE)))
+	if (!l4lb_conn_has_use(conn, L4LB_USE_SERVED | L4LB_USE_LATENCY))
 		return;
 	l4lb_las_reply(skb, conn, skb->len);
 	if (READ_ONCE(conn->uses) & L4LB_USE_LATENCY)

@@ -83,6 +83,7 @@ enum {
 	L4LB_USE_CALL	= 1 << 5,	/* of templates: persistence engine sip */
 	L4LB_USE_HELPER	= 1 << 6,	/* nothing; conntrack is held, see config/helper.c */
 	L4LB_USE_SNAT	= 1 << 7,	/* snat: the address and port its server sees */
+	L4LB_USE_CLOCK	= 1 << 8,	/* of a connection: it is known exactly when it began */
 };
 
 /**
