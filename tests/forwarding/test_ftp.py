@@ -10,6 +10,7 @@ from lab import fast, modules
 from lab.flows import set_policy
 from lab.ftp import DPORT, PORT, Ftp, commas, told
 from lab.genl import PERSISTENT
+from lab.ingress import at_ingress
 from lab.netns import run, wait_until
 from lab.packet import ACK, PSH, SYN, packed, tcp_packet, udp_packet
 from lab.rows import amount
@@ -284,19 +285,22 @@ def test_others_do_not_get_in(nat, family, only_l4lb):
     assert control.data(50000) == (control.number, 50000)
 
 
-@pytest.mark.ip_vs_differs("the answer is dropped while no rule or service on port 21 needs conntrack")
-def test_persistent_port_0(nat, family):
-    """The control connection's server has the data connection, even if the client's template
-    has another one by now."""
-    raw = Ftp(nat, family, port=0, dport=0, flags=PERSISTENT, timeout=300)
+def stays_with_its_control(raw):
+    """The service of RAW has all ports: the control connection's server has the data connection,
+    even if the client's template has another one by now."""
     raw.port = PORT
     control = raw.control()
     control.passive(50000)
-    with setting(nat, "expire_quiescent_template", 1):
+    with setting(raw.lab, "expire_quiescent_template", 1):
         raw.edit(control.number, weight=0)
         other = raw.control(raw.client(control.client.address))
         assert other.number != control.number
         assert control.data(50000) == (control.number, 50000)
+
+
+@pytest.mark.ip_vs_differs("the answer is dropped while no rule or service on port 21 needs conntrack")
+def test_persistent_port_0(nat, family):
+    stays_with_its_control(Ftp(nat, family, port=0, dport=0, flags=PERSISTENT, timeout=300))
 
 
 def test_drained(nat, family):
@@ -455,6 +459,14 @@ def test_fast_path(nat, family, only_l4lb, mode):
         for _ in range(3):
             control.talk()
         assert not fast.grown(nat.director.ns, before).get("fast")
+
+
+def test_fast_path_port_0(nat, family, only_l4lb):
+    """A data connection does not begin at ingress, where nobody knows its control connection."""
+    raw = Ftp(nat, family, port=0, dport=0, flags=PERSISTENT, timeout=300)
+    fast.ready(raw)
+    with at_ingress(nat):
+        stays_with_its_control(raw)
 
 
 def test_lazy(nat, family, only_l4lb):
