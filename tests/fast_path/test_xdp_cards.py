@@ -348,24 +348,29 @@ def test_frames_in_parts(splitting, rig):
         server.bind((RIP, PORT))
         server.settimeout(10)
 
-        def grown(split, payload):
+        def grown(split, payload, behind=b""):
             splitting["split"] = split
             before = fast.read(rig.director)
-            sock.send(frame(rig.director, "card", payload))
+            sock.send(frame(rig.director, "card", payload) + behind)
             assert server.recv(10_000) == payload
             grew = fast.grown(rig.director, before)
             # Each flow's packet once in eight seconds is for the stack to admit again.
             return {"fast" if k in ("slow_admit", "slow_route") else k for k in grew}
-        # Around the ends of each header, and some between.
-        lengths = sorted({*range(14, 62, 5), *range(33, 36), *range(41, 44), 61})
+
+        def parts():
+            """Around the ends of each header, and some between; last, the first buffer has all of
+            the packet, and only padding is elsewhere."""
+            lengths = sorted({*range(14, 62, 5), *range(33, 36), *range(41, 44), 61})
+            return [grown(split, b"%20d" % split) for split in lengths] + \
+                [grown(split, b"%20d" % split, b"padding" * 8) for split in (62, 70)]
         grown(0, b"first")
         assert grown(0, b"second") == {"fast"}
-        without = [grown(split, b"%20d" % split) for split in lengths]
+        without = parts()
         long = grown(1500, pattern(5000))
         assert set() in without and {"fast"} in without
         rig.attach("card")
         assert "xdp" in {*grown(0, b"whole"), *grown(0, b"then")}
-        assert [grown(split, b"%20d" % split) for split in lengths] == without
+        assert parts() == without
         assert grown(1500, pattern(5000)) == long
         assert "xdp" in {*grown(0, b"whole again"), *grown(0, b"then")}
     rig.director.ip("link del card")
