@@ -58,13 +58,15 @@ static void alter_other_end(struct nf_conntrack_tuple *back,
  * @skb: a packet of @conn that is translated
  * @conn: the connection
  * @reply: @skb is a reply; usually its entry is an old one, which stays
+ *
+ * After a takeover the real server may speak first.  An entry of its direction would have
+ * no helper, so a control connection's begins with the client's next packet.
  */
-void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
-		   bool reply)
+void l4lb_ct_alter(struct sk_buff *skb, const struct l4lb_conn *conn, bool reply)
 {
 	struct nf_conn *ct = fresh(skb);
 	struct nf_conntrack_tuple *back;
-	bool ports;
+	bool ports, helped;
 
 	if (l4lb_helper_used())
 		l4lb_helper_seen(skb, l4lb_conn_net(conn));
@@ -72,6 +74,11 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		return;
 	/* IPsec packets follow a connection of another protocol: no ports. */
 	ports = nf_ct_protonum(ct) == conn->proto;
+	helped = l4lb_helper_used() && ports && l4lb_helper_controls(conn);
+	if (helped && reply) {
+		l4lb_skb_untrack(skb);
+		return;
+	}
 	back = &ct->tuplehash[IP_CT_DIR_REPLY].tuple;
 	if (reply) {
 		back->dst.u3 = l4lb_conn_vip(conn);
@@ -81,8 +88,8 @@ void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
 		back->src.u3 = l4lb_conn_server(conn);
 		if (ports)
 			back->src.u.all = conn->dport;
-		if (l4lb_helper_used() && ports && l4lb_helper_controls(conn))
-			l4lb_helper_attach(ct);
+		if (helped)
+			l4lb_helper_attach(ct, conn);
 	}
 	if (conn->method == L4LB_FULL_NAT)
 		alter_other_end(back, conn, reply, ports);

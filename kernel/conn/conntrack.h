@@ -15,15 +15,14 @@ static inline void l4lb_skb_untrack(struct sk_buff *skb)
 }
 
 /* Only for connections with L4LB_CONN_TRACKED. */
-void l4lb_ct_alter(const struct sk_buff *skb, const struct l4lb_conn *conn,
-		   bool reply);
+void l4lb_ct_alter(struct sk_buff *skb, const struct l4lb_conn *conn, bool reply);
 void l4lb_ct_renew(struct sk_buff *skb, struct net *net,
 		   const struct l4lb_pkt *pkt);
 void l4lb_ct_drop(const struct l4lb_conn *conn);
 #else
 static inline void l4lb_skb_untrack(struct sk_buff *skb) { }
-static inline void l4lb_ct_alter(const struct sk_buff *skb,
-				 const struct l4lb_conn *conn, bool reply) { }
+static inline void l4lb_ct_alter(struct sk_buff *skb, const struct l4lb_conn *conn,
+				 bool reply) { }
 static inline void l4lb_ct_renew(struct sk_buff *skb, struct net *net,
 				 const struct l4lb_pkt *pkt) { }
 static inline void l4lb_ct_drop(const struct l4lb_conn *conn) { }

@@ -13,7 +13,9 @@
 #include <net/netfilter/nf_conntrack_helper.h>
 #include <net/netfilter/nf_conntrack_seqadj.h>
 
+#include "conn/count.h"
 #include "conn/lookup.h"
+#include "service/pool.h"
 #include "service/range.h"
 
 DEFINE_STATIC_KEY_FALSE(l4lb_helper_on);
@@ -57,10 +59,16 @@ bool l4lb_helper_serves(const struct l4lb_svc_key *key)
 	return serves;
 }
 
+/* Is this its client's first packet here? */
+static bool joins(const struct l4lb_conn *conn)
+{
+	return l4lb_conn_test(conn, L4LB_CONN_SYNCED) && l4lb_conn_packets(conn) <= 1;
+}
+
 /* A helper that a rule of the firewall has chosen gives way: NAT comes first, and data
  * connections are related with this one, too.
  */
-void l4lb_helper_attach(struct nf_conn *ct)
+void l4lb_helper_attach(struct nf_conn *ct, const struct l4lb_conn *conn)
 {
 	const struct l4lb_helper *helper = rcu_dereference(present);
 	struct nf_conn_help *help = nfct_help(ct);
@@ -72,6 +80,8 @@ void l4lb_helper_attach(struct nf_conn *ct)
 	if (!help || rcu_access_pointer(help->helper) == helper->ops)
 		return;
 	memset(help->data, 0, sizeof(help->data));
+	if (joins(conn))
+		helper->joins(ct);
 	rcu_assign_pointer(help->helper, helper->ops);
 	/* Nobody puts another one in its place. */
 	set_bit(IPS_HELPER_BIT, &ct->status);
@@ -98,6 +108,56 @@ struct l4lb_conn *l4lb_helper_master(struct l4lb_net *ln, const struct nf_conn *
 		.proto	= tuple->dst.protonum,
 	};
 	return l4lb_conn_find_in(ln, &flow);
+}
+
+/* @control: the service's port of control connections.  The port @port is the client's own
+ * choice, and none of a system service, or lies beside the real server's: a record cannot
+ * choose any other.
+ */
+static bool has_data(const struct l4lb_server *server, __be16 control,
+		     const struct l4lb_flow *flow, __be16 port)
+{
+	return READ_ONCE(server->method) == IP_VS_CONN_F_MASQ &&
+	       l4lb_server_available(server) &&
+	       ((port == flow->dport && ntohs(port) >= L4LB_HELPER_PORT_MIN) ||
+		(ntohs(flow->dport) + 1 == ntohs(control) &&
+		 ntohs(port) + 1 == ntohs(server->name.port)));
+}
+
+static struct l4lb_server *server_of_data(const struct l4lb_service *svc, __be16 control,
+					  const struct l4lb_flow *flow,
+					  const union nf_inet_addr *addr, __be16 port)
+{
+	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
+	struct l4lb_server *server;
+	unsigned int i;
+
+	for (i = 0; i < pool->n; i++) {
+		server = l4lb_server_of(pool->server[i]);
+		if (nf_inet_addr_cmp(&server->sched.addr, addr) &&
+		    has_data(server, control, flow, port))
+			return server;
+	}
+	return NULL;
+}
+
+struct l4lb_server *l4lb_helper_server(struct l4lb_net *ln, const struct l4lb_service *own,
+				       const struct l4lb_flow *flow,
+				       const union nf_inet_addr *addr, __be16 port)
+{
+	const struct l4lb_helper *helper = rcu_dereference(present);
+	struct l4lb_server *server = NULL;
+	struct l4lb_flow control = *flow;
+	const struct l4lb_service *svc;
+	unsigned int i;
+
+	for (i = 0; helper && i < helper->n_ports && !server; i++) {
+		control.dport = helper->ports[i];
+		svc = l4lb_service_lookup(ln, own ? own->key.fwmark : 0, &control);
+		if (svc && (!own || svc == own))
+			server = server_of_data(svc, control.dport, flow, addr, port);
+	}
+	return server;
 }
 
 void l4lb_helper_seen(const struct sk_buff *skb, struct l4lb_net *ln)

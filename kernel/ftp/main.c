@@ -32,11 +32,12 @@
 #include "ftp/command.h"
 
 #define EXPECTED_SECONDS	120	/* as with ip_vs */
-#define PORT_PASSIVE_MIN	1024
 
 /**
  * struct control - what is known of a control connection
  * @asked: enum l4lb_ftp_kind: its client waits for an answer to that
+ * @joined: another director had the connection, and nothing that the server has said since
+ *	shows where its lines begin
  * @known: @next is set
  * @is_told: @answer is set
  * @next: the server's next line begins with this sequence number
@@ -48,6 +49,7 @@
  */
 struct control {
 	u8	asked;
+	bool	joined;
 	bool	known;
 	bool	is_told;
 	u32	next;
@@ -209,7 +211,7 @@ static bool is_answer(const struct packet *p, const struct l4lb_ftp_line *line)
 {
 	union nf_inet_addr addr = { };
 
-	if (line->kind == L4LB_FTP_OTHER || line->port < PORT_PASSIVE_MIN)
+	if (line->kind == L4LB_FTP_OTHER || line->port < L4LB_HELPER_PORT_MIN)
 		return false;
 	if (line->kind == L4LB_FTP_EXTENDED)
 		return true;
@@ -343,6 +345,7 @@ static void note_next(const struct packet *p, struct control *control, u32 seq, 
 		control->next = seq;
 		control->known = true;
 	}
+	control->joined = false;
 	spin_unlock_bh(&p->ct->lock);
 }
 
@@ -366,7 +369,38 @@ static int from_server(const struct packet *p, struct control *control,
 	return verdict;
 }
 
+/* After a takeover the server's next line begins where its client has got to.  A client that
+ * lies about it, and there are few packets in which it can, reaches a port of its own server.
+ */
+static int from_client(const struct packet *p, struct control *control,
+		       const struct tcphdr *th)
+{
+	if (!p->len)
+		return NF_ACCEPT;
+	spin_lock_bh(&p->ct->lock);
+	if (control->joined) {
+		control->next = ntohl(th->ack_seq);
+		control->known = true;
+	}
+	spin_unlock_bh(&p->ct->lock);
+	return commands(p, control);
+}
+
 /* ---- conntrack calls ---- */
+
+static void joins(struct nf_conn *ct)
+{
+	struct control *control = nfct_help_data(ct);
+
+	control->joined = true;
+}
+
+/* After a takeover the first packets, too: their entry is new, but not the connection. */
+static bool is_heard(const struct control *control, enum ip_conntrack_info info)
+{
+	return info == IP_CT_ESTABLISHED || info == IP_CT_ESTABLISHED_REPLY ||
+	       (info == IP_CT_NEW && control->joined);
+}
 
 static int help(struct sk_buff *skb, unsigned int protoff, struct nf_conn *ct,
 		enum ip_conntrack_info info)
@@ -377,7 +411,7 @@ static int help(struct sk_buff *skb, unsigned int protoff, struct nf_conn *ct,
 	struct tcphdr _th;
 
 	/* A rule of the firewall may have chosen it for any connection. */
-	if (!nfct_seqadj(ct) || (info != IP_CT_ESTABLISHED && info != IP_CT_ESTABLISHED_REPLY))
+	if (!nfct_seqadj(ct) || !is_heard(control, info))
 		return NF_ACCEPT;
 	th = skb_header_pointer(skb, protoff, sizeof(_th), &_th);
 	if (!th)
@@ -391,7 +425,7 @@ static int help(struct sk_buff *skb, unsigned int protoff, struct nf_conn *ct,
 		return NF_DROP;
 	if (CTINFO2DIR(info) == IP_CT_DIR_REPLY)
 		return from_server(&p, control, &_th);
-	return p.len ? commands(&p, control) : NF_ACCEPT;
+	return from_client(&p, control, &_th);
 }
 
 static const struct nf_conntrack_expect_policy policy = {
@@ -401,7 +435,7 @@ static const struct nf_conntrack_expect_policy policy = {
 };
 
 static struct nf_conntrack_helper ops;
-static struct l4lb_helper helper = { .ops = &ops };
+static struct l4lb_helper helper = { .ops = &ops, .joins = joins };
 
 static unsigned short ports[L4LB_HELPER_PORTS] = { 21 };
 static unsigned int n_ports = 1;

@@ -31,6 +31,7 @@
 #include <net/ipv6.h>
 
 #include "conn/copy.h"
+#include "conn/helper.h"
 #include "conn/lookup.h"
 #include "conn/state.h"
 #include "forward/persist.h"
@@ -241,6 +242,18 @@ static bool is_candidate(const struct news *news,
 		news->record->dport == news->record->vport);
 }
 
+/* Of an FTP data connection, whose port is not the service's.  @svc: that of the port. */
+static struct l4lb_server *find_data_server(const struct news *news,
+					    const struct l4lb_service *svc)
+{
+	const struct l4lb_sync_record *r = news->record;
+
+	if (!l4lb_helper_used() || news->template || r->proto != IPPROTO_TCP ||
+	    news->method != IP_VS_CONN_F_MASQ)
+		return NULL;
+	return l4lb_helper_server(news->ln, svc, &news->flow, &r->daddr, r->dport);
+}
+
 /*
  * The record's real server, which may be removed or a placeholder; or NULL.  A
  * configured one is found by its port or, if it takes any, by 0, which comes
@@ -270,7 +283,9 @@ static struct l4lb_server *find_server(struct news *news)
 		found = found ?: server;
 	}
 	news->name.port = r->dport == r->vport ? ports[0] : r->dport;
-	return found;
+	if (found && !READ_ONCE(found->placeholder))
+		return found;
+	return find_data_server(news, svc) ?: found;
 }
 
 /* Is the service of a template with a range here? */
