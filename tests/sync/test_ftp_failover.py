@@ -114,7 +114,7 @@ def test_repeated_text(nat, side_of, only_l4lb):
 
 def test_shifted(nat, side_of, family):
     """Records do not tell how far sequence numbers have been shifted: what the client sends
-    reaches its own server, who cannot make sense of it, and no other. New ones work."""
+    reaches its own server, which cannot make sense of it, and no other. New ones work."""
     raw = Ftp(nat, family, numbers=(2, 1))
     control = taken_over(side_of(nat), raw)
     control.client.send(ACK | PSH, b"NOOP\r\n", seq=control.mine, ack=control.theirs + 6)
