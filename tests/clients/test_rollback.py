@@ -257,6 +257,7 @@ def test_not_confirmed(kept, module, tmp_path):
     kept.ctl("rollback")
 
 
+@pytest.mark.waits
 @pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
 def test_the_terminal_goes_away(kept, module, how):
     """The process group of the terminal gets a signal, at once or later: it makes no difference."""
