@@ -18,7 +18,7 @@ VALUES = {
     "fast_path": (0, 1, 2, 3), "priority": (0, 1), "sync": (0, 1, 2, 3), "log": (0, 1),
     "ramp": (0, 1, 86400), "limit_rate": (0, 1, 10_000_000), "limit_burst": (0, 1, 10_000_000),
     "limit_conns": (0, 1, 2**31 - 1), "limit_reply": (0, 1), "latency": (0, 1),
-    "las_bytes_0": (0, 1), "las_bytes_1": (0, 2), "las_bytes_2": (0, 3)}
+    "las_bytes_0": (1,), "las_bytes_1": (2,), "las_bytes_2": (0, 3)}
 for without in ("snat", "conn_state", "guard"):
     del VALUES[without]
 
@@ -40,7 +40,7 @@ class Extras:
 
     def give_one(self, name):
         values = [attr(genl.POLICY[k], u32(self.chance.choice(v))) for k, v in VALUES.items()]
-        # Bands must ascend.
+        # Not all services can have all of it together.
         with contextlib.suppress(genl.NetlinkError):
             self.client.request(genl.SET_POLICY, [name, attr(genl.L_POLICY, values), *genl.claim(
                 owner=self.chance.choice(("", "me", "e" * 15)),
