@@ -14,9 +14,10 @@ from types import SimpleNamespace
 import frames
 from bed import FAMILIES, PORT, SERVER_PORT, MeasureError, server_mac
 from lab.netns import Namespace, run
+from lab.pktgen import write
 from systems import REDIRECT, ruleset
 
-FILES, FLOWS, FIRST = "/proc/net/pktgen", 100, 20_000
+FLOWS, FIRST = 100, 20_000
 # What the director must send, by method. pktgen's packets have no UDP checksum; with NAT, ip_vs
 # computes one, and l4lb need not.
 DUE = {"nat": {"dst": FAMILIES[4].server(1), "dport": SERVER_PORT, "ttl": 31, "bare": None},
@@ -50,14 +51,13 @@ class Pktgen:
         run(["modprobe", "-r", "pktgen"], check=False)
 
     def _write(self, file, *lines):
-        for line in lines:
-            self.ns.write(f"{FILES}/{file}", line + "\n")
+        write(self.ns, file, *lines)
 
     def _result(self):
         """"start" does not wait for a thread of pktgen that takes long to begin."""
         end = time.monotonic() + 10
         while True:
-            said = self.ns.read(f"{FILES}/p0")
+            said = self.ns.read("/proc/net/pktgen/p0")
             found = re.search(r"Result: OK: (\d+)\(.*\) usec, (\d+) ", said)
             if found or time.monotonic() > end:
                 return found, said

@@ -2,7 +2,10 @@
 """pktgen, the kernel's packet generator, keeps a reference to each packet that it sends.
 The fast path takes such packets, too, and does not change what is not its own."""
 
+import functools
+
 import pytest
+from lab import pktgen
 from lab.flows import admitted, counted, ready
 from lab.netns import run
 from lab.packet import UDP
@@ -13,7 +16,7 @@ COUNT = 50
 
 
 @pytest.fixture(scope="module", autouse=True)
-def pktgen():
+def generator():
     run(["modprobe", "pktgen"])
     yield
     run(["modprobe", "-r", "pktgen"])
@@ -21,9 +24,7 @@ def pktgen():
 
 def generate(node, client, more):
     """Let pktgen send COUNT packets of CLIENT's flow from NODE's eth0."""
-    def write(file, *lines):
-        for line in lines:
-            node.ns.write(f"/proc/net/pktgen/{file}", line + "\n")
+    write = functools.partial(pktgen.write, node.ns)
     raw, six = client.raw, "6" if client.raw.family == 6 else ""
     mac = ":".join(f"{b:02x}" for b in raw.client_tap.peer)
     write("kpktgend_0", "rem_device_all", "add_device eth0")

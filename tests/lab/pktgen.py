@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""First packets of many flows from the kernel's packet generator, on several processors at once."""
+"""The kernel's packet generator: its files, and first packets of many flows from several processors."""
 
 import contextlib
 import threading
 
 from .netns import join_all, run
 
-FILES = "/proc/net/pktgen/"
+
+def write(ns, file, *lines):
+    """Commands for the generator in namespace NS, or for its thread or device FILE."""
+    for line in lines:
+        ns.write(f"/proc/net/pktgen/{file}", line + "\n")
 
 
 class Generator:
@@ -18,8 +22,7 @@ class Generator:
         self.starter = None
 
     def write(self, file, *lines):
-        for line in lines:
-            self.ns.write(FILES + file, line + "\n")
+        write(self.ns, file, *lines)
 
     def __enter__(self):
         run(["modprobe", "pktgen"])
@@ -30,7 +33,7 @@ class Generator:
                        f"dst_mac {mac}", f"dst {self.raw.vip}", "src_min 203.0.113.1", "src_max 203.0.113.250",
                        "flag IPSRC_RND", "flag UDPSRC_RND", "udp_src_min 1024", "udp_src_max 65535",
                        f"udp_dst_min {self.raw.port}", f"udp_dst_max {self.raw.port}")
-        # Who starts it waits for its end.
+        # To start it takes until it ends.
         self.starter = threading.Thread(target=self.write, args=("pgctrl", "start"))
         self.starter.start()
         return self
