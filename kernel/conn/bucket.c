@@ -20,28 +20,17 @@
 #include <linux/prefetch.h>
 #include <linux/slab.h>
 
-#include "conn/call.h"
 #include "conn/defence.h"
-#include "conn/hash.h"
 #include "conn/lookup.h"
 #include "conn/resize.h"
 #include "conn/slot.h"
+#include "conn/slot_hash.h"
 #include "conn/sweep.h"
 
 static struct kmem_cache *bucket_cache;
 
-/* ---- hash ---- */
-
-static u64 hash_anew(const struct l4lb_conn_table *table,
-		     const struct l4lb_flow *flow, bool template)
-{
-	return flow->af == AF_INET ?
-	       hash_flow(&table->key, flow, AF_INET, template) :
-	       hash_flow(&table->key, flow, AF_INET6, template);
-}
-
-u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
-			 const struct l4lb_flow *flow, bool template)
+static __always_inline u64 hash_known(const struct l4lb_conn_table *table,
+				      const struct l4lb_flow *flow, bool template)
 {
 	/* What l4lb_conn_find_both() or find_call() stored is still right. */
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
@@ -50,44 +39,10 @@ u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 	return flow->hash ?: hash_anew(table, flow, template);
 }
 
-/* The hash of packets that find @conn by its slot of @kind: the real server's
- * replies or the client's packets.  An address is given by its first word.
- */
-static u64 hash_slot(const struct l4lb_conn_table *table,
-		     const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
+u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
+			 const struct l4lb_flow *flow, bool template)
 {
-	bool out = kind == L4LB_CONN_OUT;
-	struct hash_input in = {
-		.sport = out ? conn->dport : conn->cport,
-		.dport = out ? conn->cport : conn->vport,
-		.proto = conn->proto,
-		.template = kind == L4LB_CONN_TEMPLATE_IN ||
-			    kind == L4LB_CONN_CALL_IN,
-	};
-
-	if (conn->af == AF_INET) {
-		in.from = out ? &conn->v4.daddr : &conn->v4.caddr;
-		in.to = out ? &conn->v4.caddr : &conn->v4.vaddr;
-		return hash_header(&table->key, AF_INET, &in);
-	}
-	in.from = (out ? &conn->v6.daddr : &conn->v6.caddr)->s6_addr32;
-	in.to = (out ? &conn->v6.caddr : &conn->v6.vaddr)->s6_addr32;
-	return hash_header(&table->key, AF_INET6, &in);
-}
-
-/* The same for a slot of any kind. */
-static u64 hash_any(const struct l4lb_conn_table *table,
-		    const struct l4lb_conn *conn, enum l4lb_conn_kind kind)
-{
-	struct l4lb_flow flow;
-
-	if (likely(kind < L4LB_CONN_CALL_IN))
-		return hash_slot(table, conn, kind);
-	if (kind == L4LB_CONN_CALL_IN)
-		return hash_call(&table->key, hash_slot(table, conn, kind),
-				 l4lb_conn_call(conn)->hash);
-	flow = l4lb_conn_local_flow(conn);
-	return hash_anew(table, &flow, false);
+	return hash_known(table, flow, template);
 }
 
 /* ---- slots ---- */
@@ -470,8 +425,8 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 }
 
 /* In the usual case: no resize, one bucket, and nothing in it with the same tag. */
-static bool put_at_once(struct l4lb_conn_array *array, u64 hash,
-			unsigned long slot, const spinlock_t *lock)
+static __always_inline bool put_at_once(struct l4lb_conn_array *array, u64 hash,
+					unsigned long slot, const spinlock_t *lock)
 {
 	struct l4lb_conn_bucket *home = home_of(array, hash);
 	u64 free = tags_equal(home->tags, 0);
@@ -483,21 +438,34 @@ static bool put_at_once(struct l4lb_conn_array *array, u64 hash,
 	return true;
 }
 
-static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
-				   struct l4lb_conn *conn,
-				   enum l4lb_conn_kind kind, u64 hash,
-				   const struct l4lb_flow *key)
+/* Inserts @conn as @kind, in the usual case. */
+static __always_inline bool insert_at_once(struct l4lb_conn_table *table,
+					   struct l4lb_conn *conn,
+					   enum l4lb_conn_kind kind, u64 hash)
+{
+	spinlock_t *lock = stripe_lock(table, hash);
+	bool done;
+
+	lockdep_assert_in_softirq();
+	spin_lock(lock);
+	done = likely(!l4lb_conn_test(conn, L4LB_CONN_DEAD)) &&
+	       put_at_once(rcu_dereference(table->array), hash, slot_of(conn, kind), lock);
+	spin_unlock(lock);
+	return done;
+}
+
+/* In any other case.  Return: as l4lb_conn_table_insert(). */
+static noinline struct l4lb_conn *insert_beside(struct l4lb_conn_table *table,
+						struct l4lb_conn *conn,
+						enum l4lb_conn_kind kind, u64 hash,
+						const struct l4lb_flow *key)
 {
 	struct l4lb_conn_array *array, *to;
 	spinlock_t *lock = stripe_lock(table, hash);
 	struct l4lb_conn *old = NULL;
 
-	lockdep_assert_in_softirq();
 	spin_lock(lock);
 	array = rcu_dereference(table->array);
-	if (likely(!l4lb_conn_test(conn, L4LB_CONN_DEAD)) &&
-	    likely(put_at_once(array, hash, slot_of(conn, kind), lock)))
-		goto unlock;
 	to = last_array(array, lock);
 	/* Fail if an older equal reply, left behind, would be found first. */
 	if (to != array &&
@@ -511,9 +479,16 @@ static struct l4lb_conn *insert_as(struct l4lb_conn_table *table,
 		old = ERR_PTR(-ENOENT);
 	if (!old)
 		old = ERR_PTR(bucket_put(to, hash, slot_of(conn, kind), lock));
-unlock:
 	spin_unlock(lock);
 	return old;
+}
+
+static __always_inline struct l4lb_conn *
+insert_as(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	  enum l4lb_conn_kind kind, u64 hash, const struct l4lb_flow *key)
+{
+	return likely(insert_at_once(table, conn, kind, hash)) ? NULL :
+	       insert_beside(table, conn, kind, hash, key);
 }
 
 /**
@@ -615,6 +590,7 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 {
 	bool has_out = l4lb_conn_has_out(conn);
 	bool has_local = !has_out && conn->method == L4LB_FULL_NAT;
+	enum l4lb_conn_kind kind = in_kind(conn);
 	struct l4lb_conn *old;
 	unsigned int slots;
 	u64 hash;
@@ -630,14 +606,14 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 		/* Counted before a reply can find it and kill @conn. */
 		atomic_inc(&table->n_out);
 		old = insert_as(table, conn, L4LB_CONN_OUT, hash, NULL);
-		if (old) {
+		if (unlikely(old)) {
 			atomic_dec(&table->n_out);
 			return old;
 		}
 	}
-	hash = l4lb_conn_table_hash(table, flow, in_kind(conn) != L4LB_CONN_IN);
-	old = insert_as(table, conn, in_kind(conn), hash, flow);
-	if (old) {
+	hash = hash_known(table, flow, kind != L4LB_CONN_IN);
+	old = insert_as(table, conn, kind, hash, flow);
+	if (unlikely(old)) {
 		if (has_out || has_local)
 			remove_replies(table, conn, has_out ? L4LB_CONN_OUT :
 							      L4LB_CONN_LOCAL);

@@ -14,12 +14,15 @@
 #include <linux/slab.h>
 
 #include "conn/bucket.h"
+#include "conn/admit.h"
 #include "conn/call.h"
+#include "conn/ghost.h"
 #include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
 #include "conn/helper.h"
 #include "conn/latency.h"
+#include "conn/memory.h"
 #include "conn/state.h"
 #include "service/account.h"
 #include "service/shadow.h"
@@ -29,30 +32,7 @@
 
 #define CONN_TIMEOUT_NEW	(3 * HZ)	/* until the first state change */
 
-/* By family: an IPv4 connection takes half the memory of an IPv6 one.  A local end takes
- * more than both.
- */
-static struct kmem_cache *ipv4_cache, *ipv6_cache, *local_cache;
-
 struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
-
-static size_t conn_size(u8 af)
-{
-	return af == AF_INET ? offsetofend(struct l4lb_conn, v4) :
-			       offsetof(struct l4lb_conn, local);
-}
-
-static struct kmem_cache *large_cache(u32 uses)
-{
-	return uses & L4LB_USE_SNAT ? local_cache : ipv6_cache;
-}
-
-static struct kmem_cache *conn_cache(u8 af, u32 uses)
-{
-	if (unlikely(uses))
-		return large_cache(uses);
-	return af == AF_INET ? ipv4_cache : ipv6_cache;
-}
 
 /* What a new connection needs its large part for; that is decided once. */
 static u32 uses_of(const struct l4lb_server *server)
@@ -69,20 +49,50 @@ static u32 uses_of(const struct l4lb_server *server)
 	return uses;
 }
 
-static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-			   const struct l4lb_sched_server *server)
+static __always_inline void
+fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+	       const struct l4lb_sched_server *server)
 {
+	const bool same = server->af == flow->af;
+
 	if (flow->af == AF_INET) {
 		conn->v4.caddr = flow->saddr.ip;
 		conn->v4.vaddr = flow->daddr.ip;
-		if (server->af == AF_INET)
-			conn->v4.daddr = server->addr.ip;
+		conn->v4.daddr = same ? server->addr.ip : 0;
 	} else {
 		conn->v6.caddr = flow->saddr.in6;
 		conn->v6.vaddr = flow->daddr.in6;
-		if (server->af == AF_INET6)
-			conn->v6.daddr = server->addr.in6;
+		conn->v6.daddr = same ? server->addr.in6 : in6addr_any;
 	}
+}
+
+/* Each field by itself: that takes a third of what clearing @conn first does. */
+static __always_inline void
+conn_init(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+	  struct l4lb_server *server, __be16 dport)
+{
+	const u8 method = READ_ONCE(server->method);
+
+	conn->last = jiffies;
+	conn->timeout = CONN_TIMEOUT_NEW;
+	/* Not visible to other CPUs yet. */
+	atomic_set(&conn->flags, BIT(L4LB_CONN_INACTIVE) |
+		   (method != IP_VS_CONN_F_MASQ ? BIT(L4LB_CONN_NO_OUTPUT) : 0));
+	conn->admitted = 0;
+	conn->server = server;
+	conn->control = NULL;
+	conn->seq = 0;
+	conn->ack = 0;
+	conn->af = flow->af;
+	conn->proto = flow->proto;
+	conn->method = method;
+	conn->state = l4lb_state_first(flow->proto);
+	conn->cport = flow->sport;
+	conn->vport = flow->dport;
+	conn->dport = dport;
+	conn->packets = 0;
+	conn->fast_in = 0;
+	fill_addresses(conn, flow, &server->sched);
 }
 
 /*
@@ -92,37 +102,15 @@ static void fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport)
 {
-	if (flow->af == AF_INET)
-		memset(conn, 0, offsetofend(struct l4lb_conn, v4));
-	else
-		memset(conn, 0, offsetofend(struct l4lb_conn, v6));
-	conn->af = flow->af;
-	conn->proto = flow->proto;
-	conn->cport = flow->sport;
-	conn->vport = flow->dport;
-	conn->dport = dport;
-	fill_addresses(conn, flow, &server->sched);
-	conn->server = server;
-	conn->method = READ_ONCE(server->method);
-	conn->state = l4lb_state_first(flow->proto);
-	conn->last = jiffies;
-	conn->timeout = CONN_TIMEOUT_NEW;
-	/* Not visible to other CPUs yet. */
-	atomic_set(&conn->flags, BIT(L4LB_CONN_INACTIVE) |
-		   (conn->method != IP_VS_CONN_F_MASQ ?
-		    BIT(L4LB_CONN_NO_OUTPUT) : 0));
+	conn_init(conn, flow, server, dport);
 }
 
 static void conn_free_rcu(struct rcu_head *head)
 {
 	struct l4lb_conn *conn = container_of(head, struct l4lb_conn, rcu);
 
-	if (likely(!l4lb_conn_test(conn, L4LB_CONN_LARGE))) {
-		kmem_cache_free(conn_cache(conn->af, 0), conn);
-		return;
-	}
 	kfree(l4lb_conn_call(conn));
-	kmem_cache_free(large_cache(conn->uses), conn);
+	l4lb_conn_free(conn);
 }
 
 /* Only templates have a reference count: their connections refer to them. */
@@ -203,10 +191,10 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 				  ~(L4LB_USE_CALL | L4LB_USE_HELPER));
 	if (unlikely(uses) && !target.first)	/* no packet of its client began it */
 		uses &= ~L4LB_USE_LATENCY;
-	conn = kmem_cache_alloc(conn_cache(flow->af, uses), GFP_ATOMIC);
-	if (!conn)
+	conn = l4lb_conn_alloc(flow->af, uses);
+	if (unlikely(!conn))
 		goto put_server;
-	l4lb_conn_init_once(conn, flow, server, target.dport);
+	conn_init(conn, flow, server, target.dport);
 	if (unlikely(uses))
 		enlarge(conn, uses);
 	return conn;
@@ -218,65 +206,15 @@ release:
 	return NULL;
 }
 
-static struct l4lb_conn *conn_alloc(struct l4lb_conn_table *table,
-				    const struct l4lb_flow *flow,
-				    struct l4lb_conn_target target,
-				    bool template, enum l4lb_drop *reason)
+static __always_inline struct l4lb_conn *
+conn_alloc(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
+	   struct l4lb_conn_target target, bool template,
+	   enum l4lb_drop *reason)
 {
 	*reason = L4LB_DROP_FULL;
 	if (!l4lb_conn_table_admit(table, flow, template))
 		return NULL;
 	return conn_make(table, flow, target, template, reason);
-}
-
-/* A connection of @template would be where the shadow has put its client, as long as that
- * real server is there; then it would choose again.  Return: the ghost, with a reference,
- * or NULL.  RCU: the template had it when it was found.
- */
-static struct l4lb_server *shared_ghost(const struct l4lb_conn *template,
-					const struct l4lb_flow *flow)
-{
-	struct l4lb_server *ghost = template->ghost;
-
-	if (!l4lb_server_available(ghost))
-		return l4lb_shadow_choose(template->server, flow);
-	return refcount_inc_not_zero(&ghost->refs) ? ghost : NULL;
-}
-
-/* Asks the shadow about @conn, which is not in the table yet.  Its real server was chosen
- * for @flow, unless @template had it.  Return: false if the template is from before the
- * shadow, or had no ghost.
- */
-static bool join_ghost(struct l4lb_conn *conn, const struct l4lb_flow *flow,
-		       const struct l4lb_conn *template)
-{
-	if (template && (!l4lb_conn_has_use(template, L4LB_USE_SHADOWED) ||
-			 !template->ghost))
-		return false;
-	conn->ghost = template ? shared_ghost(template, flow) :
-				 l4lb_shadow_choose(conn->server, flow);
-	if (conn->ghost)
-		l4lb_server_bind(conn->ghost, false,
-				 !l4lb_conn_test(conn, L4LB_CONN_INACTIVE));
-	return true;
-}
-
-/* The same for a new template, which is no connection of its ghost. */
-static void choose_ghost(struct l4lb_conn *template, const struct l4lb_flow *flow)
-{
-	if (!(template->uses & L4LB_USE_SHADOWED))
-		return;
-	template->ghost = l4lb_shadow_choose(template->server, flow);
-	if (template->ghost)
-		l4lb_server_bind(template->ghost, true, false);
-}
-
-/* @conn is dead, or was never in the table.  A template's ghost may still be read. */
-static void leave_ghost(const struct l4lb_conn *conn, bool active)
-{
-	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)) && conn->ghost)
-		l4lb_server_unbind(conn->ghost,
-				   l4lb_conn_test(conn, L4LB_CONN_TEMPLATE), active);
 }
 
 /* Marks @conn dead, so that no later state change counts it.  *@active: its
@@ -293,18 +231,12 @@ static bool conn_end(struct l4lb_conn *conn, bool *active)
 	return !dead;
 }
 
-/*
- * Insert @conn, or free it if the table already has a connection for this flow:
- * two first packets of a flow may race.  Returns the one in the table.  NULL
- * without memory, or, with that as *@reason, if the replies to too many
- * connections have the same header, or there is no port.
- */
-static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
-				     struct l4lb_conn *conn,
-				     const struct l4lb_flow *flow,
-				     enum l4lb_drop *reason)
+/* @old is in the way of @conn: a dead one goes. */
+static noinline struct l4lb_conn *
+insert_again(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	     const struct l4lb_flow *flow, struct l4lb_conn *old,
+	     enum l4lb_drop *reason)
 {
-	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
 	int tries = 3;
 	bool active;
 
@@ -323,7 +255,7 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	}
 	/* Meanwhile a reply may have found @conn and made it active, or killed it. */
 	if (conn_end(conn, &active)) {
-		leave_ghost(conn, active);
+		l4lb_ghost_leave(conn, active);
 		conn_release(conn, table, active);
 	}
 	if (old == ERR_PTR(-EMLINK))
@@ -333,12 +265,30 @@ static struct l4lb_conn *conn_insert(struct l4lb_conn_table *table,
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
+/*
+ * Insert @conn, or free it if the table already has a connection for this flow:
+ * two first packets of a flow may race.  Returns the one in the table.  NULL
+ * without memory, or, with that as *@reason, if the replies to too many
+ * connections have the same header, or there is no port.
+ */
+static __always_inline struct l4lb_conn *
+conn_insert(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	    const struct l4lb_flow *flow, enum l4lb_drop *reason)
+{
+	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
+
+	if (unlikely(old))
+		return insert_again(table, conn, flow, old, reason);
+	trace_l4lb_conn_new(conn, L4LB_END_UNSPEC);
+	return conn;
+}
+
 static noinline struct l4lb_conn *
 insert_shadowed(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 		const struct l4lb_flow *flow, const struct l4lb_conn *template,
 		enum l4lb_drop *reason)
 {
-	bool shadowed = join_ghost(conn, flow, template);
+	bool shadowed = l4lb_ghost_join(conn, flow, template);
 	struct l4lb_conn *res = conn_insert(table, conn, flow, reason);
 
 	if (res == conn && shadowed)
@@ -347,11 +297,24 @@ insert_shadowed(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 }
 
 /* Is its conntrack entry kept? */
-static void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
+static __always_inline void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
 {
 	if ((READ_ONCE(ln->sysctl.conntrack) && l4lb_conn_is_nat(conn)) ||
 	    (l4lb_helper_used() && l4lb_helper_controls(conn)))
 		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
+}
+
+/* @conn, which no reader sees yet, is one of those of the template @control. */
+static void join(struct l4lb_conn *conn, struct l4lb_conn *control)
+{
+	if (!refcount_inc_not_zero(&control->refs))
+		return;
+	atomic_inc(&control->n_holders);
+	if (static_branch_unlikely(&l4lb_conn_watched))
+		l4lb_watch_held(control);
+	conn->control = control;
+	l4lb_conn_set(conn, L4LB_CONN_HOLDS);
+	l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
 }
 
 /**
@@ -380,21 +343,17 @@ struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
 	if (!conn)
 		return NULL;
 	set_tracked(conn, ln);
-	if (control && refcount_inc_not_zero(&control->refs)) {
-		atomic_inc(&control->n_holders);
-		if (static_branch_unlikely(&l4lb_conn_watched))
-			l4lb_watch_held(control);
-		conn->control = control;
-		l4lb_conn_set(conn, L4LB_CONN_HOLDS);
-		l4lb_conn_set(conn, L4LB_CONN_CONTROLLED);
-	}
+	if (control)
+		join(conn, control);
 	if (l4lb_conn_begins_half_open(flow->proto)) {
 		/* No reader sees it yet. */
 		atomic_set(&conn->flags, atomic_read(&conn->flags) |
 			   BIT(L4LB_CONN_HALF_OPEN));
 		atomic_inc(&table->n_half_open);
 	}
-	if (target.first)
+	if (target.first && flow->proto == IPPROTO_UDP)
+		conn->timeout = min(l4lb_state_udp_timeout(target.server), L4LB_CONN_TIMEOUT_MAX);
+	else if (target.first)
 		l4lb_state_begin(conn, target.first);
 	flags = atomic_read(&conn->flags);
 	l4lb_server_bind(target.server, false, !(flags & BIT(L4LB_CONN_INACTIVE)));
@@ -424,7 +383,7 @@ static struct l4lb_conn *template_make(struct l4lb_conn_table *table,
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	l4lb_server_bind(target.server, true, false);
 	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)))
-		choose_ghost(conn, target.flow);
+		l4lb_ghost_choose(conn, target.flow);
 	return conn;
 }
 
@@ -464,7 +423,7 @@ static bool set_call(struct l4lb_conn_table *table, struct l4lb_conn *template,
 			       GFP_ATOMIC | __GFP_NOWARN);
 	if (!call) {
 		conn_end(template, &active);
-		leave_ghost(template, active);
+		l4lb_ghost_leave(template, active);
 		conn_release(template, table, active);
 		return false;
 	}
@@ -591,7 +550,7 @@ void l4lb_conn_kill(struct l4lb_conn *conn, enum l4lb_end why)
 			l4lb_conn_log(conn, why);
 		if (READ_ONCE(conn->uses) & L4LB_USE_LATENCY)
 			l4lb_latency_note_end(conn, why);
-		leave_ghost(conn, active);
+		l4lb_ghost_leave(conn, active);
 	}
 	conn_release(conn, table, active);
 }
@@ -662,24 +621,10 @@ int __init l4lb_conn_init(void)
 	l4lb_conn_share_init();
 	if (l4lb_conn_bucket_init())
 		return -ENOMEM;
-	ipv4_cache = kmem_cache_create("l4lb_conn_ipv4", conn_size(AF_INET), 0,
-				       SLAB_HWCACHE_ALIGN, NULL);
-	if (!ipv4_cache)
+	if (l4lb_conn_memory_init())
 		goto err_bucket_exit;
-	ipv6_cache = kmem_cache_create("l4lb_conn_ipv6", conn_size(AF_INET6), 0,
-				       SLAB_HWCACHE_ALIGN, NULL);
-	if (!ipv6_cache)
-		goto err_destroy_ipv4;
-	local_cache = kmem_cache_create("l4lb_conn_local", sizeof(struct l4lb_conn), 0,
-					SLAB_HWCACHE_ALIGN, NULL);
-	if (!local_cache)
-		goto err_destroy_ipv6;
 	return 0;
 
-err_destroy_ipv6:
-	kmem_cache_destroy(ipv6_cache);
-err_destroy_ipv4:
-	kmem_cache_destroy(ipv4_cache);
 err_bucket_exit:
 	l4lb_conn_bucket_exit();
 	return -ENOMEM;
@@ -688,8 +633,6 @@ err_bucket_exit:
 /* Call it after rcu_barrier(), so that no conn_free_rcu() is pending. */
 void l4lb_conn_exit(void)
 {
-	kmem_cache_destroy(local_cache);
-	kmem_cache_destroy(ipv6_cache);
-	kmem_cache_destroy(ipv4_cache);
+	l4lb_conn_memory_exit();
 	l4lb_conn_bucket_exit();
 }

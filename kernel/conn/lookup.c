@@ -1,75 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * A packet finds its connection without a lock, in most cases with two cache
- * lines: its bucket's and the connection's.  The head of bucket.c tells why a
- * reader misses nothing while slots move.
- */
+/* Lookups of connections and templates; see find.h. */
 #include "conn/lookup.h"
 
-#include "conn/bucket.h"
-#include "conn/hash.h"
-#include "conn/slot.h"
-
-struct wanted {
-	const struct l4lb_flow	*flow;
-	u64			hash;
-	unsigned int		kinds;	/* bits */
-	const struct l4lb_call_key *call;	/* NULL: any template */
-	u8			af;	/* of the flow, as a constant */
-};
-
-static __always_inline bool is_wanted(const struct l4lb_conn *conn,
-				      const struct wanted *w,
-				      enum l4lb_conn_kind kind)
-{
-	if (w->kinds == BIT(L4LB_CONN_LOCAL))
-		return same_local(conn, w->flow, w->af);
-	return same_key(conn, w->flow, w->af, kind);
-}
-
-/*
- * The first live connection with a slot of one of these kinds for this flow.
- * If replies are wanted, they take precedence: in the namespace of a real
- * server that is also a client, a header may be both a reply and a request.
- */
-static __always_inline struct l4lb_conn *
-look_up(const struct l4lb_conn_table *table, const struct wanted *w,
-	bool *reply)
-{
-	const struct l4lb_conn_array *array = rcu_dereference(table->array);
-	struct l4lb_conn *conn, *request = NULL;
-	const struct l4lb_conn_bucket *bucket;
-	enum l4lb_conn_kind kind;
-	unsigned long slot;
-	u64 equal;
-
-	do {
-		bucket = home_of(array, w->hash);
-		do {
-			/* Pairs with slot_set() and slot_clear(). */
-			equal = tags_equal(smp_load_acquire(&bucket->tags),
-					   tag_of(w->hash));
-			for (; equal; equal &= equal - 1) {
-				/* If it was moved, it is found further on. */
-				slot = smp_load_acquire(&bucket->slot[first_slot(equal)]);
-				conn = slot_conn(slot);
-				kind = slot_kind(slot);
-				if (!conn || !(w->kinds & BIT(kind)) ||
-				    !is_wanted(conn, w, kind) ||
-				    (w->call && !l4lb_call_is(conn, w->call)) ||
-				    !l4lb_conn_alive(conn))
-					continue;
-				*reply = kind == L4LB_CONN_OUT;
-				if (*reply || !(w->kinds & BIT(L4LB_CONN_OUT)))
-					return conn;
-				request = request ?: conn;
-			}
-			bucket = rcu_dereference(bucket->next);
-		} while (unlikely(bucket));
-		array = rcu_dereference(array->next);
-	} while (unlikely(array));
-	return request;
-}
+#include "conn/find.h"
 
 /* One copy per family.  *@hash: the flow's hash; 0: there is no table yet. */
 static __always_inline struct l4lb_conn *
@@ -78,7 +11,7 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 {
 	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
-	struct wanted w = { .flow = flow, .kinds = kinds };
+	struct l4lb_wanted w = { .flow = flow, .kinds = kinds };
 
 	*reply = false;
 	*hash = 0;
@@ -87,11 +20,11 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	if (flow->af == AF_INET) {
 		w.af = AF_INET;
 		w.hash = *hash = hash_flow(&table->key, flow, AF_INET, template);
-		return look_up(table, &w, reply);
+		return l4lb_look_up(table, &w, reply);
 	}
 	w.af = AF_INET6;
 	w.hash = *hash = hash_flow(&table->key, flow, AF_INET6, template);
-	return look_up(table, &w, reply);
+	return l4lb_look_up(table, &w, reply);
 }
 
 /* One that is not over, by its slot of @kind. */
@@ -158,7 +91,7 @@ struct l4lb_conn *l4lb_conn_find_call(struct l4lb_net *ln,
 				      struct l4lb_call_key *key)
 {
 	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
-	struct wanted w = {
+	struct l4lb_wanted w = {
 		.flow	= &key->flow,
 		.kinds	= BIT(L4LB_CONN_CALL_IN),
 		.call	= key,
@@ -174,7 +107,7 @@ struct l4lb_conn *l4lb_conn_find_call(struct l4lb_net *ln,
 				   l4lb_conn_table_hash(table, &key->flow, true),
 				   key->hash);
 	w.hash = key->flow.hash;
-	return look_up(table, &w, &reply);
+	return l4lb_look_up(table, &w, &reply);
 }
 
 /*

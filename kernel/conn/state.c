@@ -229,8 +229,6 @@ static unsigned int service_timeout(const struct l4lb_conn *conn, u8 state)
 		return READ_ONCE(svc->policy.tcp);
 	case L4LB_TCP_FIN_WAIT:
 		return READ_ONCE(svc->policy.tcp_fin);
-	case L4LB_UDP:
-		return READ_ONCE(svc->policy.udp);
 	case L4LB_SCTP_ESTABLISHED:
 		return READ_ONCE(svc->policy.sctp);
 	default:
@@ -242,8 +240,11 @@ static __always_inline unsigned int
 state_timeout(const struct l4lb_conn *conn, u8 state)
 {
 	const struct l4lb_net *ln = l4lb_conn_net(conn);
-	unsigned int seconds = service_timeout(conn, state);
+	unsigned int seconds;
 
+	if (state == L4LB_UDP)
+		return l4lb_state_udp_timeout(conn->server);
+	seconds = service_timeout(conn, state);
 	if (seconds)
 		return seconds * HZ;
 	switch (state) {
@@ -251,8 +252,6 @@ state_timeout(const struct l4lb_conn *conn, u8 state)
 		return READ_ONCE(ln->timeouts.tcp);
 	case L4LB_TCP_FIN_WAIT:
 		return READ_ONCE(ln->timeouts.tcp_fin);
-	case L4LB_UDP:
-		return READ_ONCE(ln->timeouts.udp);
 	default:
 		return states[state].timeout * HZ;
 	}

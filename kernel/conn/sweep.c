@@ -32,10 +32,9 @@
 #define OVER_DELAY	(HZ / 50)	/* collects removed servers */
 #define DROP_PART_BITS	7		/* a 32nd a second, by SWEEP_INTERVAL */
 
-void l4lb_conn_sweep_kick(struct l4lb_conn_table *table)
+void l4lb_conn_sweep_begin(struct l4lb_conn_table *table)
 {
-	if (!atomic_read(&table->sweeping) &&
-	    !atomic_xchg(&table->sweeping, 1))
+	if (!atomic_xchg(&table->sweeping, 1))
 		queue_delayed_work(system_unbound_wq, &table->sweep,
 				   SWEEP_INTERVAL);
 }

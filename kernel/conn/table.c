@@ -4,6 +4,7 @@
  * to conn_max entries, emptied when the namespace ends.  See bucket.c for
  * lookup and insertion, resize.c for the size, sweep.c for expiry.
  */
+#include "conn/admit.h"
 #include "conn/table.h"
 
 #include <linux/log2.h>
@@ -32,7 +33,6 @@
 #define EVICT_LOOKS	64		/* connections to choose from */
 #define EVICT_RANGES	1024		/* buckets searched for them */
 #define QUOTA_PART	4		/* of conn_max, templates; half-open */
-#define QUOTA_LEAST	64		/* of a small conn_max */
 
 static int conn_tab_bits __ro_after_init = 12;
 module_param(conn_tab_bits, int, 0444);
@@ -258,18 +258,17 @@ bool l4lb_conn_table_evict_equal(struct l4lb_conn_table *table,
 /* The share of @max that templates, or half-open connections, may have. */
 static int quota(int max)
 {
-	return max(max / QUOTA_PART, QUOTA_LEAST);
+	return max(max / QUOTA_PART, L4LB_CONN_QUOTA_LEAST);
 }
 
 /* A connection is not refused for the quota of half-open ones: an honest client
  * begins with one, too.  Without room in the share of all namespaces one of this
  * namespace goes, as at its own limit.
  */
-bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
-			   const struct l4lb_flow *flow, bool template)
+bool l4lb_conn_table_admit_near(struct l4lb_conn_table *table,
+				const struct l4lb_flow *flow, bool template, int n)
 {
 	int max = READ_ONCE(table->ln->sysctl.conn_max);
-	int n = atomic_inc_return(&table->n);
 	bool room = l4lb_conn_share_allows(table, n), gone = false;
 	u64 hash;
 

@@ -117,9 +117,9 @@ unsigned int l4lb_conn_table_size(struct l4lb_net *ln);	/* as for ip_vs */
 /* No connection counts as announced any more.  May sleep. */
 void l4lb_conn_tell_again(struct l4lb_net *ln);
 
-/* Takes room for one more connection; false: there is none.  RCU, BH off. */
-bool l4lb_conn_table_admit(struct l4lb_conn_table *table,
-			   const struct l4lb_flow *flow, bool template);
+/* As l4lb_conn_table_admit(), near a limit; @n includes the new one.  RCU, BH off. */
+bool l4lb_conn_table_admit_near(struct l4lb_conn_table *table,
+				const struct l4lb_flow *flow, bool template, int n);
 /* The same for a connection that another director has: nothing is given up. */
 bool l4lb_conn_table_admit_copy(struct l4lb_conn_table *table, bool template);
 /* Makes room among the connections whose replies have the same header as those

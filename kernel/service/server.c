@@ -234,7 +234,7 @@ void l4lb_server_forget(struct l4lb_server *server)
  * order, so a CPU that changes it checks the levels again.  The caller orders
  * its own change before the call.
  */
-static void server_check_thresholds(struct l4lb_server *server)
+void l4lb_server_check_thresholds(struct l4lb_server *server)
 {
 	u32 upper, lower, total;
 	bool over;
@@ -264,21 +264,6 @@ static void server_idle(struct l4lb_server *server)
 		l4lb_event_note(server);
 }
 
-void l4lb_server_bind(struct l4lb_server *server, bool template, bool active)
-{
-	if (template) {
-		atomic_inc(&server->persist);
-		return;
-	}
-	if (active)
-		atomic_inc(&server->sched.active);
-	atomic_inc(&server->sched.total);
-	/* Write them before reading the flag and the match. */
-	smp_mb__after_atomic();
-	server_check_thresholds(server);
-	l4lb_server_changed(server);
-}
-
 void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
 {
 	if (template) {
@@ -290,8 +275,7 @@ void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active)
 		/* A full barrier: write total before reading flag. */
 		if (atomic_dec_and_test(&server->sched.total))
 			server_idle(server);
-		server_check_thresholds(server);
-		l4lb_server_changed(server);
+		l4lb_server_counted(server);
 	}
 	l4lb_server_put(server);
 }
@@ -330,7 +314,7 @@ void l4lb_server_apply(struct l4lb_server *server,
 	WRITE_ONCE(server->l_thresh, cfg->l_thresh);
 	l4lb_server_table_update(server);
 	smp_mb();	/* write the levels before reading the flag */
-	server_check_thresholds(server);
+	l4lb_server_check_thresholds(server);
 	if (!cfg->weight || cfg->u_thresh || server->watch.overloaded)
 		l4lb_event_note(server);
 	l4lb_server_reweighed(server);
@@ -344,7 +328,7 @@ static void tell_ghost(const struct l4lb_server *server, struct l4lb_server *gho
 	WRITE_ONCE(ghost->u_thresh, server->u_thresh);
 	WRITE_ONCE(ghost->l_thresh, server->l_thresh);
 	smp_mb();	/* write them before reading the flag and the match */
-	server_check_thresholds(ghost);
+	l4lb_server_check_thresholds(ghost);
 	l4lb_server_changed(ghost);
 }
 

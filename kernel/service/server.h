@@ -204,11 +204,8 @@ void l4lb_server_trash_flush(struct l4lb_net *ln);
 /* Packet path: RCU, BH off. */
 void l4lb_server_put(struct l4lb_server *server);
 
-/* bind() counts a connection (active or not) or template that holds a reference on
- * @server, and applies the thresholds.  unbind() undoes that and drops the reference.
- */
-void l4lb_server_bind(struct l4lb_server *server, bool template, bool active);
-void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active);
+/* After a change of @server's connections; a full barrier lies between. */
+void l4lb_server_check_thresholds(struct l4lb_server *server);
 
 /* Tells its pool that its rank may have changed.  A full barrier lies between
  * the change and the call.
@@ -230,5 +227,33 @@ static inline void l4lb_server_active(struct l4lb_server *server, bool active)
 	smp_mb__after_atomic();	/* write it before reading the match */
 	l4lb_server_changed(server);
 }
+
+/* Without thresholds nothing is ever overloaded. */
+static inline void l4lb_server_counted(struct l4lb_server *server)
+{
+	if (unlikely(READ_ONCE(server->u_thresh) | READ_ONCE(server->sched.overloaded)))
+		l4lb_server_check_thresholds(server);
+	l4lb_server_changed(server);
+}
+
+/* Counts a connection (active or not) or template that holds a reference on @server, and
+ * applies the thresholds.
+ */
+static inline void l4lb_server_bind(struct l4lb_server *server, bool template, bool active)
+{
+	if (unlikely(template)) {
+		atomic_inc(&server->persist);
+		return;
+	}
+	if (active)
+		atomic_inc(&server->sched.active);
+	atomic_inc(&server->sched.total);
+	/* Write them before reading the flag and the match. */
+	smp_mb__after_atomic();
+	l4lb_server_counted(server);
+}
+
+/* Undoes that, and drops the reference. */
+void l4lb_server_unbind(struct l4lb_server *server, bool template, bool active);
 
 #endif /* _L4LB_SERVER_H */
