@@ -23,6 +23,7 @@
 #include <net/ipv6.h>
 
 #include "conn/lookup.h"
+#include "service/pick.h"
 #include "service/account.h"
 #include "service/range.h"
 

@@ -21,14 +21,6 @@
 #include "service/limit.h"
 #include "service/shadow.h"
 
-#define PORT_FTP_DATA	20
-
-/* Only the server opens data connections of active FTP. */
-bool l4lb_flow_may_start(const struct l4lb_flow *flow)
-{
-	return flow->sport != htons(PORT_FTP_DATA);
-}
-
 /* Is the packet addressed to some other host? */
 static bool is_elsewhere(struct net *net, const struct l4lb_flow *flow)
 {
@@ -40,10 +32,10 @@ static bool is_elsewhere(struct net *net, const struct l4lb_flow *flow)
 	       !ipv6_chk_addr(net, addr, NULL, 0);
 }
 
-static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
-					 const struct l4lb_flow *flow,
-					 const struct l4lb_pkt *first,
-					 enum l4lb_drop *reason)
+static noinline struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
+						  const struct l4lb_flow *flow,
+						  const struct l4lb_pkt *first,
+						  enum l4lb_drop *reason)
 {
 	struct l4lb_net *ln = svc->ln;
 	struct l4lb_conn_target target = {
@@ -57,6 +49,22 @@ static struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 	return l4lb_conn_create(ln, flow, target, NULL, reason);
 }
 
+static noinline struct l4lb_conn *
+schedule_once(struct l4lb_service *svc, const struct l4lb_flow *flow,
+	      struct l4lb_conn *once)
+{
+	struct l4lb_server *server = l4lb_service_pick(svc, flow);
+
+	if (!server)
+		return NULL;
+	l4lb_conn_init_once(once, flow, server, server->sched.port ?: flow->dport);
+	l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
+	if (unlikely(READ_ONCE(svc->uses) & L4LB_USE_SHADOWED))
+		l4lb_shadow_pass(server, flow);
+	l4lb_account_conn(server);
+	return once;
+}
+
 /* Inline: services without a limit pay no call for those that have one. */
 static __always_inline struct l4lb_conn *
 schedule_by_service(struct l4lb_service *svc, const struct l4lb_flow *flow,
@@ -64,28 +72,16 @@ schedule_by_service(struct l4lb_service *svc, const struct l4lb_flow *flow,
 		    enum l4lb_drop *reason)
 {
 	u32 flags = READ_ONCE(svc->flags);
-	struct l4lb_conn_target target = { .first = first };
 
 	*reason = L4LB_DROP_NO_DEST;
-	if (flags & IP_VS_SVC_F_PERSISTENT)
+	if (unlikely(flags & IP_VS_SVC_F_PERSISTENT))
 		return l4lb_persist_schedule(svc, flow, first, reason);
 	/* Without persistence, a client's ports would get different servers. */
-	if (!svc->key.port && !svc->key.fwmark)
+	if (unlikely(!svc->key.port && !svc->key.fwmark))
 		return NULL;
-	target.server = l4lb_service_pick(svc, flow);
-	if (!target.server)
-		return NULL;
-	target.dport = target.server->sched.port ?: flow->dport;
-	if (once && flags & IP_VS_SVC_F_ONEPACKET &&
-	    flow->proto == IPPROTO_UDP) {
-		l4lb_conn_init_once(once, flow, target.server, target.dport);
-		l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
-		if (unlikely(READ_ONCE(svc->uses) & L4LB_USE_SHADOWED))
-			l4lb_shadow_pass(target.server, flow);
-		l4lb_account_conn(target.server);
-		return once;
-	}
-	return l4lb_conn_create(svc->ln, flow, target, NULL, reason);
+	if (unlikely(once && flags & IP_VS_SVC_F_ONEPACKET && flow->proto == IPPROTO_UDP))
+		return schedule_once(svc, flow, once);
+	return l4lb_schedule_flow(svc, flow, first, reason);
 }
 
 /* One-packet services have no connections: only their rate can be limited. */
@@ -156,7 +152,7 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 		conn = schedule_limited(svc, flow, first, once, reason);
 	else
 		conn = schedule_by_service(svc, flow, first, once, reason);
-	return conn ?: schedule_bypass(svc, flow, first, reason);
+	return likely(conn) ? conn : schedule_bypass(svc, flow, first, reason);
 }
 
 /**

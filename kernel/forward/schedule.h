@@ -4,6 +4,7 @@
 #define _L4LB_SCHEDULE_H
 
 #include "conn/conn.h"
+#include "service/pick.h"
 
 /**
  * struct l4lb_arrival - the first packet of a flow
@@ -17,12 +18,47 @@ struct l4lb_arrival {
 	bool			again;
 };
 
-bool l4lb_flow_may_start(const struct l4lb_flow *flow);
+/* Only the server opens data connections of active FTP. */
+static inline bool l4lb_flow_may_start(const struct l4lb_flow *flow)
+{
+	return flow->sport != htons(20);
+}
+
+/* The scheduler's choice, and a connection.  RCU, BH off. */
+static __always_inline struct l4lb_conn *
+l4lb_schedule_flow(struct l4lb_service *svc, const struct l4lb_flow *flow,
+		   const struct l4lb_pkt *first, enum l4lb_drop *reason)
+{
+	struct l4lb_conn_target target = {
+		.server = l4lb_service_pick(svc, flow), .first = first,
+	};
+
+	if (unlikely(!target.server)) {
+		*reason = L4LB_DROP_NO_DEST;
+		return NULL;
+	}
+	target.dport = target.server->sched.port ?: flow->dport;
+	return l4lb_conn_create(svc->ln, flow, target, NULL, reason);
+}
+
 struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				const struct l4lb_flow *flow,
 				const struct l4lb_pkt *first,
 				struct l4lb_conn *once,
 				enum l4lb_drop *reason);
+
+/* The same for the first packet of a service by address, where no memory for a connection
+ * of one packet is needed: inline, as long as nothing but its scheduler decides.
+ */
+static __always_inline struct l4lb_conn *
+l4lb_schedule_first(struct l4lb_service *svc, const struct l4lb_flow *flow,
+		    const struct l4lb_pkt *first, enum l4lb_drop *reason)
+{
+	if (unlikely(READ_ONCE(svc->limit) || !svc->key.port ||
+		     READ_ONCE(svc->flags) & IP_VS_SVC_F_PERSISTENT))
+		return l4lb_schedule(svc, flow, first, NULL, reason);
+	return l4lb_schedule_flow(svc, flow, first, reason);
+}
 
 struct l4lb_conn *l4lb_schedule_again(struct l4lb_service *svc,
 				      const struct l4lb_flow *flow,

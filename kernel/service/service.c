@@ -85,48 +85,60 @@ static const struct rhashtable_params svc_params = {
 
 /* ---- packet path ---- */
 
-static __always_inline struct l4lb_service __rcu **
-near(struct l4lb_net *ln, const struct l4lb_svc_key *key)
+/* An IPv4 address is in the first word, and the others are 0. */
+static __always_inline struct l4lb_service __rcu **near(struct l4lb_net *ln,
+							const union nf_inet_addr *addr,
+							u32 fwmark, u8 protocol,
+							__be16 port)
 {
-	u32 hash = (key->addr.all[0] ^ key->addr.all[3]) * GOLDEN_RATIO_32 +
-		   ((u32)key->protocol << 16 ^ (__force u16)key->port ^
-		    key->fwmark) * 0x85ebca6b;
+	u32 hash = (addr->all[0] ^ addr->all[3]) * GOLDEN_RATIO_32 +
+		   ((u32)protocol << 16 ^ (__force u16)port ^ fwmark) * 0x85ebca6b;
 
 	return &ln->svc_near[hash >> (32 - ilog2(ARRAY_SIZE(ln->svc_near)))];
 }
 
-static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
-						const struct l4lb_svc_key *key)
+static struct l4lb_service __rcu **near_key(struct l4lb_net *ln,
+					    const struct l4lb_svc_key *key)
 {
-	return rhashtable_lookup(&ln->svc_table, key, svc_params);
+	return near(ln, &key->addr, key->fwmark, key->protocol, key->port);
 }
 
 /* A batch adds its services to the table before it is sure to succeed.  Packets
  * must ignore them until IP_VS_SVC_F_HASHED is set.
  */
-static __always_inline struct l4lb_service *
-lookup_live(struct l4lb_net *ln, const struct l4lb_svc_key *key)
+static __always_inline bool is_live(const struct l4lb_service *svc)
 {
-	struct l4lb_service *svc = rcu_dereference(*near(ln, key));
-
-	if (unlikely(!svc || keys_differ(key, &svc->key)))
-		svc = lookup_far(ln, key);
 	/* Pairs with l4lb_service_apply(): read the flags, then the pool. */
-	if (svc && smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED)
-		return svc;
-	return NULL;
+	return smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED;
 }
 
-/**
- * l4lb_service_lookup() - the service a packet is for
- * @ln: namespace
- * @fwmark: of the packet; takes precedence over its addresses
- * @flow: of the packet, client to VIP
- *
- * Return: the service, valid in the caller's RCU section, or NULL.
- */
-struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
-					 const struct l4lb_flow *flow)
+static struct l4lb_service *lookup_live(struct l4lb_net *ln,
+					const struct l4lb_svc_key *key)
+{
+	struct l4lb_service *svc = rcu_dereference(*near_key(ln, key));
+
+	if (!svc || keys_differ(key, &svc->key))
+		svc = rhashtable_lookup(&ln->svc_table, key, svc_params);
+	return svc && is_live(svc) ? svc : NULL;
+}
+
+/* The service of exactly the packet's destination, if it is among the near ones. */
+static __always_inline struct l4lb_service *
+lookup_near(struct l4lb_net *ln, const struct l4lb_flow *flow)
+{
+	struct l4lb_service *svc = rcu_dereference(*near(ln, &flow->daddr, 0, flow->proto,
+							 flow->dport));
+
+	return likely(svc && svc->key.port == flow->dport &&
+		      svc->key.protocol == flow->proto && svc->key.af == flow->af &&
+		      !svc->key.fwmark &&
+		      ipv6_addr_equal(&svc->key.addr.in6, &flow->daddr.in6) &&
+		      is_live(svc)) ? svc : NULL;
+}
+
+/* Everywhere, in the order of precedence. */
+static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln, u32 fwmark,
+						const struct l4lb_flow *flow)
 {
 	struct l4lb_svc_key key = { .af = flow->af };
 	struct l4lb_service *svc;
@@ -151,23 +163,23 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 	return l4lb_range_lookup(ln, flow);
 }
 
-/* The real server for a new flow, valid in the caller's RCU section, or NULL
- * if none may take it.  BH off.
+/**
+ * l4lb_service_lookup() - the service a packet is for
+ * @ln: namespace
+ * @fwmark: of the packet; takes precedence over its addresses
+ * @flow: of the packet, client to VIP
+ *
+ * Return: the service, valid in the caller's RCU section, or NULL.
  */
-struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
-				      const struct l4lb_flow *flow)
+struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
+					 const struct l4lb_flow *flow)
 {
-	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
-	struct l4lb_sched_server *d;
-	struct l4lb_server *server;
+	struct l4lb_service *svc;
 
-	if (!pool->ops)
-		return NULL;
-	d = likely(!pool->ramp) ? pool->ops->pick(pool, flow) :
-				  l4lb_ramp_pick(pool, flow);
-	server = d ? l4lb_server_of(d) : NULL;
-	trace_l4lb_pick(svc, flow, server);
-	return server;
+	if (unlikely(fwmark))
+		return lookup_far(ln, fwmark, flow);
+	svc = lookup_near(ln, flow);
+	return svc ?: lookup_far(ln, 0, flow);
 }
 
 struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
@@ -391,7 +403,7 @@ void l4lb_service_zero(struct l4lb_service *svc)
  */
 int l4lb_service_table_add(struct l4lb_service *svc, struct netlink_ext_ack *extack)
 {
-	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
+	struct l4lb_service __rcu **at = near_key(svc->ln, &svc->key);
 	int err;
 
 	lockdep_assert_held(&svc->ln->lock);
@@ -409,7 +421,7 @@ int l4lb_service_table_add(struct l4lb_service *svc, struct netlink_ext_ack *ext
 
 void l4lb_service_table_del(struct l4lb_service *svc)
 {
-	struct l4lb_service __rcu **at = near(svc->ln, &svc->key);
+	struct l4lb_service __rcu **at = near_key(svc->ln, &svc->key);
 
 	lockdep_assert_held(&svc->ln->lock);
 	if (l4lb_key_is_range(&svc->key)) {

@@ -125,8 +125,6 @@ struct l4lb_service {
 /* Packet path: RCU. */
 struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 					 const struct l4lb_flow *flow);
-struct l4lb_server *l4lb_service_pick(struct l4lb_service *svc,
-				      const struct l4lb_flow *flow);
 /* Which real server a new flow gets, if nothing but flow, options and servers decide;
  * NULL: other things do, or none may take it.  RCU, any context.
  */
