@@ -62,7 +62,7 @@ unsigned int l4lb_bypass_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return stop(ln, rt.dst);
 	if (!l4lb_forward_by(skb, pkt, ln, &rt, &verdict))
 		goto release;
-	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt.dst)))
+	if (!l4lb_forward_fits(skb, pkt, ln, l4lb_dst_mtu(rt.dst)))
 		goto release;
 	l4lb_forward_prepare(skb, pkt, conn, &rt);
 	skb_dst_set(skb, rt.dst);	/* takes our reference */

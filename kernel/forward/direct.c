@@ -20,7 +20,7 @@ unsigned int l4lb_direct_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	if (rt->local)
 		return NF_ACCEPT;
 	if (!l4lb_forward_fits(skb, pkt, l4lb_conn_net(conn),
-			       dst_mtu(rt->dst)))
+			       l4lb_dst_mtu(rt->dst)))
 		return NF_DROP;
 	l4lb_forward_prepare(skb, pkt, conn, rt);
 	l4lb_forward_send(skb, pkt, l4lb_conn_net(conn)->net);

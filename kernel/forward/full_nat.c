@@ -96,7 +96,7 @@ unsigned int l4lb_full_nat_back(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return verdict;
 	}
 	if (!l4lb_forward_by(skb, pkt, ln, &rt, &verdict) ||
-	    (!rt.local && !l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt.dst))))
+	    (!rt.local && !l4lb_forward_fits(skb, pkt, ln, l4lb_dst_mtu(rt.dst))))
 		goto release;
 	if (l4lb_nat_both(skb, pkt, quoted, &reply)) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);

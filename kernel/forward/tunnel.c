@@ -250,7 +250,7 @@ static unsigned int inner_mtu(const struct l4lb_conn *conn,
 			      const struct l4lb_route *rt,
 			      const struct encap *e)
 {
-	unsigned int mtu = dst_mtu(rt->dst) - outer_len(conn) - e->len;
+	unsigned int mtu = l4lb_dst_mtu(rt->dst) - outer_len(conn) - e->len;
 
 	return pkt->flow.af == AF_INET6 ? max_t(unsigned int, mtu,
 						IPV6_MIN_MTU) : mtu;

@@ -173,6 +173,11 @@ static bool route_publish(struct l4lb_net *ln, struct l4lb_route *route,
 	return true;
 }
 
+static bool is_plain(const struct dst_entry *dst)
+{
+	return !dst->lwtstate && !dst_xfrm(dst) && l4lb_dev_is_ethernet(dst->dev);
+}
+
 /* For one packet only, if it cannot be cached. */
 struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh)
 {
@@ -193,6 +198,7 @@ struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh)
 		kfree(route);
 		return ERR_PTR(err);
 	}
+	route->plain = is_plain(route->dst);
 	spin_lock_bh(&ln->route_lock);
 	cached = route_publish(ln, route, &server->route[known_nh]);
 	spin_unlock_bh(&ln->route_lock);
@@ -202,6 +208,13 @@ struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh)
 }
 
 /* ---- neighbours ---- */
+
+/* Before the route gets another neighbour, whose address has changed as often. */
+static void forget_hop(struct l4lb_route *route)
+{
+	WRITE_ONCE(route->hop.word, 0);
+	smp_wmb();	/* pairs with l4lb_route_hop() */
+}
 
 static struct neighbour *neigh_locked(const struct l4lb_route *route,
 				      const struct l4lb_net *ln)
@@ -222,6 +235,7 @@ static struct neighbour *keep(struct l4lb_net *ln, struct l4lb_route *route,
 	    !refcount_inc_not_zero(&neigh->refcnt))
 		return NULL;
 	old = neigh_locked(route, ln);
+	forget_hop(route);
 	rcu_assign_pointer(route->neigh, neigh);
 	if (!old)
 		list_add(&route->kept, &ln->route_neighs);
@@ -247,6 +261,19 @@ struct neighbour *l4lb_route_find_neigh(struct l4lb_net *ln,
 	return neigh;
 }
 
+union l4lb_hop l4lb_route_find_hop(struct l4lb_net *ln, struct l4lb_route *route,
+				   const struct neighbour *neigh)
+{
+	const union l4lb_hop hop = l4lb_neigh_hop(neigh);
+
+	spin_lock(&ln->route_lock);
+	/* It may have got another one, or none. */
+	if (rcu_access_pointer(route->neigh) == neigh)
+		WRITE_ONCE(route->hop.word, hop.word);
+	spin_unlock(&ln->route_lock);
+	return hop;
+}
+
 /* Releases some of those in @list; return: their number. */
 static unsigned int forget_some(struct l4lb_net *ln, struct list_head *list)
 {
@@ -258,6 +285,7 @@ static unsigned int forget_some(struct l4lb_net *ln, struct list_head *list)
 	for (n = 0; n < FLUSH_BATCH && !list_empty(list); n++) {
 		route = list_first_entry(list, struct l4lb_route, kept);
 		gone[n] = neigh_locked(route, ln);
+		forget_hop(route);
 		RCU_INIT_POINTER(route->neigh, NULL);
 		list_del(&route->kept);
 	}

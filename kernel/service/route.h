@@ -4,12 +4,10 @@
 #define _L4LB_ROUTE_H
 
 #include <net/arp.h>
-#include <net/dst.h>
-#include <net/ip.h>
-#include <net/ip6_route.h>
 #include <net/ndisc.h>
-#include <net/route.h>
 
+#include "service/dst.h"
+#include "service/hop.h"
 #include "service/server.h"
 
 /**
@@ -17,10 +15,13 @@
  * @dst: the route; a reference is held
  * @to: the real server
  * @af: family of @to
+ * @plain: it leads to the wire of an Ethernet device as it is, not through IPsec or a
+ *	tunnel of the routing table
  * @cookie: for dst_check()
  * @saddr: source address for this route; the outer source of a tunnel
  * @neigh: its next hop, while packets of the fast path use it; a reference is held
  * @local: the real server is this host
+ * @hop: the address of @neigh, see l4lb_route_hop()
  * @slot: in l4lb_server.route, where it is cached
  * @device: in whose list it is; of l4lb_net.route_lock, as all below
  * @node: in that list
@@ -34,9 +35,11 @@ struct l4lb_route {
 	union nf_inet_addr	to;
 	u8			af;
 	bool			local;
+	bool			plain;
 	u32			cookie;
 	union nf_inet_addr	saddr;
 	struct neighbour __rcu	*neigh;
+	union l4lb_hop		hop;
 	struct l4lb_route __rcu	**slot;
 	struct l4lb_route_device *device;
 	struct list_head	node;
@@ -45,26 +48,6 @@ struct l4lb_route {
 } ____cacheline_aligned;
 
 static_assert(offsetof(struct l4lb_route, slot) <= L1_CACHE_BYTES);
-
-/* dst_check(), without calls for IPv4. */
-static __always_inline bool l4lb_dst_valid(struct dst_entry *dst, u32 cookie)
-{
-	if (dst->ops->family == AF_INET6)
-		return dst_check(dst, cookie);
-	return READ_ONCE(dst->obsolete) == DST_OBSOLETE_FORCE_CHK &&
-	       dst_rtable(dst)->rt_genid ==
-	       rt_genid_ipv4(dev_net(dst->dev));
-}
-
-/* Does a packet of @len bytes fit?  Short ones always do. */
-static __always_inline bool l4lb_dst_fits(const struct dst_entry *dst,
-					  unsigned int len)
-{
-	unsigned int least = dst->ops->family == AF_INET ? IPV4_MIN_MTU :
-							   IPV6_MIN_MTU;
-
-	return len <= least || len <= dst_mtu(dst);
-}
 
 struct l4lb_route *l4lb_route_renew(struct l4lb_server *server, bool known_nh);
 
@@ -117,6 +100,28 @@ l4lb_route_neigh(struct l4lb_net *ln, struct l4lb_route *route)
 
 	return likely(neigh && !READ_ONCE(neigh->dead)) ?
 	       neigh : l4lb_route_find_neigh(ln, route);
+}
+
+/* Keeps the address of @neigh in @route, and returns it. */
+union l4lb_hop l4lb_route_find_hop(struct l4lb_net *ln, struct l4lb_route *route,
+				   const struct neighbour *neigh);
+
+/* Where a frame by @route, which is plain, goes; @neigh is from l4lb_route_neigh().
+ * RCU, BH off.
+ *
+ * An address that has changed 32,768 times would be taken for the old one, but it is
+ * kept for NEIGH_KEPT only.
+ */
+static __always_inline union l4lb_hop
+l4lb_route_hop(struct l4lb_net *ln, struct l4lb_route *route,
+	       const struct neighbour *neigh)
+{
+	union l4lb_hop hop;
+
+	smp_rmb();	/* the neighbour first; pairs with forget_hop() */
+	hop.word = READ_ONCE(route->hop.word);
+	return likely(hop.changes == l4lb_neigh_changes(neigh)) ? hop :
+	       l4lb_route_find_hop(ln, route, neigh);
 }
 
 /* Forget the cached routes: @server is freed, or a path's MTU has changed. */
