@@ -199,7 +199,7 @@ do {									\
 		    READ_ONCE((dev)->xdp_state[XDP_MODE_DRV].link))))
 #else
 #define l4lb_dev_takes_frames(dev, peer)				\
-	((void)(peer), READ_ONCE((dev)->xdp_features) & NETDEV_XDP_ACT_NDO_XMIT)
+	(READ_ONCE((dev)->xdp_features) & NETDEV_XDP_ACT_NDO_XMIT)
 #endif
 
 /* Likewise, how a driver says it. */

@@ -45,6 +45,18 @@ static inline void l4lb_fast_forget_reply(void)
 /* @number: of the device that a request came in by, or of a reply's way. */
 void l4lb_fast_admit(struct l4lb_conn *conn, bool reply, u16 number);
 
+/* The same for the request that has begun @conn, unless another CPU was first. */
+static inline void l4lb_fast_admit_first(struct l4lb_conn *conn, u8 id)
+{
+	if (unlikely(READ_ONCE(conn->admitted))) {
+		l4lb_fast_admit(conn, false, id);
+		return;
+	}
+	WRITE_ONCE(conn->fast_in, id);
+	smp_wmb();	/* as there: it has no way back yet */
+	WRITE_ONCE(conn->admitted, (u32)jiffies);
+}
+
 /* Admit the client's direction if @skb, which came in by @in, was sent. */
 void l4lb_fast_admit_request(struct l4lb_conn *conn, const struct sk_buff *skb,
 			     const struct net_device *in);

@@ -74,14 +74,8 @@ static noinline u8 id_use(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 	return id == L4LB_FAST_NO_ID ? 0 : id;
 }
 
-u8 l4lb_fast_device_id(struct l4lb_fast_device *d)
+u8 l4lb_fast_device_use(struct l4lb_fast_device *d)
 {
-	/* A number used within the last second stays the device's for long. */
-	unsigned long used = smp_load_acquire(&d->used);
-	u16 id = READ_ONCE(d->id);
-
-	if (likely(id != L4LB_FAST_NO_ID && jiffies - used < HZ))
-		return id;
 	return id_use(d->ln->fast, d);
 }
 

@@ -40,8 +40,19 @@ l4lb_fast_device_of(struct l4lb_fast *fast, u32 ifindex)
 /* No connection stores that. */
 #define L4LB_FAST_NO_ID	L4LB_FAST_IDS
 
+/* The same, after it was not used for a second. */
+u8 l4lb_fast_device_use(struct l4lb_fast_device *d);
+
 /* The number for a request that came in by @d; 0: none is left.  RCU, BH off. */
-u8 l4lb_fast_device_id(struct l4lb_fast_device *d);
+static inline u8 l4lb_fast_device_id(struct l4lb_fast_device *d)
+{
+	/* A number used within the last second stays the device's for long. */
+	unsigned long used = smp_load_acquire(&d->used);
+	u16 id = READ_ONCE(d->id);
+
+	return likely(id != L4LB_FAST_NO_ID && jiffies - used < HZ) ?
+	       id : l4lb_fast_device_use(d);
+}
 
 /* With the first service; configuration mutex held. */
 int l4lb_fast_create(struct l4lb_net *ln);

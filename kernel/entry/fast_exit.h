@@ -16,6 +16,7 @@
  * @len: bytes of the IP packet, before it is wrapped
  * @skip_cache: the neighbour's cached header has another family
  * @reply: it comes from a real server
+ * @begun: it has begun its connection, and set its state
  */
 struct l4lb_fast_exit {
 	struct dst_entry	*dst;
@@ -24,6 +25,7 @@ struct l4lb_fast_exit {
 	unsigned int		len;
 	bool			skip_cache;
 	bool			reply;
+	bool			begun;
 };
 
 /* A neighbour that is not resolved or has failed is left to the stack. */
@@ -75,8 +77,10 @@ l4lb_fast_reply_exit(struct sk_buff *skb, struct l4lb_conn *conn,
 static inline bool l4lb_fast_is_wrapped(const struct l4lb_fast_exit *exit,
 					const struct l4lb_net *ln)
 {
-	return exit->dst->lwtstate || dst_xfrm(exit->dst) ||
-	       l4lb_fast_has_ipsec(ln->net);
+	if (unlikely(l4lb_fast_has_ipsec(ln->net)))
+		return true;
+	return !(exit->route && exit->route->plain) &&
+	       (exit->dst->lwtstate || dst_xfrm(exit->dst));
 }
 
 #endif /* _L4LB_FAST_EXIT_H */

@@ -78,31 +78,53 @@ static bool is_local_ipv6(struct net *net, const struct in6_addr *addr)
 	return local;
 }
 
+/* The answer is kept in @svc->vip_local with @generation, if that is @settled: see
+ * vip_is_local().
+ */
+static noinline bool vip_look_up(const struct l4lb_net *ln, struct l4lb_service *svc,
+				 const union nf_inet_addr *vip, u32 generation,
+				 bool settled)
+{
+	bool local;
+
+	/* Look up after reading the generation: later changes increment it. */
+	smp_rmb();
+	local = svc->key.af == AF_INET ? is_local_ipv4(ln->net, vip->ip) :
+					 is_local_ipv6(ln->net, &vip->in6);
+	if (settled && !l4lb_key_has_vips(&svc->key))
+		WRITE_ONCE(svc->vip_local, generation | local);
+	return local;
+}
+
+static noinline bool vip6_is_local(const struct l4lb_net *ln, struct l4lb_service *svc,
+				   const union nf_inet_addr *vip)
+{
+	u32 generation, known = READ_ONCE(svc->vip_local);
+	bool settled = l4lb_fast_generation(ln->fast, &generation);
+
+	generation = generation << 2 | 2;
+	if (likely(settled && (known | 1) == (generation | 1)))
+		return known & 1;
+	return vip_look_up(ln, svc, vip, generation, settled);
+}
+
 /* @svc->vip_local caches the answer, with the generation of the addresses and
  * routes that it is valid for.  Bit 0: the answer; bit 1: there is one.  A service with
  * several VIPs has none.
  */
-static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc,
-			 const union nf_inet_addr *vip)
+static __always_inline bool vip_is_local(const struct l4lb_net *ln,
+					 struct l4lb_service *svc,
+					 const union nf_inet_addr *vip, u8 af)
 {
-	bool v4 = svc->key.af == AF_INET, settled = true, local;
-	u32 generation = 0, known = READ_ONCE(svc->vip_local);
+	u32 generation, known;
 
-	if (v4)
-		generation = rt_genid_ipv4(ln->net);
-	else
-		settled = l4lb_fast_generation(ln->fast, &generation);
-	generation = generation << 2 | 2;
-	if (likely(settled && (known | 1) == (generation | 1)))
+	if (af == AF_INET6)
+		return vip6_is_local(ln, svc, vip);
+	known = READ_ONCE(svc->vip_local);
+	generation = rt_genid_ipv4(ln->net) << 2 | 2;
+	if (likely((known | 1) == (generation | 1)))
 		return known & 1;
-	settled = settled && !l4lb_key_has_vips(&svc->key);
-	/* Look up after reading the generation: later changes increment it. */
-	smp_rmb();
-	local = v4 ? is_local_ipv4(ln->net, vip->ip) :
-		   is_local_ipv6(ln->net, &vip->in6);
-	if (settled)
-		WRITE_ONCE(svc->vip_local, generation | local);
-	return local;
+	return vip_look_up(ln, svc, vip, generation, true);
 }
 
 /* Is the VIP an address of this host, and the source a unicast address of
@@ -110,19 +132,19 @@ static bool vip_is_local(const struct l4lb_net *ln, struct l4lb_service *svc,
  * destinations are left to the stack, which drops such packets (own sources:
  * unless accept_local is set).  @svc: a service by address.
  */
-static bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
-			 const struct l4lb_flow *flow,
-			 const struct net_device *dev)
+static __always_inline bool addresses_ok(const struct l4lb_net *ln, struct l4lb_service *svc,
+					 const struct l4lb_flow *flow,
+					 const struct net_device *dev)
 {
 	const struct inet6_dev *idev;
 
 	if (flow->af == AF_INET)
 		return l4lb_fast_source_ok(ln->fast, flow->saddr.ip) &&
-		       vip_is_local(ln, svc, &flow->daddr);
+		       vip_is_local(ln, svc, &flow->daddr, AF_INET);
 	idev = __in6_dev_get(dev);
 	return idev && !READ_ONCE(idev->cnf.disable_ipv6) &&
 	       is_plain_ipv6(&flow->saddr.in6) &&
-	       vip_is_local(ln, svc, &flow->daddr);
+	       vip_is_local(ln, svc, &flow->daddr, AF_INET6);
 }
 
 /* Comes from a real server's port: the slow path refuses it (nat_icmp_send), or knows
@@ -168,14 +190,8 @@ static bool skb_is_whole(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 			     pkt->flow.af));
 }
 
-/**
- * l4lb_fast_is_whole() - are the checksums of a packet right?
- * @view: the packet, all of it linear
- * @pkt: the same, parsed
- * @len: its length without padding
- */
-bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
-			const struct l4lb_pkt *pkt, unsigned int len)
+static bool frame_is_whole(const struct l4lb_fast_view *view,
+			   const struct l4lb_pkt *pkt, unsigned int len)
 {
 	const struct l4lb_flow *flow = &pkt->flow;
 	unsigned int l4_len = len - pkt->l4;
@@ -193,6 +209,20 @@ bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
 				flow->proto, sum);
 }
 
+/* Are its checksums right, and does its frame show them? */
+static __always_inline bool is_whole(const struct l4lb_fast_first *first,
+				     const struct l4lb_fast_device *d,
+				     const struct l4lb_pkt *pkt)
+{
+	if (first->skb)
+		return skb_is_whole(first->skb, pkt, first->len);
+	if (unlikely(first->hidden)) {
+		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
+		return false;
+	}
+	return frame_is_whole(first->view, pkt, first->len);
+}
+
 static bool is_unwatched(const struct l4lb_fast_device *d, u8 af,
 			 enum l4lb_fast_watch watch)
 {
@@ -200,17 +230,10 @@ static bool is_unwatched(const struct l4lb_fast_device *d, u8 af,
 					    watch == L4LB_FAST_UNWATCHED;
 }
 
-/**
- * l4lb_fast_new_service() - may a packet that has no connection begin one here?
- * @d: the device it came in by
- * @pkt: the packet, parsed
- * @watch: may it, if its service does not ask for it?
- *
- * Context: softirq, RCU.  Return: its service; NULL: leave it to the stack.
- */
-struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
-					   const struct l4lb_pkt *pkt,
-					   enum l4lb_fast_watch watch)
+/* NULL: leave the packet to the stack. */
+static __always_inline struct l4lb_service *
+find_service(const struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,
+	     enum l4lb_fast_watch watch)
 {
 	struct l4lb_net *ln = d->ln;
 	u8 af = pkt->flow.af;
@@ -242,22 +265,24 @@ struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
 }
 
 /**
- * l4lb_fast_new_conn() - schedule such a packet
- * @svc: its service
+ * l4lb_fast_begin() - schedule a packet that has no connection
  * @d: the device it came in by
- * @pkt: the packet, parsed; it is whole
+ * @pkt: the packet, parsed; it is not changed
+ * @first: the same
  *
  * Context: softirq, RCU.  Return: the connection, admitted; NULL: leave the
  * packet to the stack.
  */
-struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
-				     struct l4lb_fast_device *d,
-				     const struct l4lb_pkt *pkt)
+struct l4lb_conn *l4lb_fast_begin(struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_first *first)
 {
+	struct l4lb_service *svc = find_service(d, pkt, first->watch);
 	struct l4lb_conn *conn;
 	enum l4lb_drop reason;
 	u8 id;
 
+	if (!svc || !is_whole(first, d, pkt))
+		return NULL;
 	id = l4lb_fast_device_id(d);
 	if (unlikely(!id))
 		return NULL;
@@ -265,24 +290,12 @@ struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
 	 * none is tried here, since it is three times the work.  But one client that
 	 * has too many connections with the same replies must not stop all others.
 	 */
-	conn = l4lb_schedule(svc, &pkt->flow, pkt, NULL, &reason);
-	if (!conn) {
+	conn = l4lb_schedule_first(svc, &pkt->flow, pkt, &reason);
+	if (unlikely(!conn)) {
 		if (reason != L4LB_DROP_SAME_REPLIES)
 			WRITE_ONCE(svc->refused, (u32)jiffies);
 		return NULL;
 	}
-	l4lb_fast_admit(conn, false, id);
+	l4lb_fast_admit_first(conn, id);
 	return conn;
-}
-
-/* Both, for an skb, which is unchanged; @len: its length without padding. */
-struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
-				  const struct l4lb_pkt *pkt,
-				  struct l4lb_fast_device *d,
-				  unsigned int len, enum l4lb_fast_watch watch)
-{
-	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt, watch);
-
-	return svc && skb_is_whole(skb, pkt, len) ?
-	       l4lb_fast_new_conn(svc, d, pkt) : NULL;
 }

@@ -16,18 +16,23 @@ enum l4lb_fast_watch {
 	L4LB_FAST_UNWATCHED,
 };
 
-struct l4lb_service *l4lb_fast_new_service(const struct l4lb_fast_device *d,
-					   const struct l4lb_pkt *pkt,
-					   enum l4lb_fast_watch watch);
-bool l4lb_fast_is_whole(const struct l4lb_fast_view *view,
-			const struct l4lb_pkt *pkt, unsigned int len);
-struct l4lb_conn *l4lb_fast_new_conn(struct l4lb_service *svc,
-				     struct l4lb_fast_device *d,
-				     const struct l4lb_pkt *pkt);
+/**
+ * struct l4lb_fast_first - a packet that may begin a connection
+ * @skb: the packet at ingress; NULL: it is a frame
+ * @view: the frame's packet, all of it linear
+ * @len: its length without padding
+ * @watch: may it, if its service does not ask for it?
+ * @hidden: the frame may lack what only its driver knows
+ */
+struct l4lb_fast_first {
+	struct sk_buff			*skb;
+	const struct l4lb_fast_view	*view;
+	unsigned int			len;
+	enum l4lb_fast_watch		watch;
+	bool				hidden;
+};
 
-struct l4lb_conn *l4lb_fast_begin(struct sk_buff *skb,
-				  const struct l4lb_pkt *pkt,
-				  struct l4lb_fast_device *d,
-				  unsigned int len, enum l4lb_fast_watch watch);
+struct l4lb_conn *l4lb_fast_begin(struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,
+				  const struct l4lb_fast_first *first);
 
 #endif /* _L4LB_FAST_NEW_H */

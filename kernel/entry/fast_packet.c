@@ -18,7 +18,7 @@
 #include <net/xfrm.h>
 
 #include "base/drop.h"
-#include "conn/lookup.h"
+#include "conn/find.h"
 #include "entry/fast_exit.h"
 #include "entry/fast_headers.h"
 #include "entry/fast_new.h"
@@ -26,6 +26,7 @@
 #include "entry/fast_unwatched.h"
 #include "forward/las_reply.h"
 #include "forward/nat.h"
+#include "forward/nat_plain.h"
 #include "forward/reset.h"
 #include "forward/tunnel.h"
 
@@ -70,15 +71,37 @@ static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 /* ---- point of no return ---- */
 
-static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		  struct l4lb_conn *conn, const struct l4lb_fast_exit *exit)
+/* May its headers be written to?  Nearly always no copy is needed. */
+static __always_inline int make_writable(struct sk_buff *skb, unsigned int len)
+{
+	return likely(len <= skb_headlen(skb) && !skb_cloned(skb)) ?
+	       0 : skb_ensure_writable(skb, len);
+}
+
+static __always_inline int translate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				     const struct l4lb_conn *conn, bool reply)
+{
+	const bool summed = skb->ip_summed == CHECKSUM_NONE ||
+			    skb->ip_summed == CHECKSUM_UNNECESSARY;
+
+	if (unlikely(!summed))
+		return l4lb_nat_rewrite(skb, pkt, conn, reply);
+	if (make_writable(skb, pkt->l4 + (pkt->flow.proto == IPPROTO_TCP ?
+					  sizeof(struct tcphdr) : sizeof(struct udphdr))))
+		return -ENOMEM;
+	l4lb_nat_headers(skb->data, pkt, conn, reply);
+	return 0;
+}
+
+static __always_inline int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				  struct l4lb_conn *conn, const struct l4lb_fast_exit *exit)
 {
 	skb_orphan(skb);
 	skb_reset_network_header(skb);
 	skb_set_transport_header(skb, pkt->l4);
-	if ((skb->len > exit->len && pskb_trim_rcsum(skb, exit->len)) ||
+	if ((unlikely(skb->len > exit->len) && pskb_trim_rcsum(skb, exit->len)) ||
 	    skb_cow_head(skb, LL_RESERVED_SPACE(exit->dst->dev)) ||
-	    skb_ensure_writable(skb, pkt->l4))
+	    make_writable(skb, pkt->l4))
 		return -ENOMEM;
 	skb_forward_csum(skb);
 	if (pkt->flow.af == AF_INET)
@@ -87,7 +110,7 @@ static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		ipv6_hdr(skb)->hop_limit--;
 	switch (exit->reply ? IP_VS_CONN_F_MASQ : conn->method) {
 	case IP_VS_CONN_F_MASQ:
-		return l4lb_nat_rewrite(skb, pkt, conn, exit->reply);
+		return translate(skb, pkt, conn, exit->reply);
 	case IP_VS_CONN_F_TUNNEL:
 		return l4lb_tunnel_wrap(skb, pkt, conn, exit->route);
 	default:
@@ -95,7 +118,7 @@ static int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	}
 }
 
-static void leave(struct sk_buff *skb, const struct l4lb_fast_exit *exit)
+static __always_inline void leave(struct sk_buff *skb, const struct l4lb_fast_exit *exit)
 {
 	/* If the neighbour turns out to be unreachable, the ICMP error would
 	 * take a driver's data in skb->cb for IP options.
@@ -142,7 +165,8 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	} else {
 		l4lb_reset_watch(conn, skb, pkt, len);
 	}
-	l4lb_fast_advance(conn, pkt, reply);
+	if (!exit->begun)
+		l4lb_fast_advance(conn, pkt, reply);
 	/* pktgen, for one, keeps a reference to the packets it sends. */
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (unlikely(!skb || rework(skb, pkt, conn, exit))) {
@@ -164,7 +188,6 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 	struct l4lb_fast_view view __l4lb_unset;
 	struct l4lb_conn *conn;
 	struct l4lb_pkt pkt __l4lb_unset;
-	bool begun = false;
 
 	if (unlikely(!is_plain(skb) || is_odd_gso(skb)))
 		return L4LB_SLOW_HEADER;
@@ -177,18 +200,24 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 			return L4LB_SLOW_OPENS;
 		watch = L4LB_FAST_UNWATCHED;
 	}
-	conn = l4lb_conn_find_both(ln, &pkt.flow, &exit.reply);
+	exit.begun = false;
+	conn = l4lb_conn_find_here(ln, &pkt.flow, af, &exit.reply);
 	if (!conn) {
-		conn = l4lb_fast_begin(skb, &pkt, d, exit.len, watch);
-		begun = conn;
+		const struct l4lb_fast_first first = {
+			.skb = skb, .len = exit.len, .watch = watch,
+		};
+
+		conn = l4lb_fast_begin(d, &pkt, &first);
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
+		exit.begun = true;
 	}
-	count = l4lb_fast_check_conn(conn, &pkt, d, exit.reply);
+	count = exit.begun ? l4lb_fast_check_first(conn) :
+			     l4lb_fast_check_conn(conn, &pkt, d, exit.reply);
 	if (count != L4LB_FAST_SENT)
 		return count;
 	/* The stack drops it.  l4lb_fast_begin() has checked the sum. */
-	if (af == AF_INET && !begun && unlikely(ip_fast_csum(skb->data, 5)))
+	if (af == AF_INET && !exit.begun && unlikely(ip_fast_csum(skb->data, 5)))
 		return L4LB_SLOW_HEADER;
 	return forward(skb, &pkt, conn, d, &exit);
 }

@@ -55,7 +55,7 @@ static bool is_special(u32 addr)
 {
 	u8 first = addr >> 24;
 
-	return !first || first == 127 || first >= 224;
+	return (u8)(first - 1) >= 223 || first == 127;
 }
 
 static bool in_nets(const struct l4lb_fast_routes *routes, u32 addr)

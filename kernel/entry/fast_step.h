@@ -92,6 +92,16 @@ l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	return L4LB_FAST_SENT;
 }
 
+/* The same for the packet that has just begun @conn, and was admitted with it. */
+static __always_inline enum l4lb_fast_count
+l4lb_fast_check_first(const struct l4lb_conn *conn)
+{
+	if (unlikely(!l4lb_fast_forwards(conn)))
+		return L4LB_SLOW_SERVER;
+	return unlikely(l4lb_conn_test(conn, L4LB_CONN_TRACKED)) ?
+	       L4LB_SLOW_POLICY : L4LB_FAST_SENT;
+}
+
 /* Counts a packet of @len bytes that is surely forwarded. */
 static __always_inline void
 l4lb_fast_account(struct l4lb_conn *conn, const struct l4lb_pkt *pkt,

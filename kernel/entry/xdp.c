@@ -24,13 +24,13 @@
 #include <net/rtnetlink.h>
 #include <net/xdp.h>
 
-#include "conn/lookup.h"
+#include "conn/find.h"
 #include "entry/fast_exit.h"
 #include "entry/fast_headers.h"
 #include "entry/fast_new.h"
 #include "entry/fast_step.h"
 #include "forward/las_reply.h"
-#include "forward/nat.h"
+#include "forward/nat_plain.h"
 #include "forward/reset.h"
 #include "forward/tunnel.h"
 
@@ -73,13 +73,12 @@ static __always_inline bool is_hiding(const struct l4lb_fast_device *d,
 					   NETIF_F_HW_VLAN_STAG_RX);
 }
 
-static bool takes_frames(const struct net_device *dev)
+static __always_inline bool takes_frames(const struct l4lb_fast_exit *exit)
 {
-	const struct net_device *peer __maybe_unused = peer_of(dev);
+	const struct net_device *dev = exit->dst->dev;
 
-	return dev->type == ARPHRD_ETHER && dev->addr_len == ETH_ALEN &&
-	       dev->hard_header_len == ETH_HLEN &&
-	       l4lb_dev_takes_frames(dev, peer);
+	return (exit->reply ? l4lb_dev_is_ethernet(dev) : exit->route->plain) &&
+	       l4lb_dev_takes_frames(dev, peer_of(dev));
 }
 
 /* A slave on which a bond takes only broadcasts: what comes there comes twice.
@@ -114,9 +113,9 @@ static int room_for(const struct xdp_buff *xdp, const struct l4lb_conn *conn,
 }
 
 /* The IP packet that leaves begins at the result. */
-static void *rework(void *l3, const struct l4lb_pkt *pkt,
-		    const struct l4lb_conn *conn,
-		    const struct l4lb_fast_exit *exit, int room)
+static __always_inline void *rework(void *l3, const struct l4lb_pkt *pkt,
+				    const struct l4lb_conn *conn,
+				    const struct l4lb_fast_exit *exit, int room)
 {
 	if (pkt->flow.af == AF_INET)
 		ip_decrease_ttl(l3);
@@ -130,8 +129,8 @@ static void *rework(void *l3, const struct l4lb_pkt *pkt,
 	return l3 - room;
 }
 
-static u64 leave(struct xdp_buff *xdp, void *l3, u8 af,
-		 const struct l4lb_fast_exit *exit)
+static __always_inline u64 leave(struct xdp_buff *xdp, void *l3, u8 af,
+				 const struct l4lb_fast_exit *exit, union l4lb_hop hop)
 {
 	const struct net_device *dev = exit->dst->dev;
 	struct ethhdr *eth = l3 - ETH_HLEN;
@@ -140,7 +139,7 @@ static u64 leave(struct xdp_buff *xdp, void *l3, u8 af,
 	if (!xdp_data_meta_unsupported(xdp))
 		xdp->data_meta = eth;
 	xdp->data = eth;
-	neigh_ha_snapshot(eth->h_dest, exit->neigh, dev);
+	ether_addr_copy(eth->h_dest, hop.addr);
 	ether_addr_copy(eth->h_source, dev->dev_addr);
 	eth->h_proto = htons(af == AF_INET ? ETH_P_IP : ETH_P_IPV6);
 	/* A veth wakes the other end for XDP_TX only if that runs XDP itself. */
@@ -157,6 +156,7 @@ forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
 	const bool reply = exit->reply;
 	void *l3 = xdp->data + ETH_HLEN;
 	enum l4lb_fast_count count;
+	union l4lb_hop hop;
 	int room;
 
 	count = reply ? l4lb_fast_reply_exit(NULL, conn, d, pkt->flow.af, exit) :
@@ -168,7 +168,7 @@ forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
 	room = room_for(xdp, conn, reply);
 	if (unlikely(room < 0 || !l4lb_dst_fits(exit->dst, exit->len + room)))
 		return XDP_PASS;
-	if (unlikely(!takes_frames(exit->dst->dev))) {
+	if (unlikely(!takes_frames(exit))) {
 		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_EXIT]);
 		return XDP_PASS;
 	}
@@ -176,34 +176,33 @@ forward(struct xdp_buff *xdp, const struct l4lb_pkt *pkt,
 	if (unlikely(!(READ_ONCE(exit->neigh->nud_state) & NUD_CONNECTED)) &&
 	    neigh_event_send(exit->neigh, NULL))
 		return XDP_PASS;
+	hop = reply ? l4lb_neigh_hop(exit->neigh) :
+		      l4lb_route_hop(d->ln, exit->route, exit->neigh);
 
 	l4lb_fast_account(conn, pkt, exit->len, reply);
-	l4lb_fast_advance(conn, pkt, reply);
+	if (!exit->begun)
+		l4lb_fast_advance(conn, pkt, reply);
 	this_cpu_inc(d->ln->fast_counts[L4LB_FAST_XDP]);
 	xdp->data_end = l3 + exit->len;		/* without padding */
 	l3 = rework(l3, pkt, conn, exit, room);
-	return leave(xdp, l3, reply ? pkt->flow.af : exit->route->af, exit);
+	return leave(xdp, l3, reply ? pkt->flow.af : exit->route->af, exit, hop);
 }
 
-/* Of a frame for this host: where its packet is, and of which family; 0: none that
- * is handled here.
- */
-static __always_inline u8 find_packet(struct xdp_buff *xdp,
-				      const struct l4lb_fast_device *d,
-				      struct l4lb_fast_view *view)
+/* Where the packet of a frame for this host is.  False: it is not handled here. */
+static __always_inline bool find_packet(struct xdp_buff *xdp,
+					const struct l4lb_fast_device *d,
+					struct l4lb_fast_view *view)
 {
 	const struct ethhdr *eth = xdp->data;
 
 	if (xdp->data + ETH_HLEN > xdp->data_end || xdp_buff_has_frags(xdp) ||
 	    !ether_addr_equal(eth->h_dest, d->ops.dev->dev_addr) ||
 	    unlikely(is_spare(xdp->rxq->dev)))
-		return 0;
+		return false;
 	view->data = xdp->data + ETH_HLEN;
 	view->linear = xdp->data_end - view->data;
 	view->all = view->linear;
-	if (eth->h_proto == htons(ETH_P_IP))
-		return AF_INET;
-	return eth->h_proto == htons(ETH_P_IPV6) ? AF_INET6 : 0;
+	return true;
 }
 
 /* Looks last, because only packets that could be taken are to be counted. */
@@ -219,42 +218,60 @@ static __always_inline bool is_hidden(const struct xdp_buff *xdp,
 /* The way out is checked later: if it is none for frames, the packet finds its
  * connection again at ingress.
  */
-static noinline struct l4lb_conn *
+static __always_inline struct l4lb_conn *
 begin_flow(const struct xdp_buff *xdp, const struct l4lb_fast_view *view,
 	   const struct l4lb_pkt *pkt, struct l4lb_fast_device *d,
 	   unsigned int len)
 {
-	struct l4lb_service *svc = l4lb_fast_new_service(d, pkt,
-							  L4LB_FAST_WATCHED);
+	const struct l4lb_fast_first first = {
+		.view = view, .len = len, .watch = L4LB_FAST_WATCHED,
+		.hidden = is_hiding(d, xdp->rxq->dev),
+	};
 
-	return svc && !is_hidden(xdp, d) && l4lb_fast_is_whole(view, pkt, len) ?
-	       l4lb_fast_new_conn(svc, d, pkt) : NULL;
+	return l4lb_fast_begin(d, pkt, &first);
 }
 
-static u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device *d)
+/* One copy for each family. */
+static __always_inline u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device *d,
+				  const struct l4lb_fast_view *view, u8 af)
 {
-	struct l4lb_fast_view view __l4lb_unset;
 	struct l4lb_fast_exit exit __l4lb_unset;
 	struct l4lb_conn *conn;
 	struct l4lb_pkt pkt __l4lb_unset;
-	bool begun = false;
-	u8 af = find_packet(xdp, d, &view);
 
-	if (!af || l4lb_fast_read_headers(&view, af, &pkt, &exit.len) !=
-		   L4LB_FAST_SENT || l4lb_fast_leaves_opening(d->ln, &pkt))
+	if (l4lb_fast_read_headers(view, af, &pkt, &exit.len) != L4LB_FAST_SENT ||
+	    l4lb_fast_leaves_opening(d->ln, &pkt))
 		return XDP_PASS;
-	conn = l4lb_conn_find_both(d->ln, &pkt.flow, &exit.reply);
-	if (!conn) {
-		conn = begin_flow(xdp, &view, &pkt, d, exit.len);
-		begun = conn;
-	}
-	if (!conn || l4lb_fast_check_conn(conn, &pkt, d, exit.reply) !=
+	conn = l4lb_conn_find_here(d->ln, &pkt.flow, af, &exit.reply);
+	exit.begun = !conn;
+	if (exit.begun)
+		conn = begin_flow(xdp, view, &pkt, d, exit.len);
+	if (!conn || (exit.begun ? l4lb_fast_check_first(conn) :
+		      l4lb_fast_check_conn(conn, &pkt, d, exit.reply)) !=
 		     L4LB_FAST_SENT)
 		return XDP_PASS;
-	if (!begun && (is_hidden(xdp, d) ||
-		       (af == AF_INET && unlikely(ip_fast_csum(view.data, 5)))))
+	if (!exit.begun && (is_hidden(xdp, d) ||
+			    (af == AF_INET && unlikely(ip_fast_csum(view->data, 5)))))
 		return XDP_PASS;
 	return forward(xdp, &pkt, conn, d, &exit);
+}
+
+static noinline u64 handle_ipv6(struct xdp_buff *xdp, struct l4lb_fast_device *d,
+				const struct l4lb_fast_view *view)
+{
+	return handle(xdp, d, view, AF_INET6);
+}
+
+static __always_inline u64 handle_frame(struct xdp_buff *xdp, struct l4lb_fast_device *d)
+{
+	struct l4lb_fast_view view __l4lb_unset;
+	const struct ethhdr *eth = xdp->data;
+
+	if (!find_packet(xdp, d, &view))
+		return XDP_PASS;
+	if (eth->h_proto == htons(ETH_P_IP))
+		return handle(xdp, d, &view, AF_INET);
+	return eth->h_proto == htons(ETH_P_IPV6) ? handle_ipv6(xdp, d, &view) : XDP_PASS;
 }
 
 __bpf_kfunc_start_defs();
@@ -289,7 +306,7 @@ __bpf_kfunc u64 l4lb_xdp(struct xdp_md *ctx, u32 ifindex)
 	if (fast)
 		d = l4lb_fast_device_of(fast, ifindex);
 	if (d)
-		result = handle(xdp, d);
+		result = handle_frame(xdp, d);
 	if (IS_ENABLED(CONFIG_PROVE_RCU))
 		rcu_read_unlock();
 	return result;

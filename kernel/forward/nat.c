@@ -20,6 +20,7 @@
 #include "base/drop.h"
 #include "base/parse.h"
 #include "conn/lookup.h"
+#include "forward/nat_plain.h"
 #include "forward/send.h"
 
 struct l4_desc {
@@ -143,45 +144,6 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 	}
 }
 
-/*
- * The two above in one, for packets whose checksum neither the device nor the
- * stack still has to complete or adjust: both checksums are updated from one
- * difference.
- */
-static __always_inline void
-rewrite_plain(void *l3, u8 af, unsigned int l4, const struct l4_desc *desc,
-	      const struct endpoint *to)
-{
-	__sum16 *check = l3 + l4 + desc->check;
-	__be16 *port = (__be16 *)(l3 + l4) + !to->source;
-	__wsum diff;
-
-	if (af == AF_INET) {
-		struct iphdr *iph = l3;
-		__be32 *addr = to->source ? &iph->saddr : &iph->daddr;
-
-		diff = csum_add(~(__force __wsum)*addr,
-				(__force __wsum)to->addr->ip);
-		csum_replace_by_diff(&iph->check, diff);
-		*addr = to->addr->ip;
-	} else {
-		struct ipv6hdr *iph = l3;
-		struct in6_addr *addr = to->source ? &iph->saddr : &iph->daddr;
-
-		diff = csum_sub(csum_partial(to->addr, sizeof(*addr), 0),
-				csum_partial(addr, sizeof(*addr), 0));
-		*addr = to->addr->in6;
-	}
-	diff = csum_add(diff, csum_sub((__force __wsum)to->port,
-				       (__force __wsum)*port));
-	*port = to->port;
-	if (desc->zero_is_none && !*check)
-		return;
-	csum_replace_by_diff(check, diff);
-	if (desc->zero_is_none && !*check)
-		*check = CSUM_MANGLED_0;
-}
-
 static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		   const struct endpoint *to)
 {
@@ -192,7 +154,7 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return -ENOMEM;
 	if (likely(desc && !desc->crc && (skb->ip_summed == CHECKSUM_NONE ||
 					  skb->ip_summed == CHECKSUM_UNNECESSARY))) {
-		rewrite_plain(skb->data, pkt->flow.af, pkt->l4, desc, to);
+		l4lb_nat_plain(skb->data, pkt, to->addr, to->port, to->source);
 		return 0;
 	}
 	l3_rewrite(skb, pkt->flow.af, 0, to, &old);
@@ -210,18 +172,6 @@ int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 				     reply };
 
 	return rewrite(skb, pkt, &to);
-}
-
-void l4lb_nat_headers(void *l3, const struct l4lb_pkt *pkt,
-		      const struct l4lb_conn *conn, bool reply)
-{
-	const union nf_inet_addr addr = reply ? l4lb_conn_vip(conn) :
-						l4lb_conn_server(conn);
-	const struct endpoint to = { &addr, reply ? conn->vport : conn->dport,
-				     reply };
-
-	rewrite_plain(l3, pkt->flow.af, pkt->l4,
-		      pkt->flow.proto == IPPROTO_TCP ? &tcp_desc : &udp_desc, &to);
 }
 
 /* Length of the quoted packet's L4 part before it was truncated. */
@@ -387,7 +337,7 @@ nat_xmit(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		return verdict;
 	if (rt->local)
 		return nat_local(skb, pkt, conn, rt, quoted);
-	if (!l4lb_forward_fits(skb, pkt, ln, dst_mtu(rt->dst)))
+	if (!l4lb_forward_fits(skb, pkt, ln, l4lb_dst_mtu(rt->dst)))
 		return NF_DROP;
 	if (request_rewrite(skb, pkt, conn, quoted, full)) {
 		l4lb_drop(ln, L4LB_DROP_MEMORY);

@@ -22,10 +22,6 @@ int l4lb_nat_both(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 int l4lb_nat_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 		     const struct l4lb_conn *conn, bool reply);
 
-/* For XDP: the same for a TCP or UDP packet whose headers are at @l3. */
-void l4lb_nat_headers(void *l3, const struct l4lb_pkt *pkt,
-		      const struct l4lb_conn *conn, bool reply);
-
 /* Translate a real server's reply, or (@quoted) an ICMP error about a request:
  * its source becomes the VIP.  NF_ACCEPT: it continues on its way.
  */
