@@ -17,6 +17,9 @@
 #include "conn/lookup.h"
 #include "service/pool.h"
 #include "service/range.h"
+#include "service/server_table.h"
+
+#define SERVERS_SEARCHED	64U
 
 DEFINE_STATIC_KEY_FALSE(l4lb_helper_on);
 
@@ -124,15 +127,29 @@ static bool has_data(const struct l4lb_server *server, __be16 control,
 		 ntohs(port) + 1 == ntohs(server->name.port)));
 }
 
+/* The real servers of a service mostly have the same port, which the first one shows, or the
+ * service's.  Others are found among the first few: who sends records chooses how often
+ * this is done.
+ */
 static struct l4lb_server *server_of_data(const struct l4lb_service *svc, __be16 control,
 					  const struct l4lb_flow *flow,
 					  const union nf_inet_addr *addr, __be16 port)
 {
 	const struct l4lb_pool *pool = rcu_dereference(svc->pool);
+	struct l4lb_server_name name = { .svc = svc->key, .addr = *addr, .af = flow->af };
+	__be16 ports[] = { control, htons(ntohs(port) + 1), 0, 0 };
 	struct l4lb_server *server;
 	unsigned int i;
 
-	for (i = 0; i < pool->n; i++) {
+	if (pool->n)
+		ports[3] = pool->server[0]->port;
+	for (i = 0; i < ARRAY_SIZE(ports); i++) {
+		name.port = ports[i];
+		server = l4lb_server_by_name_rcu(svc->ln, &name);
+		if (server && has_data(server, control, flow, port))
+			return server;
+	}
+	for (i = 0; i < min(pool->n, SERVERS_SEARCHED); i++) {
 		server = l4lb_server_of(pool->server[i]);
 		if (nf_inet_addr_cmp(&server->sched.addr, addr) &&
 		    has_data(server, control, flow, port))

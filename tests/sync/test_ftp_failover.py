@@ -2,9 +2,11 @@
 """FTP through NAT when the director that has had it dies: control and data connections go on at
 the one that knows them from records, and open new data connections there."""
 
+import time
+
 import pytest
 from lab.ftp import DPORT, PORT, Control, Ftp
-from lab.genl import PERSISTENT
+from lab.genl import MASQ, PERSISTENT, L4lb, batch_entry, batch_server
 from lab.packet import ACK, PSH, tcp_packet
 from lab.sync_wire import NAT, Record
 
@@ -206,3 +208,38 @@ def test_without_module(nat, side_of, family, only_l4lb, backend):
     control = taken_over(side_of(nat), Ftp(nat, family), data_record)
     assert goes_on(control, PASSIVE) is None
     control.talk()
+
+
+def enlarge(side, raw, count):
+    """The service of FTP gets COUNT real servers, each with another port."""
+    servers = [batch_server(f"10.77.{n >> 8}.{n & 255}", 3000 + n, method=MASQ) for n in range(count)]
+    with L4lb(side.ns) as l4lb:
+        for at in range(0, count, 500):
+            l4lb.set_services([batch_entry(raw.vip, PORT, servers[at:at + 500])])
+
+
+def took(side, raw, count):
+    """Seconds until records for data connections of no real server are dealt with."""
+    client = raw.client()
+    foreign = [data_record(raw, client, PASSIVE + n, PASSIVE + n).but(server="198.51.100.99") for n in range(1000)]
+    best = float("inf")
+    enlarge(side, raw, count)
+    with side.backup(), side.sender() as sender:
+        for n in range(5):
+            last = control_record(raw, client, 1).but(cport=2000 + n)
+            began = time.perf_counter()
+            for at in range(0, len(foreign), 25):
+                sender.records(*foreign[at:at + 25])
+            sender.records(last)
+            side.row(last)
+            best = min(best, time.perf_counter() - began)
+    return best
+
+
+def test_cost_with_many_servers(nat, side_of, only_l4lb):
+    """A record costs about the same, however many real servers FTP has: with 10,000 to look through
+    it is 50 times as much."""
+    side, raw = side_of(nat), Ftp(nat)
+    few, many = took(side, raw, 2), took(side, raw, 10_000)
+    print(f"{few:.4f} s, {many:.4f} s")
+    assert many < 5 * few
