@@ -32,7 +32,7 @@ static struct kmem_cache *bucket_cache;
 static __always_inline u64 hash_known(const struct l4lb_conn_table *table,
 				      const struct l4lb_flow *flow, bool template)
 {
-	/* What l4lb_conn_find_both() or find_call() stored is still right. */
+	/* What l4lb_conn_find_both(), find_here() or find_call() stored is still right. */
 	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
 		WARN_ON_ONCE(!template &&
 			     flow->hash != hash_anew(table, flow, false));
@@ -107,7 +107,7 @@ static unsigned int bucket_visit(const struct l4lb_conn_bucket *bucket,
 
 	for (; bucket; bucket = rcu_dereference(bucket->next)) {
 		bucket_prefetch(bucket);
-		/* As in look_up(). */
+		/* As in l4lb_look_up(). */
 		used = ~tags_equal(smp_load_acquire(&bucket->tags), 0) &
 		       TAG_HIGHS;
 		for (; used; used &= used - 1) {

@@ -24,6 +24,7 @@
 #include "conn/latency.h"
 #include "conn/memory.h"
 #include "conn/state.h"
+#include "conn/timeout.h"
 #include "service/account.h"
 #include "service/shadow.h"
 

@@ -25,9 +25,9 @@
 struct l4lb_wanted {
 	const struct l4lb_flow	*flow;
 	u64			hash;
-	unsigned int		kinds;	/* bits */
-	const struct l4lb_call_key *call;	/* NULL: any template */
-	u8			af;	/* of the flow, as a constant */
+	unsigned int		kinds;
+	const struct l4lb_call_key *call;
+	u8			af;
 };
 
 static __always_inline bool is_wanted(const struct l4lb_conn *conn,

@@ -15,6 +15,7 @@
 #include "conn/copy.h"
 #include "conn/defence.h"
 #include "conn/table.h"
+#include "conn/timeout.h"
 
 static_assert((int)L4LB_UDP == 11 && (int)L4LB_SCTP_NONE == 12 &&
 	      (int)L4LB_STATE_MAX == 26);

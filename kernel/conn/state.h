@@ -51,15 +51,6 @@ static inline enum l4lb_state l4lb_state_first(u8 proto)
 	}
 }
 
-/* Jiffies that a connection of UDP to @server lives without packets.  RCU. */
-static inline u32 l4lb_state_udp_timeout(const struct l4lb_server *server)
-{
-	const struct l4lb_service *svc = rcu_dereference(server->svc);
-	u32 seconds = svc ? READ_ONCE(svc->policy.udp) : 0;
-
-	return seconds ? seconds * HZ : READ_ONCE(server->ln->timeouts.udp);
-}
-
 /* Before @conn is in the table: its state after @pkt, which l4lb_pkt_begins() it. */
 void l4lb_state_begin(struct l4lb_conn *conn, const struct l4lb_pkt *pkt);
 

@@ -40,7 +40,7 @@ l4lb_fast_device_of(struct l4lb_fast *fast, u32 ifindex)
 /* No connection stores that. */
 #define L4LB_FAST_NO_ID	L4LB_FAST_IDS
 
-/* The same, after it was not used for a second. */
+/* As l4lb_fast_device_id(), of a number that was not used for a second. */
 u8 l4lb_fast_device_use(struct l4lb_fast_device *d);
 
 /* The number for a request that came in by @d; 0: none is left.  RCU, BH off. */

@@ -26,6 +26,7 @@
 #include "entry/fast_admit.h"
 #include "entry/fast_routes.h"
 #include "entry/fast_unwatched.h"
+#include "entry/xdp_frame.h"
 #include "forward/lazy.h"
 #include "forward/schedule.h"
 #include "service/range.h"
@@ -99,7 +100,7 @@ static noinline bool vip_look_up(const struct l4lb_net *ln, struct l4lb_service 
 static noinline bool vip6_is_local(const struct l4lb_net *ln, struct l4lb_service *svc,
 				   const union nf_inet_addr *vip)
 {
-	u32 generation, known = READ_ONCE(svc->vip_local);
+	u32 generation = 0, known = READ_ONCE(svc->vip_local);
 	bool settled = l4lb_fast_generation(ln->fast, &generation);
 
 	generation = generation << 2 | 2;
@@ -216,7 +217,7 @@ static __always_inline bool is_whole(const struct l4lb_fast_first *first,
 {
 	if (first->skb)
 		return skb_is_whole(first->skb, pkt, first->len);
-	if (unlikely(first->hidden)) {
+	if (unlikely(l4lb_xdp_is_hiding(d, first->from))) {
 		this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
 		return false;
 	}
@@ -267,8 +268,8 @@ find_service(const struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,
 /**
  * l4lb_fast_begin() - schedule a packet that has no connection
  * @d: the device it came in by
- * @pkt: the packet, parsed; it is not changed
- * @first: the same
+ * @pkt: the packet, parsed
+ * @first: where the packet is, and what is known of it
  *
  * Context: softirq, RCU.  Return: the connection, admitted; NULL: leave the
  * packet to the stack.

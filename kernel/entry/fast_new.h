@@ -22,14 +22,14 @@ enum l4lb_fast_watch {
  * @view: the frame's packet, all of it linear
  * @len: its length without padding
  * @watch: may it, if its service does not ask for it?
- * @hidden: the frame may lack what only its driver knows
+ * @from: the device that the frame came in by
  */
 struct l4lb_fast_first {
 	struct sk_buff			*skb;
 	const struct l4lb_fast_view	*view;
 	unsigned int			len;
 	enum l4lb_fast_watch		watch;
-	bool				hidden;
+	const struct net_device		*from;
 };
 
 struct l4lb_conn *l4lb_fast_begin(struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,

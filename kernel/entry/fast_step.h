@@ -15,8 +15,9 @@
 /* Does this packet leave the connection in its state?  A segment with ACK but
  * no SYN, FIN or RST does, between the handshake and the last FIN.
  */
-static inline bool l4lb_fast_keeps_state(const struct l4lb_conn *conn,
-					 const struct l4lb_pkt *pkt, bool reply)
+static __always_inline bool
+l4lb_fast_keeps_state(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
+		      bool reply)
 {
 	if (pkt->flow.proto == IPPROTO_UDP)
 		return true;
@@ -92,11 +93,13 @@ l4lb_fast_check_conn(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 	return L4LB_FAST_SENT;
 }
 
-/* The same for the packet that has just begun @conn, and was admitted with it. */
+/* The same for the packet that has just begun @conn: its service allows it, it is admitted,
+ * and only its real server may have been removed since.
+ */
 static __always_inline enum l4lb_fast_count
 l4lb_fast_check_first(const struct l4lb_conn *conn)
 {
-	if (unlikely(!l4lb_fast_forwards(conn)))
+	if (unlikely(!l4lb_server_available(conn->server) || !l4lb_fast_forwards(conn)))
 		return L4LB_SLOW_SERVER;
 	return unlikely(l4lb_conn_test(conn, L4LB_CONN_TRACKED)) ?
 	       L4LB_SLOW_POLICY : L4LB_FAST_SENT;

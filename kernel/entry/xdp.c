@@ -29,6 +29,7 @@
 #include "entry/fast_headers.h"
 #include "entry/fast_new.h"
 #include "entry/fast_step.h"
+#include "entry/xdp_frame.h"
 #include "forward/las_reply.h"
 #include "forward/nat_plain.h"
 #include "forward/reset.h"
@@ -39,14 +40,6 @@
  */
 #define ACTION_BITS	4
 
-/* The other end of a pair of virtual devices. */
-static struct net_device *peer_of(const struct net_device *dev)
-{
-	return dev->netdev_ops->ndo_get_peer_dev ?
-	       dev->netdev_ops->ndo_get_peer_dev((struct net_device *)dev) :
-	       NULL;
-}
-
 bool l4lb_xdp_is_opaque(const struct net_device *dev)
 {
 	const struct device *parent = dev->dev.parent;
@@ -55,30 +48,12 @@ bool l4lb_xdp_is_opaque(const struct net_device *dev)
 	       (parent && parent->bus && !strcmp(parent->bus->name, "xen"));
 }
 
-/* May a frame from @dev, which is @d's or a slave of it, lack a part that only the
- * driver knows?
- */
-static __always_inline bool is_hiding(const struct l4lb_fast_device *d,
-				      const struct net_device *dev)
-{
-	const struct net_device *peer = peer_of(dev);
-
-	if (unlikely(d->opaque || (dev != d->ops.dev && l4lb_xdp_is_opaque(dev))))
-		return true;
-	if (peer)
-		return READ_ONCE(peer->features) &
-		       (NETIF_F_CSUM_MASK | NETIF_F_HW_VLAN_CTAG_TX |
-			NETIF_F_HW_VLAN_STAG_TX);
-	return READ_ONCE(dev->features) & (NETIF_F_HW_VLAN_CTAG_RX |
-					   NETIF_F_HW_VLAN_STAG_RX);
-}
-
 static __always_inline bool takes_frames(const struct l4lb_fast_exit *exit)
 {
 	const struct net_device *dev = exit->dst->dev;
 
 	return (exit->reply ? l4lb_dev_is_ethernet(dev) : exit->route->plain) &&
-	       l4lb_dev_takes_frames(dev, peer_of(dev));
+	       l4lb_dev_takes_frames(dev, l4lb_xdp_peer_of(dev));
 }
 
 /* A slave on which a bond takes only broadcasts: what comes there comes twice.
@@ -209,7 +184,7 @@ static __always_inline bool find_packet(struct xdp_buff *xdp,
 static __always_inline bool is_hidden(const struct xdp_buff *xdp,
 				      const struct l4lb_fast_device *d)
 {
-	if (likely(!is_hiding(d, xdp->rxq->dev)))
+	if (likely(!l4lb_xdp_is_hiding(d, xdp->rxq->dev)))
 		return false;
 	this_cpu_inc(d->ln->fast_counts[L4LB_XDP_OFFLOAD]);
 	return true;
@@ -225,7 +200,7 @@ begin_flow(const struct xdp_buff *xdp, const struct l4lb_fast_view *view,
 {
 	const struct l4lb_fast_first first = {
 		.view = view, .len = len, .watch = L4LB_FAST_WATCHED,
-		.hidden = is_hiding(d, xdp->rxq->dev),
+		.from = xdp->rxq->dev,
 	};
 
 	return l4lb_fast_begin(d, pkt, &first);

@@ -18,10 +18,12 @@ struct l4lb_arrival {
 	bool			again;
 };
 
+#define L4LB_PORT_FTP_DATA	20
+
 /* Only the server opens data connections of active FTP. */
 static inline bool l4lb_flow_may_start(const struct l4lb_flow *flow)
 {
-	return flow->sport != htons(20);
+	return flow->sport != htons(L4LB_PORT_FTP_DATA);
 }
 
 /* The scheduler's choice, and a connection.  RCU, BH off. */

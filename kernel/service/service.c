@@ -12,13 +12,11 @@
 #include "service/latency.h"
 #include "service/limit.h"
 #include "service/pool.h"
-#include "service/ramp.h"
 #include "service/range.h"
 #include "service/server.h"
 #include "service/server_table.h"
 #include "service/shadow.h"
 #include "service/snat.h"
-#include "service/trace.h"
 
 #include <linux/bitops.h>
 #include <linux/jhash.h>
@@ -136,26 +134,29 @@ lookup_near(struct l4lb_net *ln, const struct l4lb_flow *flow)
 		      is_live(svc)) ? svc : NULL;
 }
 
-/* Everywhere, in the order of precedence. */
-static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln, u32 fwmark,
+static noinline struct l4lb_service *lookup_mark(struct l4lb_net *ln, u32 fwmark, u8 af)
+{
+	const struct l4lb_svc_key key = { .fwmark = fwmark, .af = af };
+
+	return lookup_live(ln, &key);
+}
+
+/* Of one that lookup_near() has not found. */
+static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
 						const struct l4lb_flow *flow)
 {
-	struct l4lb_svc_key key = { .af = flow->af };
-	struct l4lb_service *svc;
+	struct l4lb_svc_key key = {
+		.addr		= flow->daddr,
+		.af		= flow->af,
+		.protocol	= flow->proto,
+		.port		= flow->dport,
+	};
+	struct l4lb_service *svc = rhashtable_lookup(&ln->svc_table, &key, svc_params);
 
-	if (fwmark && READ_ONCE(ln->n_fwmark)) {
-		key.fwmark = fwmark;
-		svc = lookup_live(ln, &key);
-		if (svc)
-			return svc;
-		key.fwmark = 0;
-	}
-	key.addr = flow->daddr;
-	key.protocol = flow->proto;
-	key.port = flow->dport;
-	svc = lookup_live(ln, &key);
-	if (svc || !READ_ONCE(ln->n_any_port))
+	if (svc && is_live(svc))
 		return svc;
+	if (!READ_ONCE(ln->n_any_port))
+		return NULL;
 	key.port = 0;
 	svc = lookup_live(ln, &key);
 	if (svc || !READ_ONCE(ln->ranges))
@@ -176,10 +177,13 @@ struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
 {
 	struct l4lb_service *svc;
 
-	if (unlikely(fwmark))
-		return lookup_far(ln, fwmark, flow);
+	if (unlikely(fwmark && READ_ONCE(ln->n_fwmark))) {
+		svc = lookup_mark(ln, fwmark, flow->af);
+		if (svc)
+			return svc;
+	}
 	svc = lookup_near(ln, flow);
-	return svc ?: lookup_far(ln, 0, flow);
+	return svc ?: lookup_far(ln, flow);
 }
 
 struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,
