@@ -43,6 +43,16 @@ def test_nothing_begins_from_the_port_of_ftp_data(nat, family, proto):
         assert bool(client.row()) == (sport != 20)
 
 
+def test_only_its_port_is_served(nat, family):
+    """Of 200 ports beside that of a service, some share its place where packets look first."""
+    raw = Raw(nat, UDP, family)
+    client = raw.client()
+    for port in range(raw.port - 100, raw.port + 101):
+        raw.client_tap.send(packet.udp_packet(client.address, client.sport, raw.vip, port, b"%d" % port))
+    raw.fence()
+    assert [p.payload for _, p in client.arrivals()] == [b"%d" % raw.port]
+
+
 @pytest.mark.parametrize("shape", ("dr", "tun"))
 def test_tcp_states_without_replies(topologies, shape, family, request):
     lab = request.getfixturevalue(shape)
