@@ -91,6 +91,21 @@ l4lb_look_up(const struct l4lb_conn_table *table, const struct l4lb_wanted *w,
 	return request;
 }
 
+/* Looks up what @w wants; its hash is set, to 0 if there is no table yet.  RCU, BH off. */
+static __always_inline struct l4lb_conn *
+l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool *reply)
+{
+	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+
+	*reply = false;
+	w->hash = 0;
+	if (unlikely(!table))
+		return NULL;
+	w->hash = hash_flow(&table->key, w->flow, w->af,
+			    w->kinds == BIT(L4LB_CONN_TEMPLATE_IN));
+	return l4lb_look_up(table, w, reply);
+}
+
 /**
  * l4lb_conn_find_here() - the connection of a packet from either side
  * @ln: namespace
@@ -105,18 +120,13 @@ l4lb_look_up(const struct l4lb_conn_table *table, const struct l4lb_wanted *w,
 static __always_inline struct l4lb_conn *
 l4lb_conn_find_here(struct l4lb_net *ln, struct l4lb_flow *flow, u8 af, bool *reply)
 {
-	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 	struct l4lb_wanted w = {
 		.flow = flow, .af = af, .kinds = BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
 	};
+	struct l4lb_conn *conn = l4lb_conn_find_wanted(ln, &w, reply);
 
-	*reply = false;
-	flow->hash = 0;
-	if (unlikely(!table))
-		return NULL;
-	w.hash = hash_flow(&table->key, flow, af, false);
 	flow->hash = w.hash;
-	return l4lb_look_up(table, &w, reply);
+	return conn;
 }
 
 #endif /* _L4LB_CONN_FIND_H */

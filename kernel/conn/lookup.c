@@ -4,27 +4,19 @@
 
 #include "conn/find.h"
 
-/* One copy per family.  *@hash: the flow's hash; 0: there is no table yet. */
+/* One copy per family. */
 static __always_inline struct l4lb_conn *
 find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
-	 u64 *hash, bool *reply)
+	 bool *reply)
 {
-	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
-	const bool template = kinds == BIT(L4LB_CONN_TEMPLATE_IN);
 	struct l4lb_wanted w = { .flow = flow, .kinds = kinds };
 
-	*reply = false;
-	*hash = 0;
-	if (!table)
-		return NULL;
 	if (flow->af == AF_INET) {
 		w.af = AF_INET;
-		w.hash = *hash = hash_flow(&table->key, flow, AF_INET, template);
-		return l4lb_look_up(table, &w, reply);
+		return l4lb_conn_find_wanted(ln, &w, reply);
 	}
 	w.af = AF_INET6;
-	w.hash = *hash = hash_flow(&table->key, flow, AF_INET6, template);
-	return l4lb_look_up(table, &w, reply);
+	return l4lb_conn_find_wanted(ln, &w, reply);
 }
 
 /* One that is not over, by its slot of @kind. */
@@ -33,10 +25,9 @@ find_one(struct l4lb_net *ln, const struct l4lb_flow *flow, enum l4lb_conn_kind 
 {
 	struct l4lb_conn *conn;
 	bool reply;
-	u64 hash;
 
 	do {
-		conn = find_any(ln, flow, BIT(kind), &hash, &reply);
+		conn = find_any(ln, flow, BIT(kind), &reply);
 	} while (conn && l4lb_conn_was_over(conn));
 	return conn;
 }
@@ -74,17 +65,16 @@ struct l4lb_conn *l4lb_conn_find_local(struct l4lb_net *ln,
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      struct l4lb_flow *flow, bool *reply)
 {
-	return find_any(ln, flow, BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
-			&flow->hash, reply);
+	return flow->af == AF_INET ? l4lb_conn_find_here(ln, flow, AF_INET, reply) :
+				     l4lb_conn_find_here(ln, flow, AF_INET6, reply);
 }
 
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,
 					  const struct l4lb_flow *key)
 {
 	bool reply;
-	u64 hash;
 
-	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &hash, &reply);
+	return find_any(ln, key, BIT(L4LB_CONN_TEMPLATE_IN), &reply);
 }
 
 struct l4lb_conn *l4lb_conn_find_call(struct l4lb_net *ln,
