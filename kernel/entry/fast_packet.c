@@ -25,7 +25,6 @@
 #include "entry/fast_step.h"
 #include "entry/fast_unwatched.h"
 #include "forward/las_reply.h"
-#include "forward/nat.h"
 #include "forward/nat_plain.h"
 #include "forward/reset.h"
 #include "forward/tunnel.h"
@@ -71,26 +70,14 @@ static bool fits(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 
 /* ---- point of no return ---- */
 
-/* May its headers be written to?  Nearly always no copy is needed. */
-static __always_inline int make_writable(struct sk_buff *skb, unsigned int len)
+/* Bytes that are about to be written to. */
+static __always_inline unsigned int headers(const struct l4lb_pkt *pkt,
+					    const struct l4lb_conn *conn, bool reply)
 {
-	return likely(len <= skb_headlen(skb) && !skb_cloned(skb)) ?
-	       0 : skb_ensure_writable(skb, len);
-}
-
-static __always_inline int translate(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-				     const struct l4lb_conn *conn, bool reply)
-{
-	const bool summed = skb->ip_summed == CHECKSUM_NONE ||
-			    skb->ip_summed == CHECKSUM_UNNECESSARY;
-
-	if (unlikely(!summed))
-		return l4lb_nat_rewrite(skb, pkt, conn, reply);
-	if (make_writable(skb, pkt->l4 + (pkt->flow.proto == IPPROTO_TCP ?
-					  sizeof(struct tcphdr) : sizeof(struct udphdr))))
-		return -ENOMEM;
-	l4lb_nat_headers(skb->data, pkt, conn, reply);
-	return 0;
+	if (!reply && conn->method != IP_VS_CONN_F_MASQ)
+		return pkt->l4;
+	return pkt->l4 + (pkt->flow.proto == IPPROTO_TCP ? sizeof(struct tcphdr) :
+							   sizeof(struct udphdr));
 }
 
 static __always_inline int rework(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -101,7 +88,7 @@ static __always_inline int rework(struct sk_buff *skb, const struct l4lb_pkt *pk
 	skb_set_transport_header(skb, pkt->l4);
 	if ((unlikely(skb->len > exit->len) && pskb_trim_rcsum(skb, exit->len)) ||
 	    skb_cow_head(skb, LL_RESERVED_SPACE(exit->dst->dev)) ||
-	    make_writable(skb, pkt->l4))
+	    l4lb_make_writable(skb, headers(pkt, conn, exit->reply)))
 		return -ENOMEM;
 	skb_forward_csum(skb);
 	if (pkt->flow.af == AF_INET)
@@ -110,7 +97,7 @@ static __always_inline int rework(struct sk_buff *skb, const struct l4lb_pkt *pk
 		ipv6_hdr(skb)->hop_limit--;
 	switch (exit->reply ? IP_VS_CONN_F_MASQ : conn->method) {
 	case IP_VS_CONN_F_MASQ:
-		return translate(skb, pkt, conn, exit->reply);
+		return l4lb_nat_rewrite_here(skb, pkt, conn, exit->reply);
 	case IP_VS_CONN_F_TUNNEL:
 		return l4lb_tunnel_wrap(skb, pkt, conn, exit->route);
 	default:

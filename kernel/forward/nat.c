@@ -150,10 +150,9 @@ static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	const struct l4_desc *desc = l4_desc(pkt->flow.proto);
 	union nf_inet_addr old;
 
-	if (skb_ensure_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
+	if (l4lb_make_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
 		return -ENOMEM;
-	if (likely(desc && !desc->crc && (skb->ip_summed == CHECKSUM_NONE ||
-					  skb->ip_summed == CHECKSUM_UNNECESSARY))) {
+	if (likely(desc && !desc->crc && l4lb_nat_is_plain(skb))) {
 		l4lb_nat_plain(skb->data, pkt, to->addr, to->port, to->source);
 		return 0;
 	}

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* NAT of headers of TCP and UDP whose checksums are all there. */
+/* NAT of headers of TCP and UDP whose checksums are all there, inline. */
 #ifndef _L4LB_NAT_PLAIN_H
 #define _L4LB_NAT_PLAIN_H
 
+#include <linux/skbuff.h>
 #include <net/checksum.h>
 
 #include "conn/conn.h"
+#include "forward/nat.h"
+
+/* Has neither the device nor the stack anything to do about the checksum any more? */
+static inline bool l4lb_nat_is_plain(const struct sk_buff *skb)
+{
+	return skb->ip_summed == CHECKSUM_NONE ||
+	       skb->ip_summed == CHECKSUM_UNNECESSARY;
+}
+
+/* skb_ensure_writable(), mostly without a call. */
+static __always_inline int l4lb_make_writable(struct sk_buff *skb, unsigned int len)
+{
+	return likely(len <= skb_headlen(skb) && !skb_cloned(skb)) ?
+	       0 : skb_ensure_writable(skb, len);
+}
 
 static __always_inline __wsum l4lb_nat_ipv4(struct iphdr *iph, __be32 to, bool source)
 {
@@ -30,7 +46,7 @@ static __always_inline __wsum l4lb_nat_ipv6(struct ipv6hdr *iph, const struct in
 
 /* Gives one end of a packet another address and port: both checksums are updated from one
  * difference, see nat.c.
- * @l3: its headers; not for CHECKSUM_PARTIAL or CHECKSUM_COMPLETE
+ * @l3: its headers, of a frame or of an skb with l4lb_nat_is_plain()
  * @pkt: the packet, parsed
  * @source: its source, not its destination
  */
@@ -64,6 +80,19 @@ static __always_inline void l4lb_nat_headers(void *l3, const struct l4lb_pkt *pk
 						l4lb_conn_server(conn);
 
 	l4lb_nat_plain(l3, pkt, &addr, reply ? conn->vport : conn->dport, reply);
+}
+
+/* l4lb_nat_rewrite() of TCP or UDP whose headers may be written to, mostly without a
+ * call.
+ */
+static __always_inline int l4lb_nat_rewrite_here(struct sk_buff *skb,
+						 const struct l4lb_pkt *pkt,
+						 const struct l4lb_conn *conn, bool reply)
+{
+	if (unlikely(!l4lb_nat_is_plain(skb)))
+		return l4lb_nat_rewrite(skb, pkt, conn, reply);
+	l4lb_nat_headers(skb->data, pkt, conn, reply);
+	return 0;
 }
 
 #endif /* _L4LB_NAT_PLAIN_H */
