@@ -53,8 +53,9 @@ static void id_take(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 	WRITE_ONCE(d->id, i);
 }
 
-static noinline u8 id_use(struct l4lb_fast *fast, struct l4lb_fast_device *d)
+u8 l4lb_fast_device_use(struct l4lb_fast_device *d)
 {
+	struct l4lb_fast *fast = d->ln->fast;
 	u16 id;
 
 	if (READ_ONCE(d->id) == L4LB_FAST_NO_ID &&
@@ -72,11 +73,6 @@ static noinline u8 id_use(struct l4lb_fast *fast, struct l4lb_fast_device *d)
 	}
 	spin_unlock(&fast->lock);
 	return id == L4LB_FAST_NO_ID ? 0 : id;
-}
-
-u8 l4lb_fast_device_use(struct l4lb_fast_device *d)
-{
-	return id_use(d->ln->fast, d);
 }
 
 static void id_drop(struct l4lb_fast *fast, struct l4lb_fast_device *d)
