@@ -13,8 +13,8 @@
 
 #include <linux/slab.h>
 
-#include "conn/bucket.h"
 #include "conn/admit.h"
+#include "conn/bucket.h"
 #include "conn/call.h"
 #include "conn/ghost.h"
 #include "conn/log.h"
@@ -67,7 +67,7 @@ fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	}
 }
 
-/* Each field by itself: that takes a third of what clearing @conn first does. */
+/* Each field by itself, which is quicker than to clear @conn before. */
 static __always_inline void
 conn_init(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	  struct l4lb_server *server, __be16 dport)

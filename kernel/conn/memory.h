@@ -7,8 +7,8 @@
 
 #include "conn/conn.h"
 
-/* Taken from the slab at once, which costs half of what each by itself would.  A test
- * that lets allocations fail means each.
+/* Taken from the slab at once, which costs less than each by itself.  A test that lets
+ * allocations fail means each.
  */
 #define L4LB_CONN_STOCK	(IS_ENABLED(CONFIG_FAILSLAB) ? 1 : 16)
 

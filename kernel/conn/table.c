@@ -4,7 +4,6 @@
  * to conn_max entries, emptied when the namespace ends.  See bucket.c for
  * lookup and insertion, resize.c for the size, sweep.c for expiry.
  */
-#include "conn/admit.h"
 #include "conn/table.h"
 
 #include <linux/log2.h>
@@ -15,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "base/drop.h"
+#include "conn/admit.h"
 #include "conn/alarm.h"
 #include "conn/bucket.h"
 #include "conn/count.h"

@@ -53,7 +53,7 @@ static inline void l4lb_fast_admit_first(struct l4lb_conn *conn, u8 id)
 		return;
 	}
 	WRITE_ONCE(conn->fast_in, id);
-	smp_wmb();	/* as there: it has no way back yet */
+	smp_wmb();	/* its device before the term, as l4lb_fast_admit() does */
 	WRITE_ONCE(conn->admitted, (u32)jiffies);
 }
 

@@ -23,8 +23,8 @@
 #include <net/ipv6.h>
 
 #include "conn/lookup.h"
-#include "service/pick.h"
 #include "service/account.h"
+#include "service/pick.h"
 #include "service/range.h"
 
 static void mask_client(const struct l4lb_service *svc,

@@ -237,8 +237,7 @@ def took(side, raw, count):
 
 
 def test_cost_with_many_servers(nat, side_of, only_l4lb):
-    """A record costs about the same, however many real servers FTP has: with 10,000 to look through
-    it is 50 times as much."""
+    """A record costs about the same, however many real servers FTP has."""
     side, raw = side_of(nat), Ftp(nat)
     few, many = took(side, raw, 2), took(side, raw, 10_000)
     print(f"{few:.4f} s, {many:.4f} s")
