@@ -7,7 +7,6 @@ SPEC is JSON: what, a name of instructions.py ("l4lb fast 1: udp4 nat reply"), a
 Writes {packets, symbols: [[address, name]]} to FILE.
 """
 
-import copy
 import ctypes
 import json
 import mmap
@@ -54,13 +53,17 @@ def symbols():
             yield address, name
 
 
+def is_of(what, mode):
+    return what.startswith((f"{mode}: ", f"{mode} sync: "))
+
+
 def one_of(director, what):
-    """The director with the mode that WHAT is about, if that says so."""
-    modes = [(name, value) for name, value in director.fast_paths
-             if what.startswith((f"{name}: ", f"{name} sync: "))]
-    one = copy.copy(director)
-    one.fast_paths = modes or director.fast_paths
-    return one
+    """The director with the mode that WHAT is about, if that says so; None: it lacks that mode."""
+    for one in director.modes():
+        if is_of(what, one.fast_paths[0][0]):
+            return one
+    other = any(is_of(what, name) for name, _ in instructions.L4LB.fast_paths)
+    return None if other else director
 
 
 def measure(spec):
@@ -80,14 +83,15 @@ def measure(spec):
             instructions.of_peer(bed, counts, spec)
             found = list(symbols())
     for director, way in instructions.RUNS:
-        if not what.startswith(director.name) or \
+        one = one_of(director, what)
+        if not one or not what.startswith(director.name) or \
            what.startswith("l4lb xdp") != (way is instructions.by_xdp):
             continue
         with director.loaded():
             bed = Bed(servers=4)
             with bed.stand():
                 director.standard(bed)
-                way(bed, one_of(director, what), counts, spec)
+                way(bed, one, counts, spec)
                 found = list(symbols())
     if not counts.packets:
         raise MeasureError(f"there is no '{what}'")

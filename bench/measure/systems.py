@@ -2,6 +2,7 @@
 """The systems that are compared: in-tree ip_vs, l4lb, and paths without a director."""
 
 import contextlib
+import copy
 import ctypes
 import os
 import socket
@@ -65,6 +66,13 @@ class Director:
         self.configure(bed, [line for family in (4, 6) for proto in ("udp", "tcp")
                              for n, method in enumerate(ALL, 1)
                              for line in service_lines(family, proto, n, method)])
+
+    def modes(self):
+        """The same director with one setting of its fast path, for each."""
+        for mode in self.fast_paths:
+            one = copy.copy(self)
+            one.fast_paths = [mode]
+            yield one
 
     @staticmethod
     def set_fast_path(bed, value):
