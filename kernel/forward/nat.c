@@ -144,21 +144,28 @@ static void l3_rewrite(struct sk_buff *skb, u8 af, unsigned int off,
 	}
 }
 
-static int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		   const struct endpoint *to)
+/* Any other packet: SCTP, no ports, or a checksum that the device or the stack has a part in. */
+static noinline void rewrite_odd(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				 const struct l4_desc *desc, const struct endpoint *to)
 {
-	const struct l4_desc *desc = l4_desc(pkt->flow.proto);
 	union nf_inet_addr old;
 
-	if (l4lb_make_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
-		return -ENOMEM;
-	if (likely(desc && !desc->crc && l4lb_nat_is_plain(skb))) {
-		l4lb_nat_plain(skb->data, pkt, to->addr, to->port, to->source);
-		return 0;
-	}
 	l3_rewrite(skb, pkt->flow.af, 0, to, &old);
 	if (desc)
 		l4_rewrite(skb, pkt, desc, &old, to);
+}
+
+static __always_inline int rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				   const struct endpoint *to)
+{
+	const struct l4_desc *desc = l4_desc(pkt->flow.proto);
+
+	if (l4lb_make_writable(skb, pkt->l4 + (desc ? desc->len : 0)))
+		return -ENOMEM;
+	if (likely(desc && !desc->crc && l4lb_nat_is_plain(skb)))
+		l4lb_nat_plain(skb->data, pkt, to->addr, to->port, to->source);
+	else
+		rewrite_odd(skb, pkt, desc, to);
 	return 0;
 }
 
@@ -260,8 +267,8 @@ static int icmp_rewrite(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return 0;
 }
 
-static int rewrite_any(struct sk_buff *skb, const struct l4lb_pkt *pkt,
-		       unsigned int quoted, const struct endpoint *to)
+static __always_inline int rewrite_any(struct sk_buff *skb, const struct l4lb_pkt *pkt,
+				       unsigned int quoted, const struct endpoint *to)
 {
 	return quoted ? icmp_rewrite(skb, pkt, quoted, to) :
 			rewrite(skb, pkt, to);

@@ -9,7 +9,7 @@
 #include "conn/conn.h"
 #include "forward/nat.h"
 
-/* Has neither the device nor the stack anything to do about the checksum any more? */
+/* Is the checksum in the packet the only one that has to follow a change? */
 static inline bool l4lb_nat_is_plain(const struct sk_buff *skb)
 {
 	return skb->ip_summed == CHECKSUM_NONE ||
