@@ -21,36 +21,18 @@
 #include <linux/slab.h>
 
 #include "conn/defence.h"
+#include "conn/insert.h"
 #include "conn/lookup.h"
-#include "conn/resize.h"
-#include "conn/slot.h"
-#include "conn/slot_hash.h"
-#include "conn/sweep.h"
 
 static struct kmem_cache *bucket_cache;
-
-static __always_inline u64 hash_known(const struct l4lb_conn_table *table,
-				      const struct l4lb_flow *flow, bool template)
-{
-	/* What l4lb_conn_find_both(), find_here() or find_call() stored is still right. */
-	if (IS_ENABLED(CONFIG_PROVE_LOCKING) && flow->hash)
-		WARN_ON_ONCE(!template &&
-			     flow->hash != hash_anew(table, flow, false));
-	return flow->hash ?: hash_anew(table, flow, template);
-}
 
 u64 l4lb_conn_table_hash(const struct l4lb_conn_table *table,
 			 const struct l4lb_flow *flow, bool template)
 {
-	return hash_known(table, flow, template);
+	return hash_stored(table, flow, template) ?: hash_anew(table, flow, template);
 }
 
 /* ---- slots ---- */
-
-static spinlock_t *stripe_lock(struct l4lb_conn_table *table, u64 hash)
-{
-	return &table->locks[hash >> (64 - L4LB_STRIPE_BITS)].lock;
-}
 
 /* Have both templates the same Call-ID? */
 static bool same_call(const struct l4lb_conn *a, const struct l4lb_conn *b)
@@ -424,36 +406,6 @@ static struct l4lb_conn *present(struct l4lb_conn_array *array,
 	return NULL;
 }
 
-/* In the usual case: no resize, one bucket, and nothing in it with the same tag. */
-static __always_inline bool put_at_once(struct l4lb_conn_array *array, u64 hash,
-					unsigned long slot, const spinlock_t *lock)
-{
-	struct l4lb_conn_bucket *home = home_of(array, hash);
-	u64 free = tags_equal(home->tags, 0);
-
-	if (unlikely(!free || tags_equal(home->tags, tag_of(hash)) ||
-		     rcu_access_pointer(array->next) || bucket_next(home, lock)))
-		return false;
-	slot_set(home, first_slot(free), slot, tag_of(hash));
-	return true;
-}
-
-/* Inserts @conn as @kind, in the usual case. */
-static __always_inline bool insert_at_once(struct l4lb_conn_table *table,
-					   struct l4lb_conn *conn,
-					   enum l4lb_conn_kind kind, u64 hash)
-{
-	spinlock_t *lock = stripe_lock(table, hash);
-	bool done;
-
-	lockdep_assert_in_softirq();
-	spin_lock(lock);
-	done = likely(!l4lb_conn_test(conn, L4LB_CONN_DEAD)) &&
-	       put_at_once(rcu_dereference(table->array), hash, slot_of(conn, kind), lock);
-	spin_unlock(lock);
-	return done;
-}
-
 /* In any other case.  Return: as l4lb_conn_table_insert(). */
 static noinline struct l4lb_conn *insert_beside(struct l4lb_conn_table *table,
 						struct l4lb_conn *conn,
@@ -572,6 +524,24 @@ struct l4lb_conn *l4lb_conn_table_insert_local(struct l4lb_conn_table *table,
 	return old;
 }
 
+/* After all slots but the client's. */
+static __always_inline struct l4lb_conn *
+insert_last(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	    const struct l4lb_flow *flow)
+{
+	enum l4lb_conn_kind kind = in_kind(conn);
+	u64 hash = l4lb_conn_table_hash(table, flow, kind != L4LB_CONN_IN);
+	struct l4lb_conn *old = insert_as(table, conn, kind, hash, flow);
+
+	if (likely(!old))
+		l4lb_conn_inserted(table);
+	else if (l4lb_conn_has_out(conn))
+		remove_replies(table, conn, L4LB_CONN_OUT);
+	else if (conn->method == L4LB_FULL_NAT)
+		remove_replies(table, conn, L4LB_CONN_LOCAL);
+	return old;
+}
+
 /**
  * l4lb_conn_table_insert() - insert a connection into the table
  * @table: table; l4lb_conn_table_admit() has returned true
@@ -588,42 +558,20 @@ struct l4lb_conn *l4lb_conn_table_insert(struct l4lb_conn_table *table,
 					 struct l4lb_conn *conn,
 					 const struct l4lb_flow *flow)
 {
-	bool has_out = l4lb_conn_has_out(conn);
-	bool has_local = !has_out && conn->method == L4LB_FULL_NAT;
-	enum l4lb_conn_kind kind = in_kind(conn);
-	struct l4lb_conn *old;
-	unsigned int slots;
-	u64 hash;
+	struct l4lb_conn *old = NULL;
 
-	if (unlikely(has_local)) {
-		old = l4lb_conn_local_insert(table, conn,
-					     l4lb_conn_table_hash(table, flow, false));
-		if (old)
-			return old;
-	}
-	if (has_out) {
-		hash = hash_slot(table, conn, L4LB_CONN_OUT);
+	if (l4lb_conn_has_out(conn)) {
 		/* Counted before a reply can find it and kill @conn. */
 		atomic_inc(&table->n_out);
-		old = insert_as(table, conn, L4LB_CONN_OUT, hash, NULL);
-		if (unlikely(old)) {
+		old = insert_as(table, conn, L4LB_CONN_OUT,
+				hash_slot(table, conn, L4LB_CONN_OUT), NULL);
+		if (unlikely(old))
 			atomic_dec(&table->n_out);
-			return old;
-		}
+	} else if (conn->method == L4LB_FULL_NAT) {
+		old = l4lb_conn_local_insert(table, conn,
+					     l4lb_conn_table_hash(table, flow, false));
 	}
-	hash = hash_known(table, flow, kind != L4LB_CONN_IN);
-	old = insert_as(table, conn, kind, hash, flow);
-	if (unlikely(old)) {
-		if (has_out || has_local)
-			remove_replies(table, conn, has_out ? L4LB_CONN_OUT :
-							      L4LB_CONN_LOCAL);
-		return old;
-	}
-	slots = atomic_read(&table->n) + atomic_read(&table->n_out);
-	if (unlikely(slots > READ_ONCE(table->resize_at)))
-		l4lb_conn_resize_check(table);
-	l4lb_conn_sweep_kick(table);
-	return NULL;
+	return unlikely(old) ? old : insert_last(table, conn, flow);
 }
 
 /* Call it once for each connection in the table.  RCU. */

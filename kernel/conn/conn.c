@@ -14,9 +14,9 @@
 #include <linux/slab.h>
 
 #include "conn/admit.h"
-#include "conn/bucket.h"
 #include "conn/call.h"
 #include "conn/ghost.h"
+#include "conn/insert.h"
 #include "conn/log.h"
 #include "conn/share.h"
 #include "conn/conntrack.h"
@@ -51,12 +51,12 @@ static u32 uses_of(const struct l4lb_server *server)
 }
 
 static __always_inline void
-fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow,
+fill_addresses(struct l4lb_conn *conn, const struct l4lb_flow *flow, u8 af,
 	       const struct l4lb_sched_server *server)
 {
-	const bool same = server->af == flow->af;
+	const bool same = server->af == af;
 
-	if (flow->af == AF_INET) {
+	if (af == AF_INET) {
 		conn->v4.caddr = flow->saddr.ip;
 		conn->v4.vaddr = flow->daddr.ip;
 		conn->v4.daddr = same ? server->addr.ip : 0;
@@ -72,7 +72,9 @@ static __always_inline void
 conn_init(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	  struct l4lb_server *server, __be16 dport)
 {
-	const u8 method = READ_ONCE(server->method);
+	/* Read before the first write, which the compiler could not prove harmless. */
+	const u8 method = READ_ONCE(server->method), af = flow->af, proto = flow->proto;
+	const __be16 cport = flow->sport, vport = flow->dport;
 
 	conn->last = jiffies;
 	conn->timeout = CONN_TIMEOUT_NEW;
@@ -84,16 +86,16 @@ conn_init(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 	conn->control = NULL;
 	conn->seq = 0;
 	conn->ack = 0;
-	conn->af = flow->af;
-	conn->proto = flow->proto;
+	conn->af = af;
+	conn->proto = proto;
 	conn->method = method;
-	conn->state = l4lb_state_first(flow->proto);
-	conn->cport = flow->sport;
-	conn->vport = flow->dport;
+	conn->state = l4lb_state_first(proto);
+	conn->cport = cport;
+	conn->vport = vport;
 	conn->dport = dport;
 	conn->packets = 0;
 	conn->fast_in = 0;
-	fill_addresses(conn, flow, &server->sched);
+	fill_addresses(conn, flow, af, &server->sched);
 }
 
 /*
@@ -174,28 +176,32 @@ static void enlarge(struct l4lb_conn *conn, u32 uses)
 	l4lb_conn_set(conn, L4LB_CONN_LARGE);
 }
 
+static struct l4lb_conn_table *table_of(const struct l4lb_conn_target *target)
+{
+	return rcu_dereference(target->server->ln->conns);
+}
+
 /* The table has admitted it; if there is no memory, its place is free again. */
 static __always_inline struct l4lb_conn *
 conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
-	  struct l4lb_conn_target target, bool template,
+	  const struct l4lb_conn_target *target, bool template,
 	  enum l4lb_drop *reason)
 {
-	struct l4lb_server *server = target.server;
+	struct l4lb_server *server = target->server;
 	struct l4lb_conn *conn;
 	u32 uses;
 
-	*reason = L4LB_DROP_MEMORY;
 	/* A dying template may have had the last reference on @server. */
 	if (!refcount_inc_not_zero(&server->refs))
 		goto release;
 	uses = uses_of(server) & (template ? L4LB_USE_SHADOWED | L4LB_USE_CALL :
 				  ~(L4LB_USE_CALL | L4LB_USE_HELPER));
-	if (unlikely(uses) && !target.first)	/* no packet of its client began it */
+	if (unlikely(uses) && !target->first)	/* no packet of its client began it */
 		uses &= ~L4LB_USE_LATENCY;
 	conn = l4lb_conn_alloc(flow->af, uses);
 	if (unlikely(!conn))
 		goto put_server;
-	conn_init(conn, flow, server, target.dport);
+	conn_init(conn, flow, server, target->dport);
 	if (unlikely(uses))
 		enlarge(conn, uses);
 	return conn;
@@ -203,18 +209,20 @@ conn_make(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
 put_server:
 	l4lb_server_put(server);
 release:
+	*reason = L4LB_DROP_MEMORY;
 	l4lb_conn_table_release(table, template);
 	return NULL;
 }
 
 static __always_inline struct l4lb_conn *
 conn_alloc(struct l4lb_conn_table *table, const struct l4lb_flow *flow,
-	   struct l4lb_conn_target target, bool template,
+	   const struct l4lb_conn_target *target, bool template,
 	   enum l4lb_drop *reason)
 {
-	*reason = L4LB_DROP_FULL;
-	if (!l4lb_conn_table_admit(table, flow, template))
+	if (!l4lb_conn_table_admit(table, flow, template)) {
+		*reason = L4LB_DROP_FULL;
 		return NULL;
+	}
 	return conn_make(table, flow, target, template, reason);
 }
 
@@ -241,6 +249,7 @@ insert_again(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 	int tries = 3;
 	bool active;
 
+	*reason = L4LB_DROP_MEMORY;
 	while (!IS_ERR_OR_NULL(old) && !l4lb_conn_alive(old) && tries--) {
 		l4lb_conn_kill(old, L4LB_END_EXPIRED);
 		old = l4lb_conn_table_insert(table, conn, flow);
@@ -266,22 +275,27 @@ insert_again(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 	return IS_ERR(old) || !l4lb_conn_alive(old) ? NULL : old;
 }
 
-/*
- * Insert @conn, or free it if the table already has a connection for this flow:
- * two first packets of a flow may race.  Returns the one in the table.  NULL
- * without memory, or, with that as *@reason, if the replies to too many
- * connections have the same header, or there is no port.
- */
+/* What comes of inserting @conn, which gave @old: two first packets of a flow may race. */
 static __always_inline struct l4lb_conn *
-conn_insert(struct l4lb_conn_table *table, struct l4lb_conn *conn,
-	    const struct l4lb_flow *flow, enum l4lb_drop *reason)
+inserted(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	 const struct l4lb_flow *flow, struct l4lb_conn *old, enum l4lb_drop *reason)
 {
-	struct l4lb_conn *old = l4lb_conn_table_insert(table, conn, flow);
-
 	if (unlikely(old))
 		return insert_again(table, conn, flow, old, reason);
 	trace_l4lb_conn_new(conn, L4LB_END_UNSPEC);
 	return conn;
+}
+
+/*
+ * Insert @conn, or free it if the table already has a connection for this flow.
+ * Returns the one in the table.  NULL without memory, or, with that as *@reason, if
+ * the replies to too many connections have the same header, or there is no port.
+ */
+static struct l4lb_conn *
+conn_insert(struct l4lb_conn_table *table, struct l4lb_conn *conn,
+	    const struct l4lb_flow *flow, enum l4lb_drop *reason)
+{
+	return inserted(table, conn, flow, l4lb_conn_table_insert(table, conn, flow), reason);
 }
 
 static noinline struct l4lb_conn *
@@ -298,9 +312,9 @@ insert_shadowed(struct l4lb_conn_table *table, struct l4lb_conn *conn,
 }
 
 /* Is its conntrack entry kept? */
-static __always_inline void set_tracked(struct l4lb_conn *conn, const struct l4lb_net *ln)
+static __always_inline void set_tracked(struct l4lb_conn *conn)
 {
-	if ((READ_ONCE(ln->sysctl.conntrack) && l4lb_conn_is_nat(conn)) ||
+	if ((READ_ONCE(l4lb_conn_net(conn)->sysctl.conntrack) && l4lb_conn_is_nat(conn)) ||
 	    (l4lb_helper_used() && l4lb_helper_controls(conn)))
 		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 }
@@ -320,58 +334,62 @@ static void join(struct l4lb_conn *conn, struct l4lb_conn *control)
 
 /**
  * l4lb_conn_create() - create a connection for a flow
- * @ln: namespace
  * @flow: the flow, client to VIP
  * @target: real server and port, and the packet
  * @control: the template that chose the server, or NULL
- * @reason: set on failure
+ * @reason: set if there is no connection; otherwise it may be anything
  *
  * Context: RCU, BH off.
  * Return: the flow's connection, which is in the table; another CPU may have
  * created it.  NULL without memory, or when the table is full.
  */
-struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln,
-				   const struct l4lb_flow *flow,
-				   struct l4lb_conn_target target,
+struct l4lb_conn *l4lb_conn_create(const struct l4lb_flow *flow,
+				   const struct l4lb_conn_target *target,
 				   struct l4lb_conn *control,
 				   enum l4lb_drop *reason)
 {
-	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn_table *table = table_of(target);
+	struct l4lb_server *server = target->server;
+	const struct l4lb_pkt *first = target->first;
+	const u8 proto = flow->proto;
 	struct l4lb_conn *conn, *res;
 	int flags;
 
 	conn = conn_alloc(table, flow, target, false, reason);
 	if (!conn)
 		return NULL;
-	set_tracked(conn, ln);
+	set_tracked(conn);
 	if (control)
 		join(conn, control);
-	if (l4lb_conn_begins_half_open(flow->proto)) {
+	if (l4lb_conn_begins_half_open(proto)) {
 		/* No reader sees it yet. */
 		atomic_set(&conn->flags, atomic_read(&conn->flags) |
 			   BIT(L4LB_CONN_HALF_OPEN));
 		atomic_inc(&table->n_half_open);
 	}
-	if (target.first && flow->proto == IPPROTO_UDP)
-		conn->timeout = min(l4lb_state_udp_timeout(target.server), L4LB_CONN_TIMEOUT_MAX);
-	else if (target.first)
-		l4lb_state_begin(conn, target.first);
+	if (proto != IPPROTO_UDP) {
+		if (first)
+			l4lb_state_begin(conn, first);
+	} else if (first) {
+		conn->timeout = min(l4lb_state_udp_timeout(server), L4LB_CONN_TIMEOUT_MAX);
+	}
 	flags = atomic_read(&conn->flags);
-	l4lb_server_bind(target.server, false, !(flags & BIT(L4LB_CONN_INACTIVE)));
+	l4lb_server_bind(server, false, !(flags & BIT(L4LB_CONN_INACTIVE)));
 	if (unlikely(flags & BIT(L4LB_CONN_LARGE)) && conn->uses & L4LB_USE_SHADOWED)
 		res = insert_shadowed(table, conn, flow, control, reason);
 	else
-		res = conn_insert(table, conn, flow, reason);
+		res = inserted(table, conn, flow, l4lb_conn_insert_here(table, conn, flow),
+			       reason);
 	if (res == conn)
-		l4lb_account_conn(target.server);
-	else if (res && target.first)
-		l4lb_state_packet(res, target.first, false);
+		l4lb_account_conn(server);
+	else if (res && first)
+		l4lb_state_packet(res, first, false);
 	return res;
 }
 
 static struct l4lb_conn *template_make(struct l4lb_conn_table *table,
 				       const struct l4lb_flow *key,
-				       struct l4lb_conn_target target,
+				       const struct l4lb_conn_target *target,
 				       unsigned int timeout,
 				       enum l4lb_drop *reason)
 {
@@ -382,29 +400,27 @@ static struct l4lb_conn *template_make(struct l4lb_conn_table *table,
 	conn->timeout = min(timeout, L4LB_CONN_TIMEOUT_MAX);
 	refcount_set(&conn->refs, 1);
 	l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
-	l4lb_server_bind(target.server, true, false);
+	l4lb_server_bind(target->server, true, false);
 	if (unlikely(l4lb_conn_test(conn, L4LB_CONN_LARGE)))
-		l4lb_ghost_choose(conn, target.flow);
+		l4lb_ghost_choose(conn, target->flow);
 	return conn;
 }
 
 /**
  * l4lb_conn_create_template() - create a persistence template
- * @ln: namespace
  * @key: the masked flow of the connections that the template is for
  * @target: their real server and port
  * @timeout: jiffies that it lives without connections
- * @reason: set on failure
+ * @reason: set if there is no connection; otherwise it may be anything
  *
  * Context: RCU, BH off.  Return: as l4lb_conn_create().
  */
-struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
-					    const struct l4lb_flow *key,
-					    struct l4lb_conn_target target,
+struct l4lb_conn *l4lb_conn_create_template(const struct l4lb_flow *key,
+					    const struct l4lb_conn_target *target,
 					    unsigned int timeout,
 					    enum l4lb_drop *reason)
 {
-	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn_table *table = table_of(target);
 	struct l4lb_conn *conn;
 
 	conn = template_make(table, key, target, timeout, reason);
@@ -413,7 +429,7 @@ struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln,
 
 /* Gives @template, which is not in the table, the Call-ID of @key; or frees it. */
 static bool set_call(struct l4lb_conn_table *table, struct l4lb_conn *template,
-		     const struct l4lb_call_key *key)
+		     const struct l4lb_call_key *key, enum l4lb_drop *reason)
 {
 	struct l4lb_call *call = NULL;
 	bool active;
@@ -423,6 +439,7 @@ static bool set_call(struct l4lb_conn_table *table, struct l4lb_conn *template,
 		call = kmalloc(struct_size(call, id, key->len),
 			       GFP_ATOMIC | __GFP_NOWARN);
 	if (!call) {
+		*reason = L4LB_DROP_MEMORY;
 		conn_end(template, &active);
 		l4lb_ghost_leave(template, active);
 		conn_release(template, table, active);
@@ -437,41 +454,39 @@ static bool set_call(struct l4lb_conn_table *table, struct l4lb_conn *template,
 
 /**
  * l4lb_conn_create_call() - create a template with a Call-ID
- * @ln: namespace
  * @key: what it is found by, after l4lb_conn_find_call()
  * @target: real server and port of its connections
  * @timeout: jiffies that it lives without connections
- * @reason: set on failure
+ * @reason: set if there is no connection; otherwise it may be anything
  *
  * Context: RCU, BH off.  Return: as l4lb_conn_create().
  */
-struct l4lb_conn *l4lb_conn_create_call(struct l4lb_net *ln,
-					const struct l4lb_call_key *key,
-					struct l4lb_conn_target target,
+struct l4lb_conn *l4lb_conn_create_call(const struct l4lb_call_key *key,
+					const struct l4lb_conn_target *target,
 					unsigned int timeout,
 					enum l4lb_drop *reason)
 {
-	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn_table *table = table_of(target);
 	struct l4lb_conn *conn;
 
 	conn = template_make(table, &key->flow, target, timeout, reason);
 	if (!conn)
 		return NULL;
-	*reason = L4LB_DROP_MEMORY;
-	return set_call(table, conn, key) ?
+	return set_call(table, conn, key, reason) ?
 	       conn_insert(table, conn, &key->flow, reason) : NULL;
 }
 
 static struct l4lb_conn *copy_make(struct l4lb_conn_table *table,
 				   const struct l4lb_flow *flow,
-				   struct l4lb_conn_target target,
+				   const struct l4lb_conn_target *target,
 				   bool template, enum l4lb_drop *reason)
 {
 	struct l4lb_conn *conn;
 
-	*reason = L4LB_DROP_FULL;
-	if (!l4lb_conn_table_admit_copy(table, template))
+	if (!l4lb_conn_table_admit_copy(table, template)) {
+		*reason = L4LB_DROP_FULL;
 		return NULL;
+	}
 	conn = conn_make(table, flow, target, template, reason);
 	if (!conn)
 		return NULL;
@@ -487,47 +502,43 @@ static struct l4lb_conn *copy_make(struct l4lb_conn_table *table,
 		conn->recorded = conn->last;
 		l4lb_conn_set(conn, L4LB_CONN_TEMPLATE);
 	}
-	l4lb_server_bind(target.server, template, false);
-	*reason = L4LB_DROP_MEMORY;
+	l4lb_server_bind(target->server, template, false);
 	return conn;
 }
 
 /**
  * l4lb_conn_create_copy() - create what another director has
- * @ln: namespace; it has a connection table
  * @flow: the flow, client to VIP; of a template: its key
  * @target: real server and port
  * @template: a template, not a connection
- * @reason: set on failure
+ * @reason: set if there is no connection; otherwise it may be anything
  *
  * It has no holders, no control, and its first state; nothing is evicted for it.
  *
  * Context: RCU, BH off.  Return: as l4lb_conn_create().
  */
-struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln,
-					const struct l4lb_flow *flow,
-					struct l4lb_conn_target target,
+struct l4lb_conn *l4lb_conn_create_copy(const struct l4lb_flow *flow,
+					const struct l4lb_conn_target *target,
 					bool template, enum l4lb_drop *reason)
 {
-	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn_table *table = table_of(target);
 	struct l4lb_conn *conn = copy_make(table, flow, target, template, reason);
 
 	if (conn && !template)
-		set_tracked(conn, ln);
+		set_tracked(conn);
 	return conn ? conn_insert(table, conn, flow, reason) : NULL;
 }
 
 /* The same for a template with a Call-ID, after l4lb_conn_find_call(). */
-struct l4lb_conn *l4lb_conn_copy_call(struct l4lb_net *ln,
-				      const struct l4lb_call_key *key,
-				      struct l4lb_conn_target target,
+struct l4lb_conn *l4lb_conn_copy_call(const struct l4lb_call_key *key,
+				      const struct l4lb_conn_target *target,
 				      enum l4lb_drop *reason)
 {
-	struct l4lb_conn_table *table = rcu_dereference(ln->conns);
+	struct l4lb_conn_table *table = table_of(target);
 	struct l4lb_conn *conn;
 
 	conn = copy_make(table, &key->flow, target, true, reason);
-	return conn && set_call(table, conn, key) ?
+	return conn && set_call(table, conn, key, reason) ?
 	       conn_insert(table, conn, &key->flow, reason) : NULL;
 }
 

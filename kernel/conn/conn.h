@@ -212,7 +212,6 @@ static inline union nf_inet_addr l4lb_conn_server(const struct l4lb_conn *conn)
 
 /* Serialises state changes.  Shared by many connections: never take two. */
 #define L4LB_CONN_LOCK_BITS	9
-
 extern struct l4lb_conn_lock l4lb_conn_locks[1 << L4LB_CONN_LOCK_BITS];
 
 static inline spinlock_t *l4lb_conn_lock(const struct l4lb_conn *conn)
@@ -242,20 +241,21 @@ static inline void l4lb_conn_touch(struct l4lb_conn *conn)
 		WRITE_ONCE(conn->last, now);
 }
 
-struct l4lb_conn *l4lb_conn_create(struct l4lb_net *ln, const struct l4lb_flow *flow,
-				   struct l4lb_conn_target target, struct l4lb_conn *control,
-				   enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_create_template(struct l4lb_net *ln, const struct l4lb_flow *key,
-					    struct l4lb_conn_target target, unsigned int timeout,
-					    enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_create_call(struct l4lb_net *ln, const struct l4lb_call_key *key,
-					struct l4lb_conn_target target, unsigned int timeout,
-					enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_create_copy(struct l4lb_net *ln, const struct l4lb_flow *flow,
-					struct l4lb_conn_target target, bool template,
-					enum l4lb_drop *reason);
-struct l4lb_conn *l4lb_conn_copy_call(struct l4lb_net *ln, const struct l4lb_call_key *key,
-				      struct l4lb_conn_target target, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create(const struct l4lb_flow *flow,
+				   const struct l4lb_conn_target *target,
+				   struct l4lb_conn *control, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_template(const struct l4lb_flow *key,
+					    const struct l4lb_conn_target *target,
+					    unsigned int timeout, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_call(const struct l4lb_call_key *key,
+					const struct l4lb_conn_target *target,
+					unsigned int timeout, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_create_copy(const struct l4lb_flow *flow,
+					const struct l4lb_conn_target *target,
+					bool template, enum l4lb_drop *reason);
+struct l4lb_conn *l4lb_conn_copy_call(const struct l4lb_call_key *key,
+				      const struct l4lb_conn_target *target,
+				      enum l4lb_drop *reason);
 void l4lb_conn_init_once(struct l4lb_conn *conn, const struct l4lb_flow *flow,
 			 struct l4lb_server *server, __be16 dport);
 /* Removes @conn from the table; safe from several CPUs at once. */

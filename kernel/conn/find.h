@@ -12,6 +12,7 @@
 #include "conn/bucket.h"
 #include "conn/call.h"
 #include "conn/hash.h"
+#include "conn/missed.h"
 #include "conn/slot.h"
 
 /**
@@ -91,9 +92,11 @@ l4lb_look_up(const struct l4lb_conn_table *table, const struct l4lb_wanted *w,
 	return request;
 }
 
-/* Looks up what @w wants; its hash is set, to 0 if there is no table yet.  RCU, BH off. */
+/* Looks up what @w wants; its hash is set, to 0 if there is no table yet.  @again: ingress
+ * may have looked it up, in vain.  RCU, BH off.
+ */
 static __always_inline struct l4lb_conn *
-l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool *reply)
+l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool again, bool *reply)
 {
 	const struct l4lb_conn_table *table = rcu_dereference(ln->conns);
 
@@ -101,8 +104,11 @@ l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool *reply)
 	w->hash = 0;
 	if (unlikely(!table))
 		return NULL;
-	w->hash = hash_flow(&table->key, w->flow, w->af,
-			    w->kinds == BIT(L4LB_CONN_TEMPLATE_IN));
+	if (again)
+		w->hash = l4lb_conn_missed_hash(table, w->flow, w->af);
+	if (!w->hash)
+		w->hash = hash_flow(&table->start, w->flow, w->af,
+				    w->kinds == BIT(L4LB_CONN_TEMPLATE_IN));
 	return l4lb_look_up(table, w, reply);
 }
 
@@ -111,6 +117,7 @@ l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool *reply)
  * @ln: namespace
  * @flow: of the packet; its hash is filled in for a new connection
  * @af: its family, as a constant
+ * @again: ingress may have looked it up, as a constant
  * @reply: set if the packet is a reply to be translated
  *
  * As l4lb_conn_find_both(), for packets that are worth the code.
@@ -118,12 +125,13 @@ l4lb_conn_find_wanted(struct l4lb_net *ln, struct l4lb_wanted *w, bool *reply)
  * Context: RCU, BH off.
  */
 static __always_inline struct l4lb_conn *
-l4lb_conn_find_here(struct l4lb_net *ln, struct l4lb_flow *flow, u8 af, bool *reply)
+l4lb_conn_find_here(struct l4lb_net *ln, struct l4lb_flow *flow, u8 af, bool again,
+		    bool *reply)
 {
 	struct l4lb_wanted w = {
 		.flow = flow, .af = af, .kinds = BIT(L4LB_CONN_IN) | BIT(L4LB_CONN_OUT),
 	};
-	struct l4lb_conn *conn = l4lb_conn_find_wanted(ln, &w, reply);
+	struct l4lb_conn *conn = l4lb_conn_find_wanted(ln, &w, again, reply);
 
 	flow->hash = w.hash;
 	return conn;

@@ -6,28 +6,39 @@
 #include <linux/siphash.h>
 
 #include "base/flow.h"
+#include "conn/table.h"
 
-/* SipHash-1-3.  The length is not hashed: the number of words follows from the
- * family, which is in the first word.
- */
-struct hash_state {
-	u64	v0, v1, v2, v3;
-};
+/* What hash_header() begins with, from the key. */
+static inline struct l4lb_hash_state hash_start(const siphash_key_t *key)
+{
+	return (struct l4lb_hash_state){
+		.v0 = SIPHASH_CONST_0 ^ key->key[0],
+		.v1 = SIPHASH_CONST_1 ^ key->key[1],
+		.v2 = SIPHASH_CONST_2 ^ key->key[0],
+		.v3 = SIPHASH_CONST_3 ^ key->key[1],
+	};
+}
 
-static __always_inline void hash_word(struct hash_state *s, u64 word)
+static __always_inline void hash_word(struct l4lb_hash_state *s, u64 word)
 {
 	s->v3 ^= word;
 	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
 	s->v0 ^= word;
 }
 
-static __always_inline u64 hash_end(struct hash_state *s)
+/* The lowest byte is the tag of a slot, and 0 is the tag of a free one. */
+static __always_inline u64 hash_with_tag(u64 hash)
+{
+	return hash | ((u8)hash == 0);
+}
+
+static __always_inline u64 hash_end(struct l4lb_hash_state *s)
 {
 	s->v2 ^= 0xff;
 	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
 	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
 	SIPHASH_PERMUTATION(s->v0, s->v1, s->v2, s->v3);
-	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+	return hash_with_tag(s->v0 ^ s->v1 ^ s->v2 ^ s->v3);
 }
 
 static __always_inline u64 two(u32 high, u32 low)
@@ -48,17 +59,16 @@ struct hash_input {
 	bool		template;
 };
 
-static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
+/* SipHash-1-3.  The length is not hashed: the number of words follows from the
+ * family, which is in the first word.
+ */
+static __always_inline u64 hash_header(const struct l4lb_hash_state *start, u8 af,
 				       const struct hash_input *in)
 {
-	struct hash_state s = {
-		.v0 = SIPHASH_CONST_0 ^ key->key[0],
-		.v1 = SIPHASH_CONST_1 ^ key->key[1],
-		.v2 = SIPHASH_CONST_2 ^ key->key[0],
-		.v3 = SIPHASH_CONST_3 ^ key->key[1],
-	};
+	struct l4lb_hash_state s = *start;
 
-	hash_word(&s, two((__force u32)in->sport << 16 | (__force u32)in->dport,
+	/* In this order one load can take both ports of a struct l4lb_flow. */
+	hash_word(&s, two((__force u32)in->dport << 16 | (__force u32)in->sport,
 			  af << 16 | in->template << 8 | in->proto));
 	if (af == AF_INET) {
 		hash_word(&s, two((__force u32)in->from[0], (__force u32)in->to[0]));
@@ -76,10 +86,10 @@ static __always_inline u64 hash_header(const siphash_key_t *key, u8 af,
  */
 static inline u64 hash_call(const siphash_key_t *key, u64 header, u64 id)
 {
-	return siphash_2u64(header, id, key) ?: 1;
+	return hash_with_tag(siphash_2u64(header, id, key));
 }
 
-static __always_inline u64 hash_flow(const siphash_key_t *key,
+static __always_inline u64 hash_flow(const struct l4lb_hash_state *start,
 				     const struct l4lb_flow *flow, u8 af,
 				     bool template)
 {
@@ -89,7 +99,7 @@ static __always_inline u64 hash_flow(const siphash_key_t *key,
 		.proto = flow->proto, .template = template,
 	};
 
-	return hash_header(key, af, &in);
+	return hash_header(start, af, &in);
 }
 
 #endif /* _L4LB_CONN_HASH_H */

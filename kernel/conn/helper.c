@@ -15,6 +15,7 @@
 
 #include "conn/count.h"
 #include "conn/lookup.h"
+#include "service/find.h"
 #include "service/pool.h"
 #include "service/range.h"
 #include "service/server_table.h"

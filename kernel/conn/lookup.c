@@ -10,13 +10,14 @@ find_any(struct l4lb_net *ln, const struct l4lb_flow *flow, unsigned int kinds,
 	 bool *reply)
 {
 	struct l4lb_wanted w = { .flow = flow, .kinds = kinds };
+	const bool again = kinds == BIT(L4LB_CONN_OUT);
 
 	if (flow->af == AF_INET) {
 		w.af = AF_INET;
-		return l4lb_conn_find_wanted(ln, &w, reply);
+		return l4lb_conn_find_wanted(ln, &w, again, reply);
 	}
 	w.af = AF_INET6;
-	return l4lb_conn_find_wanted(ln, &w, reply);
+	return l4lb_conn_find_wanted(ln, &w, again, reply);
 }
 
 /* One that is not over, by its slot of @kind. */
@@ -65,8 +66,8 @@ struct l4lb_conn *l4lb_conn_find_local(struct l4lb_net *ln,
 struct l4lb_conn *l4lb_conn_find_both(struct l4lb_net *ln,
 				      struct l4lb_flow *flow, bool *reply)
 {
-	return flow->af == AF_INET ? l4lb_conn_find_here(ln, flow, AF_INET, reply) :
-				     l4lb_conn_find_here(ln, flow, AF_INET6, reply);
+	return flow->af == AF_INET ? l4lb_conn_find_here(ln, flow, AF_INET, true, reply) :
+				     l4lb_conn_find_here(ln, flow, AF_INET6, true, reply);
 }
 
 struct l4lb_conn *l4lb_conn_find_template(struct l4lb_net *ln,

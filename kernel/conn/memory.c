@@ -6,7 +6,7 @@
 
 static struct kmem_cache *caches[L4LB_CONN_STOCKS], *local_cache;
 
-DEFINE_PER_CPU(struct l4lb_conn_stock, l4lb_conn_stocks[L4LB_CONN_STOCKS]);
+DEFINE_PER_CPU_ALIGNED(struct l4lb_conn_stock, l4lb_conn_stocks[L4LB_CONN_STOCKS]);
 
 struct l4lb_conn *l4lb_conn_restock(unsigned int size)
 {

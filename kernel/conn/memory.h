@@ -7,10 +7,10 @@
 
 #include "conn/conn.h"
 
-/* Taken from the slab at once, which costs less than each by itself.  A test that lets
- * allocations fail means each.
+/* Taken from the slab at once, which costs less than each by itself.  With their number
+ * they fill two cache lines.  A test that lets allocations fail means each.
  */
-#define L4LB_CONN_STOCK	(IS_ENABLED(CONFIG_FAILSLAB) ? 1 : 16)
+#define L4LB_CONN_STOCK	(IS_ENABLED(CONFIG_FAILSLAB) ? 1 : 15)
 
 /**
  * struct l4lb_conn_stock - connections of one size that a CPU has ready
@@ -25,7 +25,7 @@ struct l4lb_conn_stock {
 /* An IPv4 connection takes half the memory of one of IPv6, or with a large part. */
 enum { L4LB_CONN_SMALL, L4LB_CONN_MEDIUM, L4LB_CONN_STOCKS };
 
-DECLARE_PER_CPU(struct l4lb_conn_stock, l4lb_conn_stocks[L4LB_CONN_STOCKS]);
+DECLARE_PER_CPU_ALIGNED(struct l4lb_conn_stock, l4lb_conn_stocks[L4LB_CONN_STOCKS]);
 
 /* For a connection of @size, whose stock is empty. */
 struct l4lb_conn *l4lb_conn_restock(unsigned int size);

@@ -16,7 +16,7 @@
 
 static __always_inline u64 tag_of(u64 hash)
 {
-	return (hash & GENMASK(TAG_BITS - 1, 0)) ?: 1;
+	return hash & GENMASK(TAG_BITS - 1, 0);
 }
 
 /* The highest bit of each byte that equals @tag; with 0, of each free slot. */

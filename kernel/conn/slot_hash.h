@@ -5,14 +5,15 @@
 
 #include "conn/call.h"
 #include "conn/hash.h"
+#include "conn/lookup.h"
 #include "conn/table.h"
 
 static inline u64 hash_anew(const struct l4lb_conn_table *table,
 			    const struct l4lb_flow *flow, bool template)
 {
 	return flow->af == AF_INET ?
-	       hash_flow(&table->key, flow, AF_INET, template) :
-	       hash_flow(&table->key, flow, AF_INET6, template);
+	       hash_flow(&table->start, flow, AF_INET, template) :
+	       hash_flow(&table->start, flow, AF_INET6, template);
 }
 
 /* The hash of packets that find @conn by its slot of @kind: the real server's
@@ -33,11 +34,11 @@ static inline u64 hash_slot(const struct l4lb_conn_table *table,
 	if (conn->af == AF_INET) {
 		in.from = out ? &conn->v4.daddr : &conn->v4.caddr;
 		in.to = out ? &conn->v4.caddr : &conn->v4.vaddr;
-		return hash_header(&table->key, AF_INET, &in);
+		return hash_header(&table->start, AF_INET, &in);
 	}
 	in.from = (out ? &conn->v6.daddr : &conn->v6.caddr)->s6_addr32;
 	in.to = (out ? &conn->v6.caddr : &conn->v6.vaddr)->s6_addr32;
-	return hash_header(&table->key, AF_INET6, &in);
+	return hash_header(&table->start, AF_INET6, &in);
 }
 
 /* The same for a slot of any kind. */

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The connection table of a namespace: created with its first service, limited
- * to conn_max entries, emptied when the namespace ends.  See bucket.c for
- * lookup and insertion, resize.c for the size, sweep.c for expiry.
+ * to conn_max entries, emptied when the namespace ends.  See find.h for
+ * lookup, insert.h and bucket.c for insertion, resize.c for the size, sweep.c for expiry.
  */
 #include "conn/table.h"
 
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
+#include <linux/percpu.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -19,6 +20,8 @@
 #include "conn/bucket.h"
 #include "conn/count.h"
 #include "conn/defence.h"
+#include "conn/hash.h"
+#include "conn/missed.h"
 #include "conn/resize.h"
 #include "conn/share.h"
 #include "conn/sweep.h"
@@ -55,11 +58,14 @@ int l4lb_conn_table_create(struct l4lb_net *ln,
 	table->events = events;
 	table->bits_min = max(min(conn_tab_bits, TAB_BITS_START) - BUCKET_BITS,
 			      (int)L4LB_STRIPE_BITS);
-	if (l4lb_conn_resize_init(table)) {
+	table->missed = alloc_percpu(struct l4lb_conn_missed);
+	if (!table->missed || l4lb_conn_resize_init(table)) {
+		free_percpu(table->missed);
 		kvfree(table);
 		return -ENOMEM;
 	}
 	get_random_bytes(&table->key, sizeof(table->key));
+	table->start = hash_start(&table->key);
 	/* Not ARRAY_SIZE(): without SMP a lock has size 0. */
 	for (i = 0; i < 1 << L4LB_STRIPE_BITS; i++)
 		spin_lock_init(&table->locks[i].lock);
@@ -160,6 +166,7 @@ void l4lb_conn_table_destroy(struct l4lb_net *ln)
 		return;
 	l4lb_conn_share_leave(table);
 	l4lb_conn_resize_exit(table);
+	free_percpu(table->missed);
 	kvfree(table);
 }
 

@@ -7,62 +7,23 @@
 #include <linux/siphash.h>
 #include <linux/workqueue.h>
 
+#include "conn/array.h"
 #include "conn/conn.h"
 #include "conn/watch.h"
 
-/* Kinds of slots.  A connection has one for the client's packets and, with NAT,
- * one for the replies; a template has one of its own kind.
- */
-enum l4lb_conn_kind {
-	L4LB_CONN_IN,
-	L4LB_CONN_OUT,
-	L4LB_CONN_TEMPLATE_IN,
-	L4LB_CONN_CALL_IN,	/* template with a Call-ID, see call.h */
-	L4LB_CONN_LOCAL,	/* full NAT: in place of OUT, by the local end */
-};
+struct l4lb_conn_missed;
 
-enum {
-	L4LB_BUCKET_SLOTS	= 6,
-	L4LB_STRIPE_BITS	= 8,	/* also an array's minimum */
-	L4LB_EQUAL_REPLIES	= 16,	/* connections to whose replies one
-					 * header may belong
-					 */
-};
-
-/**
- * struct l4lb_conn_bucket - connections with equal high bits of the hash
- * @tags: byte i: the lowest 8 bits of slot i's hash, never 0; 0: it is free
- * @slot: address of the connection, and its kind in the lowest bits
- * @next: next bucket of the chain, when this one is full
- *
- * One cache line.  A reader looks at @tags first and then at the slots that may
- * match; a writer, under the stripe's lock, sets a slot before its tag.
- */
-struct l4lb_conn_bucket {
-	u64				tags;
-	unsigned long			slot[L4LB_BUCKET_SLOTS];
-	struct l4lb_conn_bucket __rcu	*next;
-} __aligned(64);
-
-/**
- * struct l4lb_conn_array - buckets
- * @buckets: by the highest bits of the hash
- * @shift: number of the other bits
- * @chained: some buckets may have a chain
- * @next: during a resize, the array that all entries move to; those not here
- *	(any more) are there
- */
-struct l4lb_conn_array {
-	struct l4lb_conn_bucket		*buckets;
-	u8				shift;
-	bool				chained;
-	struct l4lb_conn_array __rcu	*next;
+/* Of SipHash. */
+struct l4lb_hash_state {
+	u64	v0, v1, v2, v3;
 };
 
 /**
  * struct l4lb_conn_table - the connections of a namespace
- * @key: of the hash
+ * @start: what each hash of a header begins with
  * @array: the buckets; during a resize, the old array
+ * @missed: hashes of packets that the stack looks up again, see missed.h
+ * @key: of the hash
  * @resize_at: with more slots in use, an insertion checks the size
  * @bits_min: the array never has fewer bits
  * @ln: the namespace
@@ -83,8 +44,10 @@ struct l4lb_conn_array {
  *	one
  */
 struct l4lb_conn_table {
-	siphash_key_t			key;
+	struct l4lb_hash_state		start;
 	struct l4lb_conn_array __rcu	*array;
+	struct l4lb_conn_missed __percpu *missed;
+	siphash_key_t			key;
 	unsigned int			resize_at;
 	unsigned int			bits_min;
 	struct l4lb_net			*ln;

@@ -124,8 +124,8 @@ static inline bool l4lb_fast_has_new(const struct l4lb_net *ln)
 static inline bool l4lb_fast_has_ipsec(const struct net *net)
 {
 #ifdef CONFIG_XFRM
-	return net->xfrm.policy_count[XFRM_POLICY_OUT] ||
-	       net->xfrm.policy_count[XFRM_POLICY_FWD] ||
+	return net->xfrm.policy_count[XFRM_POLICY_OUT] |
+	       net->xfrm.policy_count[XFRM_POLICY_FWD] |
 	       net->xfrm.policy_count[XFRM_POLICY_IN];
 #else
 	return false;

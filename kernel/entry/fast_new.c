@@ -29,6 +29,7 @@
 #include "entry/xdp_frame.h"
 #include "forward/lazy.h"
 #include "forward/schedule.h"
+#include "service/find.h"
 #include "service/range.h"
 #include "service/server_table.h"
 #include "sync/daemon.h"
@@ -41,9 +42,8 @@ static bool may_begin(const struct l4lb_net *ln, const struct l4lb_pkt *pkt)
 	    L4LB_TCP_FLAG_SYN)
 		return false;
 	return l4lb_flow_may_start(&pkt->flow) && !l4lb_sync_stands_by(ln) &&
-	       !READ_ONCE(ln->n_fwmark) &&
-	       !READ_ONCE(ln->sysctl.drop_packet) &&
-	       !READ_ONCE(ln->sysctl.conntrack);
+	       !(READ_ONCE(ln->n_fwmark) | READ_ONCE(ln->sysctl.drop_packet) |
+		 READ_ONCE(ln->sysctl.conntrack));
 }
 
 /* Multicast and IPv4-mapped addresses are not unicast; a link-local address may
@@ -169,8 +169,8 @@ static bool needs_none(const struct l4lb_fast_view *view,
 	       !udp->check;
 }
 
-static bool header_ok(const struct l4lb_fast_view *view,
-		      const struct l4lb_pkt *pkt)
+static __always_inline bool header_ok(const struct l4lb_fast_view *view,
+				      const struct l4lb_pkt *pkt)
 {
 	return pkt->flow.af == AF_INET6 ||
 	       !ip_fast_csum(view->data, sizeof(struct iphdr) / 4);
@@ -243,11 +243,8 @@ find_service(const struct l4lb_fast_device *d, const struct l4lb_pkt *pkt,
 
 	if (!may_begin(ln, pkt))
 		return NULL;
-	if (!l4lb_fast_has_new(ln)) {
-		if (!is_unwatched(d, af, watch))
-			return NULL;
-		watch = L4LB_FAST_UNWATCHED;
-	}
+	if (!l4lb_fast_has_new(ln) && watch != L4LB_FAST_UNWATCHED)
+		return NULL;
 	svc = l4lb_service_lookup(ln, 0, &pkt->flow);
 	if (!svc)
 		return NULL;
@@ -291,7 +288,7 @@ struct l4lb_conn *l4lb_fast_begin(struct l4lb_fast_device *d, const struct l4lb_
 	 * none is tried here, since it is three times the work.  But one client that
 	 * has too many connections with the same replies must not stop all others.
 	 */
-	conn = l4lb_schedule_first(svc, &pkt->flow, pkt, &reason);
+	conn = l4lb_schedule_here(svc, &pkt->flow, pkt, NULL, &reason);
 	if (unlikely(!conn)) {
 		if (reason != L4LB_DROP_SAME_REPLIES)
 			WRITE_ONCE(svc->refused, (u32)jiffies);

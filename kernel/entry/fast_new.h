@@ -8,7 +8,7 @@
 #include "entry/fast_headers.h"
 
 /* May the first packet of a service that does not ask for it begin its flow?  Not known
- * yet, no, or yes: see l4lb_fast_unwatched().
+ * yet (only while another service asks for it), no, or yes: see l4lb_fast_unwatched().
  */
 enum l4lb_fast_watch {
 	L4LB_FAST_UNKNOWN,

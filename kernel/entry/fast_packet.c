@@ -165,6 +165,26 @@ forward(struct sk_buff *skb, const struct l4lb_pkt *pkt,
 	return L4LB_FAST_SENT;
 }
 
+/* For a packet without a connection.  NULL: the stack has it, and looks it up again. */
+static __always_inline struct l4lb_conn *
+begin_flow(struct sk_buff *skb, const struct l4lb_pkt *pkt, struct l4lb_fast_device *d,
+	   unsigned int len, enum l4lb_fast_watch watch)
+{
+	struct l4lb_fast_first first = { .skb = skb, .len = len, .watch = watch };
+	struct l4lb_conn *conn = NULL;
+
+	/* Asking here saves a call for each datagram that somebody may look at. */
+	if (watch == L4LB_FAST_UNKNOWN && pkt->flow.proto == IPPROTO_UDP &&
+	    !l4lb_fast_has_new(d->ln))
+		first.watch = l4lb_fast_unwatched(d, pkt->flow.af) ? L4LB_FAST_UNWATCHED :
+								    L4LB_FAST_WATCHED;
+	if (first.watch != L4LB_FAST_WATCHED)
+		conn = l4lb_fast_begin(d, pkt, &first);
+	if (!conn)
+		l4lb_conn_keep_missed(d->ln, &pkt->flow);
+	return conn;
+}
+
 static __always_inline enum l4lb_fast_count
 handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 {
@@ -187,17 +207,12 @@ handle(struct sk_buff *skb, struct l4lb_fast_device *d, u8 af)
 			return L4LB_SLOW_OPENS;
 		watch = L4LB_FAST_UNWATCHED;
 	}
-	exit.begun = false;
-	conn = l4lb_conn_find_here(ln, &pkt.flow, af, &exit.reply);
-	if (!conn) {
-		const struct l4lb_fast_first first = {
-			.skb = skb, .len = exit.len, .watch = watch,
-		};
-
-		conn = l4lb_fast_begin(d, &pkt, &first);
+	conn = l4lb_conn_find_here(ln, &pkt.flow, af, false, &exit.reply);
+	exit.begun = !conn;
+	if (exit.begun) {
+		conn = begin_flow(skb, &pkt, d, exit.len, watch);
 		if (!conn)
 			return L4LB_SLOW_UNKNOWN;
-		exit.begun = true;
 	}
 	count = exit.begun ? l4lb_fast_check_first(conn) :
 			     l4lb_fast_check_conn(conn, &pkt, d, exit.reply);

@@ -21,69 +21,21 @@
 #include <net/ip_fib.h>
 #include <net/route.h>
 
-#define LOCAL_BITS	16
-#define LOCAL_NETS	8
-
-/**
- * struct l4lb_fast_routes - addresses of a namespace, from its routes
- * @nb: notifier of route changes; IPv4 calls it one at a time
- * @local: single addresses that no packet from outside has as its source, by
- *	their lower bits
- * @n_nets: number of networks of such addresses; > %LOCAL_NETS: too many
- * @nets: the first %LOCAL_NETS of these networks
- * @changed: jiffies of the last change for IPv6
- * @generation: number of changes for IPv6
- */
-struct l4lb_fast_routes {
-	struct notifier_block	nb;
-	DECLARE_BITMAP(local, 1 << LOCAL_BITS);
-	unsigned int		n_nets;
-	struct {
-		u32		addr, mask;
-	} nets[LOCAL_NETS];
-	unsigned long		changed;
-	atomic_t		generation;
-};
-
-static unsigned int local_bit(u32 addr)
-{
-	return addr & GENMASK(LOCAL_BITS - 1, 0);
-}
-
-/* Not unicast addresses: first byte 0, 127 or 224 to 255. */
-static bool is_special(u32 addr)
-{
-	u8 first = addr >> 24;
-
-	return (u8)(first - 1) >= 223 || first == 127;
-}
-
-static bool in_nets(const struct l4lb_fast_routes *routes, u32 addr)
-{
-	/* Pairs with note_net(). */
-	unsigned int i, n = smp_load_acquire(&routes->n_nets);
-
-	for (i = 0; i < n && i < LOCAL_NETS; i++)
-		if ((addr & routes->nets[i].mask) == routes->nets[i].addr)
-			return true;
-	return n > LOCAL_NETS;
-}
-
 static void note_net(struct l4lb_fast_routes *routes, u32 addr, u32 mask)
 {
 	unsigned int i, n = routes->n_nets;
 
-	if ((is_special(addr) && mask >= 0xff000000) || n > LOCAL_NETS)
+	if ((l4lb_fast_is_special(addr) && mask >= 0xff000000) || n > L4LB_FAST_LOCAL_NETS)
 		return;
 	for (i = 0; i < n; i++)
 		if (routes->nets[i].addr == addr &&
 		    routes->nets[i].mask == mask)
 			return;
-	if (n < LOCAL_NETS) {
+	if (n < L4LB_FAST_LOCAL_NETS) {
 		routes->nets[n].addr = addr;
 		routes->nets[n].mask = mask;
 	}
-	/* Pairs with in_nets(). */
+	/* Pairs with l4lb_fast_in_nets(). */
 	smp_store_release(&routes->n_nets, n + 1);
 }
 
@@ -100,7 +52,7 @@ static void note(struct l4lb_fast_routes *routes,
 		return;
 	}
 	if (route->dst_len == 32)
-		set_bit(local_bit(route->dst), routes->local);
+		set_bit(l4lb_fast_local_bit(route->dst), routes->local);
 	else
 		note_net(routes, route->dst, route->dst_len ?
 			 ~0U << (32 - route->dst_len) : 0);
@@ -167,22 +119,9 @@ void l4lb_fast_routes_free(struct l4lb_fast *fast)
 	kvfree(fast->routes);
 }
 
-/**
- * l4lb_fast_source_ok() - may a packet from outside have this source?
- * @fast: fast path of the namespace
- * @addr: the source
- *
- * Not if it is an address of this host, multicast, broadcast or zero.
- * Context: softirq, RCU.
- */
-bool l4lb_fast_source_ok(const struct l4lb_fast *fast, __be32 addr)
+/* Looks up what l4lb_fast_source_ok() cannot tell. */
+bool l4lb_fast_source_look_up(const struct l4lb_fast *fast, __be32 addr)
 {
-	const struct l4lb_fast_routes *routes = READ_ONCE(fast->routes);
-	u32 host = ntohl(addr);
-
-	if (likely(routes && !test_bit(local_bit(host), routes->local) &&
-		   !is_special(host) && !in_nets(routes, host)))
-		return true;
 	return !ipv4_is_loopback(addr) &&
 	       inet_addr_type(fast->ln->net, addr) == RTN_UNICAST;
 }

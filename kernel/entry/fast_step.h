@@ -36,9 +36,8 @@ l4lb_fast_keeps_state(const struct l4lb_conn *conn, const struct l4lb_pkt *pkt,
 /* Forwarding methods of the fast path: not local node, not bypass. */
 static inline bool l4lb_fast_forwards(const struct l4lb_conn *conn)
 {
-	return conn->method == IP_VS_CONN_F_MASQ ||
-	       conn->method == IP_VS_CONN_F_TUNNEL ||
-	       conn->method == IP_VS_CONN_F_DROUTE;
+	return BIT(conn->method) & (BIT(IP_VS_CONN_F_MASQ) | BIT(IP_VS_CONN_F_TUNNEL) |
+				    BIT(IP_VS_CONN_F_DROUTE));
 }
 
 /* May another server get the datagram?  See moves_on() in hook.c. */

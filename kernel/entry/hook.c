@@ -49,6 +49,7 @@
 #include "forward/schedule.h"
 #include "forward/send.h"
 #include "service/account.h"
+#include "service/find.h"
 #include "service/guard.h"
 #include "service/server_table.h"
 #include "sync/daemon.h"
@@ -130,7 +131,7 @@ static unsigned int schedule_new(struct sk_buff *skb, const struct l4lb_pkt *pkt
 	else
 		conn = unlikely(again) ?
 		       l4lb_schedule_again(svc, &pkt->flow, begins ? pkt : NULL, &once, &reason) :
-		       l4lb_schedule(svc, &pkt->flow, begins ? pkt : NULL, &once, &reason);
+		       l4lb_schedule_here(svc, &pkt->flow, begins ? pkt : NULL, &once, &reason);
 	if (!conn) {
 		if (reason == L4LB_DROP_LIMIT)
 			l4lb_schedule_refuse(svc, skb, pkt);

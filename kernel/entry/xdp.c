@@ -217,7 +217,7 @@ static __always_inline u64 handle(struct xdp_buff *xdp, struct l4lb_fast_device 
 	if (l4lb_fast_read_headers(view, af, &pkt, &exit.len) != L4LB_FAST_SENT ||
 	    l4lb_fast_leaves_opening(d->ln, &pkt))
 		return XDP_PASS;
-	conn = l4lb_conn_find_here(d->ln, &pkt.flow, af, &exit.reply);
+	conn = l4lb_conn_find_here(d->ln, &pkt.flow, af, false, &exit.reply);
 	exit.begun = !conn;
 	if (exit.begun)
 		conn = begin_flow(xdp, view, &pkt, d, exit.len);

@@ -27,6 +27,7 @@
 #include "forward/schedule.h"
 #include "forward/tunnel_error.h"
 #include "service/account.h"
+#include "service/find.h"
 #include "service/limit.h"
 #include "service/server_table.h"
 

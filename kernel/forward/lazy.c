@@ -29,6 +29,7 @@
 #include "forward/nat.h"
 #include "forward/schedule.h"
 #include "service/account.h"
+#include "service/find.h"
 #include "service/server_table.h"
 
 static bool may_be_lazy(const struct l4lb_service *svc)
@@ -113,7 +114,7 @@ static struct l4lb_conn *create(const struct l4lb_flow *request,
 
 	if (!svc || READ_ONCE(svc->refused) == (u32)jiffies)
 		return NULL;
-	conn = l4lb_conn_create(server->ln, request, target, NULL, &reason);
+	conn = l4lb_conn_create(request, &target, NULL, &reason);
 	if (!conn && reason != L4LB_DROP_SAME_REPLIES)
 		WRITE_ONCE(svc->refused, (u32)jiffies);
 	return conn;

@@ -107,8 +107,7 @@ static struct l4lb_conn *template_new(struct l4lb_service *svc,
 		return NULL;
 	}
 	target.dport = key->dport ? target.server->sched.port : 0;
-	return l4lb_conn_create_template(svc->ln, key, target, lifetime(svc),
-					 reason);
+	return l4lb_conn_create_template(key, &target, lifetime(svc), reason);
 }
 
 /* Only the service's own ports are mapped to the real server's port. */
@@ -152,7 +151,7 @@ struct l4lb_conn *l4lb_persist_schedule(struct l4lb_service *svc,
 	target.server = template->server;
 	target.dport = server_port(svc, target.server, flow->dport);
 	WRITE_ONCE(template->last, (u32)jiffies);
-	return l4lb_conn_create(svc->ln, flow, target, template, reason);
+	return l4lb_conn_create(flow, &target, template, reason);
 }
 
 /* ---- calls ---- */
@@ -188,7 +187,7 @@ static struct l4lb_conn *call_new(struct l4lb_service *svc,
 		return NULL;
 	}
 	target.dport = key->flow.dport ? target.server->sched.port : 0;
-	return l4lb_conn_create_call(svc->ln, key, target, lifetime(svc), reason);
+	return l4lb_conn_create_call(key, &target, lifetime(svc), reason);
 }
 
 struct l4lb_conn *l4lb_persist_call(struct l4lb_service *svc,
@@ -208,8 +207,7 @@ struct l4lb_conn *l4lb_persist_call(struct l4lb_service *svc,
 	target.dport = server_port(svc, target.server, pkt->flow.dport);
 	WRITE_ONCE(template->last, (u32)jiffies);
 	if (!(READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET))
-		return l4lb_conn_create(svc->ln, &pkt->flow, target, template,
-					reason);
+		return l4lb_conn_create(&pkt->flow, &target, template, reason);
 	l4lb_conn_init_once(once, &pkt->flow, target.server, target.dport);
 	l4lb_conn_set(once, L4LB_CONN_ONE_PACKET);
 	l4lb_account_conn(target.server);
@@ -244,5 +242,5 @@ struct l4lb_conn *l4lb_persist_begin(struct l4lb_service *svc,
 	WRITE_ONCE(template->last, (u32)jiffies);
 	l4lb_conn_set(template, L4LB_CONN_ASSURED);
 	return READ_ONCE(svc->flags) & IP_VS_SVC_F_ONEPACKET ? NULL :
-	       l4lb_conn_create(svc->ln, &flow, target, template, &reason);
+	       l4lb_conn_create(&flow, &target, template, &reason);
 }

@@ -56,16 +56,16 @@ static const struct l4lb_conn *expected(struct sk_buff *skb, const struct l4lb_p
 	return control;
 }
 
-static struct l4lb_conn *create(struct l4lb_net *ln, const struct l4lb_flow *flow,
-				struct l4lb_conn_target target)
+static struct l4lb_conn *create(const struct l4lb_flow *flow,
+				const struct l4lb_conn_target *target)
 {
 	enum l4lb_drop reason;
-	struct l4lb_conn *conn = l4lb_conn_create(ln, flow, target, NULL, &reason);
+	struct l4lb_conn *conn = l4lb_conn_create(flow, target, NULL, &reason);
 
 	if (conn)
 		l4lb_conn_set(conn, L4LB_CONN_TRACKED);
 	else
-		l4lb_drop(ln, reason);
+		l4lb_drop(target->server->ln, reason);
 	return conn;
 }
 
@@ -87,7 +87,7 @@ struct l4lb_conn *l4lb_related_request(struct sk_buff *skb, const struct l4lb_pk
 		return NULL;
 	target.server = control->server;
 	target.dport = end->u.tcp.port;
-	return create(ln, &pkt->flow, target);
+	return create(&pkt->flow, &target);
 }
 
 struct l4lb_conn *l4lb_related_reply(struct sk_buff *skb, const struct l4lb_pkt *pkt,
@@ -110,5 +110,5 @@ struct l4lb_conn *l4lb_related_reply(struct sk_buff *skb, const struct l4lb_pkt 
 	if (!nf_inet_addr_cmp(&back->dst.u3, &flow.daddr))
 		return NULL;
 	target.server = control->server;
-	return create(ln, &flow, target);
+	return create(&flow, &target);
 }

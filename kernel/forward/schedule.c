@@ -46,7 +46,7 @@ static noinline struct l4lb_conn *schedule_bypass(struct l4lb_service *svc,
 	if (!svc->key.fwmark || *reason != L4LB_DROP_NO_DEST ||
 	    !READ_ONCE(ln->sysctl.cache_bypass) || !is_elsewhere(ln->net, flow))
 		return NULL;
-	return l4lb_conn_create(ln, flow, target, NULL, reason);
+	return l4lb_conn_create(flow, &target, NULL, reason);
 }
 
 static noinline struct l4lb_conn *

@@ -31,16 +31,16 @@ static __always_inline struct l4lb_conn *
 l4lb_schedule_flow(struct l4lb_service *svc, const struct l4lb_flow *flow,
 		   const struct l4lb_pkt *first, enum l4lb_drop *reason)
 {
-	struct l4lb_conn_target target = {
-		.server = l4lb_service_pick(svc, flow), .first = first,
-	};
+	struct l4lb_conn_target target __l4lb_unset;
 
+	target.first = first;
+	target.server = l4lb_service_pick(svc, flow);
 	if (unlikely(!target.server)) {
 		*reason = L4LB_DROP_NO_DEST;
 		return NULL;
 	}
 	target.dport = target.server->sched.port ?: flow->dport;
-	return l4lb_conn_create(svc->ln, flow, target, NULL, reason);
+	return l4lb_conn_create(flow, &target, NULL, reason);
 }
 
 struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
@@ -49,16 +49,16 @@ struct l4lb_conn *l4lb_schedule(struct l4lb_service *svc,
 				struct l4lb_conn *once,
 				enum l4lb_drop *reason);
 
-/* The same for the first packet of a service by address, where no memory for a connection
- * of one packet is needed: inline, as long as nothing but its scheduler decides.
- */
+/* l4lb_schedule(), inline as long as nothing but its scheduler decides. */
 static __always_inline struct l4lb_conn *
-l4lb_schedule_first(struct l4lb_service *svc, const struct l4lb_flow *flow,
-		    const struct l4lb_pkt *first, enum l4lb_drop *reason)
+l4lb_schedule_here(struct l4lb_service *svc, const struct l4lb_flow *flow,
+		   const struct l4lb_pkt *first, struct l4lb_conn *once,
+		   enum l4lb_drop *reason)
 {
 	if (unlikely(READ_ONCE(svc->limit) || !svc->key.port ||
-		     READ_ONCE(svc->flags) & IP_VS_SVC_F_PERSISTENT))
-		return l4lb_schedule(svc, flow, first, NULL, reason);
+		     READ_ONCE(svc->flags) & (IP_VS_SVC_F_PERSISTENT |
+					      IP_VS_SVC_F_ONEPACKET)))
+		return l4lb_schedule(svc, flow, first, once, reason);
 	return l4lb_schedule_flow(svc, flow, first, reason);
 }
 

@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "conn/lookup.h"
 #include "forward/checksum.h"
+#include "service/find.h"
 #include "service/route.h"
 #include "service/tunnel_table.h"
 

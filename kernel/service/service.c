@@ -7,6 +7,7 @@
  */
 #include "service/service.h"
 
+#include "service/find.h"
 #include "service/guard.h"
 #include "service/las.h"
 #include "service/latency.h"
@@ -83,31 +84,10 @@ static const struct rhashtable_params svc_params = {
 
 /* ---- packet path ---- */
 
-/* An IPv4 address is in the first word, and the others are 0. */
-static __always_inline struct l4lb_service __rcu **near(struct l4lb_net *ln,
-							const union nf_inet_addr *addr,
-							u32 fwmark, u8 protocol,
-							__be16 port)
-{
-	u32 hash = (addr->all[0] ^ addr->all[3]) * GOLDEN_RATIO_32 +
-		   ((u32)protocol << 16 ^ (__force u16)port ^ fwmark) * 0x85ebca6b;
-
-	return &ln->svc_near[hash >> (32 - ilog2(ARRAY_SIZE(ln->svc_near)))];
-}
-
 static struct l4lb_service __rcu **near_key(struct l4lb_net *ln,
 					    const struct l4lb_svc_key *key)
 {
-	return near(ln, &key->addr, key->fwmark, key->protocol, key->port);
-}
-
-/* A batch adds its services to the table before it is sure to succeed.  Packets
- * must ignore them until IP_VS_SVC_F_HASHED is set.
- */
-static __always_inline bool is_live(const struct l4lb_service *svc)
-{
-	/* Pairs with l4lb_service_apply(): read the flags, then the pool. */
-	return smp_load_acquire(&svc->flags) & IP_VS_SVC_F_HASHED;
+	return l4lb_service_place(ln, &key->addr, key->fwmark, key->protocol, key->port);
 }
 
 static struct l4lb_service *lookup_live(struct l4lb_net *ln,
@@ -117,33 +97,17 @@ static struct l4lb_service *lookup_live(struct l4lb_net *ln,
 
 	if (!svc || keys_differ(key, &svc->key))
 		svc = rhashtable_lookup(&ln->svc_table, key, svc_params);
-	return svc && is_live(svc) ? svc : NULL;
+	return svc && l4lb_service_is_live(svc) ? svc : NULL;
 }
 
-/* The service of exactly the packet's destination, if it is among the near ones. */
-static __always_inline struct l4lb_service *
-lookup_near(struct l4lb_net *ln, const struct l4lb_flow *flow)
-{
-	struct l4lb_service *svc = rcu_dereference(*near(ln, &flow->daddr, 0, flow->proto,
-							 flow->dport));
-
-	return likely(svc && svc->key.port == flow->dport &&
-		      svc->key.protocol == flow->proto && svc->key.af == flow->af &&
-		      !svc->key.fwmark &&
-		      ipv6_addr_equal(&svc->key.addr.in6, &flow->daddr.in6) &&
-		      is_live(svc)) ? svc : NULL;
-}
-
-static noinline struct l4lb_service *lookup_mark(struct l4lb_net *ln, u32 fwmark, u8 af)
+struct l4lb_service *l4lb_service_of_mark(struct l4lb_net *ln, u32 fwmark, u8 af)
 {
 	const struct l4lb_svc_key key = { .fwmark = fwmark, .af = af };
 
 	return lookup_live(ln, &key);
 }
 
-/* Of one that lookup_near() has not found. */
-static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
-						const struct l4lb_flow *flow)
+struct l4lb_service *l4lb_service_far(struct l4lb_net *ln, const struct l4lb_flow *flow)
 {
 	struct l4lb_svc_key key = {
 		.addr		= flow->daddr,
@@ -153,7 +117,7 @@ static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
 	};
 	struct l4lb_service *svc = rhashtable_lookup(&ln->svc_table, &key, svc_params);
 
-	if (svc && is_live(svc))
+	if (svc && l4lb_service_is_live(svc))
 		return svc;
 	if (!READ_ONCE(ln->n_any_port))
 		return NULL;
@@ -162,28 +126,6 @@ static noinline struct l4lb_service *lookup_far(struct l4lb_net *ln,
 	if (svc || !READ_ONCE(ln->ranges))
 		return svc;
 	return l4lb_range_lookup(ln, flow);
-}
-
-/**
- * l4lb_service_lookup() - the service a packet is for
- * @ln: namespace
- * @fwmark: of the packet; takes precedence over its addresses
- * @flow: of the packet, client to VIP
- *
- * Return: the service, valid in the caller's RCU section, or NULL.
- */
-struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
-					 const struct l4lb_flow *flow)
-{
-	struct l4lb_service *svc;
-
-	if (unlikely(fwmark && READ_ONCE(ln->n_fwmark))) {
-		svc = lookup_mark(ln, fwmark, flow->af);
-		if (svc)
-			return svc;
-	}
-	svc = lookup_near(ln, flow);
-	return svc ?: lookup_far(ln, flow);
 }
 
 struct l4lb_server *l4lb_service_maps(struct l4lb_service *svc,

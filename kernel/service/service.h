@@ -122,9 +122,11 @@ struct l4lb_service {
 	struct rcu_work			work;
 };
 
-/* Packet path: RCU. */
-struct l4lb_service *l4lb_service_lookup(struct l4lb_net *ln, u32 fwmark,
-					 const struct l4lb_flow *flow);
+/* Packet path: RCU.  l4lb_service_lookup() of find.h calls these: for a firewall mark, and
+ * for a flow whose service is not among the near ones.
+ */
+struct l4lb_service *l4lb_service_of_mark(struct l4lb_net *ln, u32 fwmark, u8 af);
+struct l4lb_service *l4lb_service_far(struct l4lb_net *ln, const struct l4lb_flow *flow);
 /* Which real server a new flow gets, if nothing but flow, options and servers decide;
  * NULL: other things do, or none may take it.  RCU, any context.
  */

@@ -35,6 +35,7 @@
 #include "conn/lookup.h"
 #include "conn/state.h"
 #include "forward/persist.h"
+#include "service/find.h"
 #include "service/range.h"
 #include "service/server_table.h"
 #include "sync/counter.h"
@@ -486,9 +487,8 @@ static int create(const struct news *news, struct l4lb_server *server)
 		return -EOPNOTSUPP;
 	}
 	conn = news->call.len ?
-	       l4lb_conn_copy_call(news->ln, &news->call, target, &reason) :
-	       l4lb_conn_create_copy(news->ln, &news->flow, target,
-				     news->template, &reason);
+	       l4lb_conn_copy_call(&news->call, &target, &reason) :
+	       l4lb_conn_create_copy(&news->flow, &target, news->template, &reason);
 	if (!conn) {
 		l4lb_sync_count(news->ln, L4LB_SYNC_N_FULL);
 		return -ENOSPC;

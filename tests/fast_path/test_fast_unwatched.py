@@ -5,8 +5,10 @@ back. Then they leave as test_fast_new.py has it.
 """
 
 import contextlib
+import ipaddress
 
 import pytest
+from lab import packet
 from lab.flows import BOTH, NEW, OFF, ON, TUNNEL, counted, rule, set_policy, side, watched
 from lab.genl import ONEPACKET
 from lab.ingress import Firsts, begun, ready
@@ -193,6 +195,29 @@ def test_beside_one_that_asks(nat, family, proto):
     with nat.unwatched():
         begun(other)
         begun(raw)
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("differs", ("client", "port", "vip", "protocol"))
+def test_flows_alike(nat, family, differs):
+    """What ingress has found out about a packet that it leaves to the stack is used for that
+    flow only, however alike another one is."""
+    raw = ready(nat, TCP, family)
+    client = raw.client()
+    source, sport, vip = client.address, client.sport, raw.vip
+    if differs == "client":
+        source = str(ipaddress.ip_address(source) + 1)
+    elif differs == "port":
+        sport ^= 32     # the same place among those that are kept
+    elif differs == "vip":
+        vip = nat.raw_vip(family, 1)
+    with counted(raw, slow_unknown=1):
+        raw.client_tap.send(
+            packet.udp_packet(source, sport, vip, raw.port, b"x") if differs == "protocol" else
+            packet.tcp_packet(source, sport, vip, raw.port, ACK))
+        raw.fence()
+    client.open()
+    client.send(ACK).arrive()
 
 
 def test_a_life(nat, family):

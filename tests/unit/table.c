@@ -22,7 +22,9 @@
 #include <sched.h>
 #include <time.h>
 
+#include "conn/hash.h"
 #include "conn/lookup.h"
+#include "conn/missed.h"
 #include "conn/walk.h"
 
 #define STEADY	400
@@ -42,6 +44,14 @@ bool no_interludes;
 static __thread bool moving;
 
 bool sweep_queued;
+
+/* Only the table has such memory. */
+void *shim_this_cpu(void)
+{
+	static __thread struct l4lb_conn_missed missed;
+
+	return &missed;
+}
 
 void shim_queue(struct delayed_work *work)
 {
@@ -154,6 +164,8 @@ static struct l4lb_conn *found(const struct l4lb_conn *conn)
 		return l4lb_conn_find_template(&ln, &flow);
 	both = l4lb_conn_find_both(&ln, &flow, &reply);
 	assert(!reply && both == l4lb_conn_find_in(&ln, &flow));
+	/* Later ones take the hash from here, find_in() does not. */
+	l4lb_conn_keep_missed(&ln, &flow);
 	return both;
 }
 
@@ -261,6 +273,7 @@ static void setup(void)
 	}
 	table.key.key[0] = 1;
 	table.key.key[1] = 2;
+	table.start = hash_start(&table.key);
 	table.bits_min = 8;
 	for (i = 0; i < ARRAY_SIZE(table.locks); i++)
 		spin_lock_init(&table.locks[i].lock);

@@ -198,6 +198,10 @@ extern unsigned long jiffies;
 
 typedef struct { u64 key[2]; } siphash_key_t;
 
+#define __percpu
+#define this_cpu_ptr(p)	((__typeof__(p))shim_this_cpu())
+void *shim_this_cpu(void);
+
 /* Of calls, which this program has none of. */
 enum { L4LB_USE_CALL = 1 << 5 };
 
